@@ -24,7 +24,7 @@ from typing import Any
 import griffe
 from shown_texts import raised_in, sources
 
-from jackfield import config, errors
+from jackfield import AgentConfig, config, errors
 from jackfield.cli.main import _parser
 from jackfield.defaults import TERMINAL_COMMANDS
 from jackfield.hookspecs import HOOKS
@@ -123,7 +123,7 @@ DISTRIBUTIONS = {
     "libraries": "Libraries for authors of plugins",
 }
 CONFIGS = (
-    config.AgentConfig,
+    AgentConfig,
     config.LLMConfig,
     config.GenerateConfig,
     config.Limits,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, tool
 from jackfield.agents import CancelToken, RunView, with_calls_closed
 from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide, open_calls
 from jackfield.agents._limits import Spent
@@ -568,24 +568,6 @@ def test_a_turn_begins_and_ends_in_the_events_with_what_it_brought() -> None:
 def test_an_agent_that_says_nothing_of_how_it_runs_is_refused() -> None:
     with pytest.raises(TypeError, match="must define `_events` or `_run`"):
         Agent()
-
-
-def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
-    assert isinstance(create_agent("basic"), BasicAgent)
-    made = create_agent({"agent": "fncall", "name": "n", "limits": {"turns": 3}})
-    assert (made.name, made.limits.turns) == ("n", 3)
-    with pytest.raises(ConfigError, match="did you mean 'system_message'"):
-        create_agent({"system_mesage": "x"})
-    with pytest.raises(ConfigError, match="agent kind 'fncall' has no option 'rag_cfg'"):
-        create_agent({"agent": "fncall", "rag_cfg": {}})
-    with pytest.raises(ConfigError, match="did you mean 'limits'"):
-        create_agent("basic", limit={"turns": 1})
-    with pytest.raises(PluginNotFoundError, match="no agent 'asistant'"):
-        create_agent("asistant")
-    with pytest.raises(PluginNotFoundError, match="did you mean 'fncall'"):
-        create_agent("fncal")
-    with pytest.raises(ConfigError, match=r"create_agent\(load_agent_config\('agent.yaml'\)\)"):
-        create_agent("agent.yaml")
 
 
 def test_a_language_that_somebody_sets_wins_over_one_that_is_found() -> None:

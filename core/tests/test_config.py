@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.config import AgentConfig, Config, GenerateConfig, Limits, LLMConfig, SettingsDict
+from jackfield import AgentConfig
+from jackfield.config import Config, GenerateConfig, Limits, LLMConfig, SettingsDict
 from jackfield.errors import ConfigError
 
 SECRET = "sk-" + "SECRET"

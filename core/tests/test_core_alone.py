@@ -60,6 +60,15 @@ def test_a_name_that_has_left_the_core_says_what_to_install(core_python: str) ->
     )
 
 
+@pytest.mark.parametrize("name", ["create_agent", "AgentConfig"])
+def test_agents_by_name_need_a_library_and_say_so(core_python: str, name: str) -> None:
+    command = [core_python, "-c", f"from jackfield import {name}"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert asked.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: jackfield.{name} needs jackfield-agent-parts: pip install jackfield-agent-parts"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

@@ -10,52 +10,18 @@ from typing import Any
 
 import pytest
 
-from jackfield import Agent, BasicAgent, FnCallAgent, ToolContext, create_agent, tool
-from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield import Agent, BasicAgent, FnCallAgent, tool
+from jackfield.errors import ConfigError
 from jackfield.messages import Message
-from jackfield.plugins import PluginHost
 from jackfield.testing import ScriptedModel, answer, calls
 
 ASKED: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
-SEARCHING = """
-from jackfield.plugins import ToolSpec, hook
-
-PLAIN = "searcher.plain"
-
-@hook.tools
-def tools():
-    return [ToolSpec(
-        name="look", target="acme:Look", description="Looks.", config="acme_settings:Settings",
-        required_by={"way": {"both": [PLAIN, "searcher.other"]}, "searchers": "searcher", "most": [PLAIN], "": [PLAIN]},
-    )]
-"""
-SETTINGS = """
-from jackfield.config import ComponentSettings, Config
-
-class Settings(Config):
-    way: str | None = None
-    searchers: tuple[str | ComponentSettings, ...] = ()
-    most: int | None = None
-    size: int = 1
-"""
-
-
-def asking_for_searchers(site: Any) -> PluginHost:
-    site.add("acme", {"tool.look": "acme_light"}, modules={"acme_light": SEARCHING, "acme_settings": SETTINGS})
-    host: PluginHost = site.host()
-    return host
 
 
 @tool
 def double(number: int) -> int:
     """Double a number."""
     return 2 * number
-
-
-@tool
-def pages(context: ToolContext) -> int:
-    """Count the files."""
-    return len(context.files)
 
 
 # --- options of a run ---
@@ -108,44 +74,6 @@ def test_a_batch_of_one_text_is_not_a_batch_of_letters() -> None:
     with pytest.raises(ConfigError, match="requests must be a list of questions"):
         model.batch("question")
     assert model.requests == []
-
-
-@pytest.mark.parametrize("kind", ["basic", "fncall"])
-def test_files_that_no_part_of_an_agent_reads_are_an_error(kind: str) -> None:
-    with pytest.raises(ConfigError, match=f"agent kind '{kind}' reads no files by itself"):
-        create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"])
-    with pytest.raises(ConfigError, match="has no tool that does"):
-        create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"], function_list=[double])
-    made = create_agent("fncall", llm=ScriptedModel([]), files=["a.pdf"], function_list=[pages])
-    assert made.files == ("a.pdf",)
-
-
-# --- settings that name other components ---
-
-
-def test_what_settings_name_is_reported_when_the_agent_is_made_if_it_is_not_installed(site: Any) -> None:
-    host = asking_for_searchers(site)
-    for settings, missing in (
-        ({"searchers": ["front_page"]}, "front_page"),
-        ({"searchers": [{"name": "front_page", "depth": 3}]}, "front_page"),
-        ({"way": "both"}, "plain"),
-        ({"most": 3}, "plain"),
-        ({"way": "both", "searchers": ["front_page"]}, "plain"),
-        ({"way": None, "searchers": ["front_page"]}, "front_page"),
-    ):
-        with pytest.raises(PluginNotFoundError, match=f"no searcher '{missing}' is installed"):
-            create_agent("fncall", function_list=[{"name": "look", **settings}], host=host)
-
-
-def test_settings_that_name_others_are_checked_when_the_agent_is_made(site: Any) -> None:
-    with pytest.raises(ConfigError, match=r"settings of tool 'acme/look': unknown setting 'wey'; did you mean 'way'"):
-        create_agent("fncall", function_list=[{"name": "look", "wey": "both"}], host=asking_for_searchers(site))
-
-
-def test_what_no_setting_names_may_be_missing_until_it_is_needed(site: Any) -> None:
-    settings = {"name": "look", "approval": "always", "size": 100}
-    agent = create_agent("fncall", function_list=[settings], host=asking_for_searchers(site))
-    assert agent.function_map.keys() == {"look"}
 
 
 # --- why a run ended ---

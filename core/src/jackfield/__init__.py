@@ -11,8 +11,8 @@ from jackfield._lazy import fetching
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
-    from jackfield.agents import Agent, BasicAgent, FnCallAgent, create_agent
-    from jackfield.config import AgentConfig, GenerateConfig, Limits, LLMConfig
+    from jackfield.agents import Agent, BasicAgent, FnCallAgent
+    from jackfield.config import GenerateConfig, Limits, LLMConfig
     from jackfield.errors import JackfieldError
     from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Usage
     from jackfield.models import BaseChatModel, get_chat_model
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from jackfield.request import ChatRequest, ModelFacts
     from jackfield.results import RunResult
     from jackfield.tools import BaseTool, ToolContext, ToolResult, acall_tool, call_tool, tool
+    from jackfield_agent_parts.configs import AgentConfig
+    from jackfield_agent_parts.creating import create_agent
 
 _HOME = {
-    **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent", "create_agent"), "agents"),
-    **dict.fromkeys(("AgentConfig", "GenerateConfig", "LLMConfig", "Limits"), "config"),
+    **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent"), "agents"),
+    **dict.fromkeys(("GenerateConfig", "LLMConfig", "Limits"), "config"),
     "JackfieldError": "errors",
     **dict.fromkeys(("ContentItem", "FunctionCall", "Message", "ModelResponse", "Usage"), "messages"),
     **dict.fromkeys(("BaseChatModel", "get_chat_model"), "models"),
@@ -31,6 +33,8 @@ _HOME = {
     **dict.fromkeys(("ChatRequest", "ModelFacts"), "request"),
     "RunResult": "results",
     **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "acall_tool", "call_tool", "tool"), "tools"),
+    "AgentConfig": "jackfield_agent_parts.configs",
+    "create_agent": "jackfield_agent_parts.creating",
 }
 
 __all__ = [

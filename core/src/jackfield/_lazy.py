@@ -17,7 +17,7 @@ def fetching(
     Args:
         package: Its name.
         homes: For each public name the module that has it, without `jackfield.`; a name that ends in a dot is the
-            module itself.
+            module itself, and one that begins with `jackfield_` a module of a package beside the core.
         moved: For each name that was public here the module outside of the core that has it now.
     """
 
@@ -27,8 +27,11 @@ def fetching(
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"jackfield.{home.removesuffix('.')}")
-        value = module if home.endswith(".") else getattr(module, name)
+        if home.startswith("jackfield_"):
+            value = _beside(home, name, f"{package}.{name} needs {_owner_of(home)}")
+        else:
+            module = import_module(f"jackfield.{home.removesuffix('.')}")
+            value = module if home.endswith(".") else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -70,7 +73,7 @@ def method_of(home: str, name: str, *, of: str = "") -> Callable[..., Any]:
     `of` is what a user writes to have it called; its own name if ''.
     """
 
-    why = f"`{of or name}` needs {home.partition('.')[0].replace('_', '-')}"
+    why = f"`{of or name}` needs {_owner_of(home)}"
 
     def method(*args: Any, **kwargs: Any) -> Any:
         return needed(home, name, why)(*args, **kwargs)
@@ -84,18 +87,26 @@ def _moved(package: str, name: str, home: str) -> Any:
     import warnings
 
     moved = f"{package}.{name} has moved to {home}.{name}"
-    try:
-        value = getattr(import_module(home), name)
-    except ModuleNotFoundError as error:
-        # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
-        raise ModuleNotFoundError(_to_install(home, error, moved), name=error.name) from None
+    value = _beside(home, name, moved)
     warnings.warn(moved, DeprecationWarning, stacklevel=3)
     return value
 
 
+def _beside(home: str, name: str, why: str) -> Any:
+    """What a package beside the core has under a public name of the core."""
+    try:
+        return getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        # Not an AttributeError: `from … import` would put a text of its own in the place of this one.
+        raise ModuleNotFoundError(_to_install(home, error, why), name=error.name) from None
+
+
+def _owner_of(home: str) -> str:
+    return home.partition(".")[0].replace("_", "-")
+
+
 def _to_install(home: str, error: ModuleNotFoundError, why: str) -> str:
     """What to install; raises the error if something else is missing."""
-    owner = home.partition(".")[0]
-    if error.name != owner:
+    if error.name != home.partition(".")[0]:
         raise error
-    return f"{why}: pip install {owner.replace('_', '-')}"
+    return f"{why}: pip install {_owner_of(home)}"

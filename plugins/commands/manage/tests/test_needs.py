@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from jackfield import create_agent
+from jackfield import AgentConfig, create_agent
 from jackfield.agents import load_agent_config
-from jackfield.config import AgentConfig
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings

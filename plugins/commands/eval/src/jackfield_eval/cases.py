@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 from pydantic import Field
 
+from jackfield import AgentConfig
 from jackfield.agents import load_agent_config
-from jackfield.config import AgentConfig, Config
+from jackfield.config import Config
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield_eval.scorers import Contains, Scorer, scorer_of

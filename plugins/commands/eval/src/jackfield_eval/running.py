@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
 
-from jackfield import RunResult
-from jackfield.agents import create_agent
-from jackfield.config import AgentConfig
+from jackfield import AgentConfig, RunResult, create_agent
 from jackfield.errors import ConfigError
 from jackfield.events import TurnFinished
 from jackfield.messages import FunctionCall, Usage

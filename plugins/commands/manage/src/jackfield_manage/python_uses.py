@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jackfield.agents import text_of
 from jackfield.errors import ConfigError
+from jackfield_agent_parts.files import text_of
 from jackfield_manage.source import Constants, UnknownValueError, name_called
 
 # What stands in a call by position, of the functions and classes that take the parts of an agent.

@@ -1,4 +1,4 @@
-"""What several agent kinds share: agents below and hand-offs, prompts that users can replace, JSON in answers."""
+"""Agents by name and from files; and what agent kinds share: agents below, hand-offs, prompts, JSON in answers."""
 
 from __future__ import annotations
 

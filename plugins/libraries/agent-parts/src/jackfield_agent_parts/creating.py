@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, Unpack, overload
 
-from jackfield.agents._base import Agent, AgentOptions
-from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.agents._run import Handoff
-from jackfield.config import AgentConfig, Config, LLMConfig, checked_list, is_agent
-from jackfield.descriptors import ComponentSpec
+from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, Handoff, ToolEntry
+from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
-from jackfield.models._base import BaseChatModel
-from jackfield.models._factory import backend_of
-from jackfield.plugins._host import PluginHost, default_host
-from jackfield.plugins._known import known_components, known_names
+from jackfield.models import BaseChatModel, backend_of
+from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
 from jackfield.settings import closest, near
-from jackfield.tools._calling import name_of_entry
-from jackfield.tools._toolset import ToolEntry
+from jackfield.tools import name_of_entry
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_agent_parts.configs import AgentConfig, is_agent
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
@@ -72,9 +67,7 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
         try:
             return _created(config.agent, host, {**given, **options})
         except PluginNotFoundError as error:
-            lacking = " ".join(sorted(_lacking(config, host)))
-            more = f"{error}. To install everything that this agent is missing: pip install {lacking}"
-            raise PluginNotFoundError(more if " " in lacking else str(error)) from error
+            raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
@@ -134,23 +127,34 @@ def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Age
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
 
 
+def _all_that_is_missing(config: AgentConfig, host: PluginHost) -> str:
+    """What to install for the whole agent, if it is more than one package."""
+    missing = sorted(_lacking(config, host))
+    return f". To install everything that this agent is missing: pip install {' '.join(missing)}" if missing[1:] else ""
+
+
 def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
-    wanted = [f"agent.{config.agent}", *(f"observer.{name}" for name in config.observers)]
-    wanted += [f"store.{name_of_entry(config.store)}"] if config.store else []
-    if config.llm is not None:
-        wanted.append(f"llm.{backend_of(config.llm, [*host.names('llm'), *known_names('llm')])}")
-    wanted += [f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry)]
-    owners = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
+    lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
+    wanted = [*_named_in(config, host)]
     for component in wanted:  # it grows while it is walked
-        known = known_components().get(component)
         kind, _, name = component.partition(".")
-        if known is None:
-            continue
-        if name not in host.names(kind):
-            owners.add(known.distribution)
-        wanted += [one for one in known.asks_for(config.settings_of(name)) if one not in wanted]
-    return owners
+        if known := known_components().get(component):
+            lacking |= set() if name in host.names(kind) else {known.distribution}
+            wanted += {*known.asks_for(config.settings_of(name))}.difference(wanted)
+    return lacking
+
+
+def _named_in(config: AgentConfig, host: PluginHost) -> Iterator[str]:
+    """The components that an agent names, as `kind.name`."""
+    yield f"agent.{config.agent}"
+    yield from (f"observer.{name}" for name in config.observers)
+    yield from (f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry))
+    if config.store:
+        yield f"store.{name_of_entry(config.store)}"
+    if config.llm is not None:
+        known = (name for kind, _, name in (one.partition(".") for one in known_components()) if kind == "llm")
+        yield f"llm.{backend_of(config.llm, [*host.names('llm'), *known])}"
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jackfield.config import AgentConfig, is_agent
 from jackfield.errors import ConfigError
 from jackfield.tracebacks import LocalsForgotten
+from jackfield_agent_parts.configs import AgentConfig, is_agent
 
 MAX_FILE_BYTES = 1 << 20
 _PATHS = ("files", "knowledge_files", "prompts")

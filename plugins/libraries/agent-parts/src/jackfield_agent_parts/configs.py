@@ -1,0 +1,83 @@
+"""An agent as data: what its file or its dict may say."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, TypeGuard
+
+from pydantic import Field, model_validator
+
+from jackfield.config import ComponentSettings, Config, Limits, SettingsDict
+
+CORE_KINDS = ("basic", "fncall")
+"""The agent kinds of the core, which have no options besides those of `AgentConfig`."""
+
+
+class AgentConfig(Config):
+    """An agent as data, as in a file or on a command line. Other settings are options of the agent's kind."""
+
+    agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
+    llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
+    function_list: tuple[str | ComponentSettings, ...] = Field(
+        default=(),
+        description="Names or addresses of tools, dicts of `name` and settings, or agents: dicts with `agent` as here",
+    )
+    handoffs: tuple[ComponentSettings, ...] = Field(
+        default=(),
+        description="Agents that can take the conversation over, as here; `history` is all, or the last question",
+    )
+    system_message: str = Field(default="", description="Put before the caller's system message")
+    name: str | None = Field(default=None, description="Its name, for people and for other agents")
+    description: str | None = Field(default=None, description="What it does, for other agents")
+    files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
+    rag_cfg: ComponentSettings | None = Field(
+        default=None, description="How documents are split and searched, for agent kinds that search them"
+    )
+    extra_generate_cfg: ComponentSettings | None = Field(
+        default=None, description="Overrides the model's own generate_cfg"
+    )
+    observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
+    store: str | ComponentSettings | None = Field(
+        default=None, description="The store that its runs are recorded in: a name, or a dict of `name` and settings"
+    )
+    limits: Limits = Limits()
+    approve: str | dict[str, Any] | None = Field(
+        default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"
+    )
+    forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
+    options: ComponentSettings = Field(
+        default=SettingsDict(), description="Options of its kind; they may also be written without this key"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_options_of_the_kind(cls, given: Any) -> Any:
+        own = {key: given[key] for key in given if key not in cls.model_fields}
+        if not own or "options" in given or given.get("agent", "fncall") in CORE_KINDS:
+            return given
+        return {**{key: given[key] for key in given if key not in own}, "options": own}
+
+    def settings_of(self, tool: str) -> dict[str, object]:
+        """What this says about a tool, by the name that it has here: its own settings, over those about documents."""
+        entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
+        return {**(self.rag_cfg or {}), **next(entries, {})}
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """The agents inside this one, each as one of these, with `history` if it is a hand-off."""
+        values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
+        return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
+
+    def inner(self) -> list[AgentConfig]:
+        """The agents inside this one, checked.
+
+        Raises:
+            ConfigError: A setting of one is unknown, or does not fit.
+        """
+        given = ({key: value for key, value in entry.items() if key != "history"} for entry in self.agents)
+        return [AgentConfig.parse(entry, what="agent") for entry in given]
+
+
+def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a setting is an agent: an entry of a list of tools, or an option of an agent's kind."""
+    return isinstance(entry, dict) and "agent" in entry
