@@ -98,22 +98,19 @@ def _shortened(value: Any) -> Any:
     match value:
         case str() if value.startswith("data:"):
             return _by_size(value, value.partition(",")[0])
+        case {"data": str() as data, **others}:
+            return {**value, **_shortened(others), "data": _by_size(data, "")}
         case dict():
-            return {
-                key: _by_size(entry, "") if key == "data" and isinstance(entry, str) else _shortened(entry)
-                for key, entry in value.items()
-            }
+            return {key: _shortened(entry) for key, entry in value.items()}
         case list():
             return [_shortened(entry) for entry in value]
     return value
 
 
 def _by_size(data: str, name: str) -> str:
-    return data if len(data) <= _SHORT else f"{name[:60]}… ({_size(len(data))})"
-
-
-def _size(chars: int) -> str:
-    return f"{chars} characters" if chars < 10_000 else f"{chars / 1000:.0f} thousand characters"
+    count = len(data)
+    size = f"{count} characters" if count < 10_000 else f"{count / 1000:.0f} thousand characters"
+    return data if count <= _SHORT else f"{name[:60]}… ({size})"
 
 
 class FunctionCall(DictCompatibleModel):
@@ -171,7 +168,7 @@ class ContentItem(DictCompatibleModel):
             raise ValueError(
                 f"a content item holds one thing, but {' and '.join(given)} are set; use one item for each"
             )
-        if given[0] != "text" and not getattr(self, given[0]):
+        if not self.value and self.text is None:
             raise ValueError(f"the {given[0]} of a content item is empty")
         return self
 
@@ -187,11 +184,7 @@ class ContentItem(DictCompatibleModel):
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
         """The kind and the value, as a pair."""
-        for kind in ITEM_KINDS:
-            value = getattr(self, kind)
-            if value is not None:
-                return kind, value
-        raise ValueError("an empty content item")  # the validator leaves no way here
+        return next((kind, value) for kind in ITEM_KINDS if (value := getattr(self, kind)) is not None)
 
     def is_media_content(self) -> bool:
         """Whether this is an image, audio or video."""
@@ -383,37 +376,40 @@ def want_dicts(values: Messages) -> bool:
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
     """The history with a text added to its system message, before or after its text; a new message if there is none."""
+    place = _place_of_system(history)
     if not text:
         return tuple(history)
-    for index, message in enumerate(history):
-        if message.role == SYSTEM:
-            joined = _joined(message.content, text, first=first)
-            return (*history[:index], message.replace(content=joined), *history[index + 1 :])
-    return (Message(SYSTEM, text), *history)
+    if place is None:
+        return (Message(SYSTEM, text), *history)
+    joined = history[place].replace(content=_joined(history[place].content, text, first=first))
+    return (*history[:place], joined, *history[place + 1 :])
 
 
 def without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
     """The history as it was before `with_system_text(…, text, first=True)`, if that is how it came about."""
-    for index, message in enumerate(history) if text else ():
-        if message.role == SYSTEM:
-            own = _text_before(message.content, text)
-            rest = () if own == "" else (message if own is None else message.replace(content=own),)
-            return (*history[:index], *rest, *history[index + 1 :])
-    return tuple(history)
+    place = _place_of_system(history)
+    if place is None or not text:
+        return tuple(history)
+    message = history[place]
+    own = _without_beginning(message.content, text)
+    kept = () if message.content and own == "" else (message.replace(content=own),)
+    return (*history[:place], *kept, *history[place + 1 :])
 
 
-def _text_before(content: str | list[ContentItem], text: str) -> str | list[ContentItem] | None:
-    """Content without a text that was put before it; None if it does not begin with that."""
-    if not isinstance(content, str):
-        return content[1:] if content and content[0].text == text + "\n\n" else None
-    return "" if content == text else content[len(text) + 2 :] if content.startswith(text + "\n\n") else None
+def _place_of_system(history: Sequence[Message]) -> int | None:
+    return next((place for place, message in enumerate(history) if message.role == SYSTEM), None)
 
 
 def _joined(content: str | list[ContentItem], text: str, *, first: bool) -> str | list[ContentItem]:
     if isinstance(content, str):
-        parts = [text, content] if first else [content, text]
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(filter(None, (text, content) if first else (content, text)))
     return [ContentItem(text=text + "\n\n"), *content] if first else [*content, ContentItem(text="\n\n" + text)]
+
+
+def _without_beginning(content: str | list[ContentItem], text: str) -> str | list[ContentItem]:
+    if isinstance(content, str):
+        return "" if content == text else content.removeprefix(text + "\n\n")
+    return content[1:] if content[:1] == [ContentItem(text=text + "\n\n")] else content
 
 
 class Usage(DictCompatibleModel):
@@ -444,14 +440,18 @@ class Usage(DictCompatibleModel):
 
         An empty usage adds nothing, so it can start a sum.
         """
-        if not self.total_tokens and self.cost is None:
+        if self._is_empty:
             return other
-        if not other.total_tokens and other.cost is None:
+        if other._is_empty:
             return self
         counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         if self.cost is None or other.cost is None or self.currency != other.currency:
             return Usage(**counts)
         return Usage(**counts, cost=self.cost + other.cost, currency=self.currency)
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self.total_tokens and self.cost is None
 
 
 _COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))

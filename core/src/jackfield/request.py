@@ -48,14 +48,11 @@ class ModelFacts:
 
     def takes(self, kind: ItemKind) -> bool:
         """Whether the model takes content of this kind; a file is replaced by its name if it does not."""
-        match kind:
-            case "image":
-                return self.images
-            case "audio":
-                return self.audio
-            case "video":
-                return self.video
-        return True
+        named = _FACTS.get(kind)
+        return named is None or bool(getattr(self, named))
+
+
+_FACTS: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", "video": "video"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +87,15 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
     """
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message
-    if all(facts.takes(item.type) for item in message.content):
-        return message
-    items = [
-        item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
-        for item in message.content
-    ]
-    return message.replace(content=items)
+    items = [_noted(item, facts) for item in message.content]
+    return message if items == message.content else message.replace(content=items)
+
+
+def _noted(item: ContentItem, facts: ModelFacts) -> ContentItem:
+    return item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
 
 
 def language_of(messages: Sequence[Message]) -> Lang:
     """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
-    for message in messages:
-        if message.role in (SYSTEM, USER):
-            text = message.get_text_content()
-            if not text.isascii() and _CHINESE.search(text):
-                return "zh"
-    return "en"
+    texts = (message.get_text_content() for message in messages if message.role in (SYSTEM, USER))
+    return "zh" if any(not text.isascii() and _CHINESE.search(text) for text in texts) else "en"
