@@ -6,7 +6,8 @@ import importlib
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from jackfield import __version__
@@ -74,37 +75,59 @@ class Plan:
         by_hand: What no installer should do, because a folder somebody works in is concerned: name → sentence.
     """
 
-    install: Mapping[str, str]
-    change: Mapping[str, tuple[str, str]]
-    anew: Mapping[str, str]
-    missing: Mapping[str, str]
-    remove: tuple[str, ...]
-    keep: tuple[str, ...]
-    settings: tuple[str, ...]
-    by_hand: Mapping[str, str]
+    install: dict[str, str] = field(default_factory=dict)
+    change: dict[str, tuple[str, str]] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    by_hand: dict[str, str] = field(default_factory=dict)
 
     @property
     def needs_installer(self) -> bool:
         """Whether packages have to change."""
-        return bool(self.install or self.change or self.anew or self.missing or self.remove)
+        return any((self.install, self.change, self.anew, self.missing, self.remove))
 
     @property
     def is_empty(self) -> bool:
         """Whether all is as the lock says."""
-        return not (self.needs_installer or self.settings or self.by_hand)
+        return not any((self.needs_installer, self.settings, self.by_hand))
 
     def lines(self) -> list[str]:
         """The plan for people."""
-        return [
-            *(f"install    {name} {version}" for name, version in self.install.items()),
-            *(f"change     {name} {here} → {wanted}" for name, (here, wanted) in self.change.items()),
-            *(f"reinstall  {name} {version}: its content differs from the lock" for name, version in self.anew.items()),
-            *(f"install    {name} {version}, a requirement" for name, version in self.missing.items()),
-            *(f"remove     {name}" for name in self.remove),
-            *(f"keep       {name}, which the lock does not have (--exact removes it)" for name in self.keep),
-            *(f"set        {sentence}" for sentence in self.settings),
-            *(f"by hand    {sentence}" for sentence in self.by_hand.values()),
-        ]
+        return list(self._written(_STEPS))
+
+    def differences(self) -> list[str]:
+        """What is not as the lock says, as sentences, but for contents."""
+        return list(self._written(_DIFFERENCES))
+
+    def _written(self, forms: Mapping[str, str]) -> Iterator[str]:
+        for attribute, form in forms.items():
+            facts = getattr(self, attribute)
+            for fact in facts.items() if isinstance(facts, dict) else zip(facts, strict=True):
+                yield form.format(*fact)
+
+
+# How a line says each fact of a plan: its name, and what goes with it.
+_STEPS = {
+    "install": "install    {} {}",
+    "change": "change     {0} {1[0]} → {1[1]}",
+    "anew": "reinstall  {} {}: its content differs from the lock",
+    "missing": "install    {} {}, a requirement",
+    "remove": "remove     {}",
+    "keep": "keep       {}, which the lock does not have (--exact removes it)",
+    "settings": "set        {}",
+    "by_hand": "by hand    {1}",
+}
+_DIFFERENCES = {
+    "install": "{} {} is not installed",
+    "missing": "{} {} is not installed",
+    "change": "{0} is {1[0]}, but the lock has {1[1]}",
+    "remove": "{} is installed, but is not in the lock",
+    "settings": "{}",
+    "by_hand": "{1}",
+}
 
 
 def sync(
@@ -156,8 +179,8 @@ def read_state(settings: Settings, paths: Iterable[str] | None = None) -> State:
     core = found.pop(CORE, None)
     rows = {row.distribution: row for row in scan(where).rows if row.distribution != CORE}
     return State(
-        core=_state_of(core, __version__, core.location if core else ""),
-        plugins={name: _state_of(found.get(name), row.version, row.location) for name, row in sorted(rows.items())},
+        core=_state_of(core, __version__),
+        plugins={name: _state_of(found.get(name), row.version) for name, row in sorted(rows.items())},
         versions={name: _spelled(one.version) for name, one in found.items()},
         policy=policy_of(settings),
         origins=settings.origins,
@@ -172,54 +195,40 @@ def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
         state: What is here.
         exact: Plugins that the lock does not have are to go; but not the manager, which restores locks.
     """
-    todo = _of_plugins(lock, state)
-    for name, version in lock.requirements.items():
-        has = state.versions.get(name)
-        if has is not None and has != version:
-            todo.change[name] = (has, version)
-        elif has is None and lock.platform == sys.platform:  # elsewhere others may be the right ones
-            todo.missing[name] = version
-    known = {*(plugin.name for plugin in lock.plugins), *lock.requirements, MANAGER}
-    extra = tuple(sorted(set(state.plugins) - known))
-    return Plan(
-        todo.install,
-        todo.change,
-        todo.anew,
-        todo.missing,
+    wanted = {CORE: LockedPlugin(CORE, lock.core), **{plugin.name: plugin for plugin in lock.plugins}}
+    extra = tuple(sorted(state.plugins.keys() - wanted.keys() - lock.requirements.keys() - {MANAGER}))
+    todo = Plan(
         remove=extra if exact else (),
         keep=() if exact else extra,
         settings=tuple(_setting_differences(lock.policy, state.policy, state.origins)),
-        by_hand=todo.by_hand,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Todo:
-    """A plan while it is made."""
-
-    install: dict[str, str] = field(default_factory=dict)
-    change: dict[str, tuple[str, str]] = field(default_factory=dict)
-    anew: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    by_hand: dict[str, str] = field(default_factory=dict)
-
-
-def _of_plugins(lock: Lock, state: State) -> _Todo:
-    """What has to be done about the core and the plugins that a lock has."""
-    todo = _Todo()
-    for wanted in (LockedPlugin(CORE, lock.core), *lock.plugins):
-        here = state.core if wanted.name == CORE else state.plugins.get(wanted.name)
-        if here is not None and _is_same(wanted, here):
-            continue
-        if wanted.editable or (here is not None and here.editable):
-            todo.by_hand[wanted.name] = _about_editable(wanted, here)
-        elif here is None:
-            todo.install[wanted.name] = wanted.version
-        elif here.version != wanted.version:
-            todo.change[wanted.name] = (here.version, wanted.version)
-        else:
-            todo.anew[wanted.name] = wanted.version
+    here = {CORE: state.core, **state.plugins}
+    for name, plugin in wanted.items():
+        _compare(plugin, here.get(name), todo)
+    _compare_requirements(lock, state.versions, todo)
     return todo
+
+
+def _compare(wanted: LockedPlugin, here: InstalledPlugin | None, todo: Plan) -> None:
+    """Note what has to be done about the core or a plugin."""
+    if here and _is_same(wanted, here):
+        return
+    if wanted.editable or (here and here.editable):
+        todo.by_hand[wanted.name] = _about_editable(wanted, here)
+    elif not here:
+        todo.install[wanted.name] = wanted.version
+    elif here.version != wanted.version:
+        todo.change[wanted.name] = (here.version, wanted.version)
+    else:
+        todo.anew[wanted.name] = wanted.version
+
+
+def _compare_requirements(lock: Lock, here: Mapping[str, str], todo: Plan) -> None:
+    for name, version in lock.requirements.items():
+        if here.get(name, version) != version:
+            todo.change[name] = (here[name], version)
+    if lock.platform == sys.platform:  # elsewhere others may be the right ones
+        todo.missing.update({name: lock.requirements[name] for name in lock.requirements if name not in here})
 
 
 def carry_out(
@@ -236,13 +245,13 @@ def carry_out(
         ConfigError: Nothing can be installed here, or the installer failed; the message says what to do.
     """
     env = environment or Environment.current()
-    plugins = {one.name: one.version for one in lock.plugins if not one.editable and one.name not in todo.by_hand}
+    plugins = {one.name: one.version for one in lock.plugins if not (one.editable or one.name in todo.by_hand)}
     refuse_tool_environment(env, add=_pinned(plugins), remove=todo.remove)
     installer = find_installer(env)
-    core = {} if CORE in todo.by_hand else {CORE: lock.core}
+    core = dict.fromkeys({CORE} - todo.by_hand.keys(), lock.core)
     # Requirements are constraints only: an installer notes whom somebody has asked for, and that was not them.
     constraints = write_constraints({**core, **plugins, **lock.requirements})
-    wanted = {**plugins, CORE: lock.core} if CORE in todo.change else plugins
+    wanted = {**plugins, **dict.fromkeys({CORE} & todo.change.keys(), lock.core)}
     try:
         _run_all(_commands(todo, wanted, installer, constraints, sources), installer, run)
     finally:
@@ -254,7 +263,7 @@ def _commands(
 ) -> Iterator[list[str]]:
     if todo.remove:
         yield installer.uninstall(todo.remove)
-    if todo.install or todo.change or todo.missing:
+    if any((todo.install, todo.change, todo.missing)):
         yield installer.install(_pinned(wanted), constraints=constraints, sources=sources)
     if todo.anew:
         yield installer.install(_pinned(todo.anew), anew=True, sources=sources)
@@ -274,12 +283,8 @@ def _run_all(commands: Iterable[Sequence[str]], installer: Installer, run: Run) 
 def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
     """What is not as the lock says, as sentences that name both sides."""
     still = plan(lock, state, exact=exact)
-    contents = {plugin.name: plugin.content for plugin in lock.plugins}
-    told = [f"{name} {version} is not installed" for name, version in {**still.install, **still.missing}.items()]
-    told += [f"{name} is {here}, but the lock has {wanted}" for name, (here, wanted) in still.change.items()]
-    told += [_other_content(name, version, state.plugins[name], contents[name]) for name, version in still.anew.items()]
-    told += [f"{name} is installed, but is not in the lock" for name in still.remove]
-    return [*told, *still.settings, *still.by_hand.values()]
+    others = [plugin for plugin in lock.plugins if plugin.name in still.anew]
+    return [*still.differences(), *(_other_content(one, state.plugins[one.name]) for one in others)]
 
 
 def write_policy(policy: Policy) -> None:
@@ -300,17 +305,16 @@ def _check_python(lock: Lock) -> None:
         raise ConfigError(f"the lock is for Python {lock.requires_python}, and this is {here}: use another environment")
 
 
-def _state_of(distribution: Distribution | None, version: str, location: str) -> InstalledPlugin:
+def _state_of(distribution: Distribution | None, version: str) -> InstalledPlugin:
     if distribution is None:
         return InstalledPlugin(_spelled(version))
-    if distribution.editable:
-        return InstalledPlugin(_spelled(distribution.version), editable=True)
-    try:
-        content, changes = content_hash(location), changed_files(location)
-    except PluginError:
-        content, changes = "", []  # the difference to the lock's content says that it is not known
-    edited = tuple(change.path for change in changes)
-    return InstalledPlugin(_spelled(distribution.version), content, edited=edited)
+    here = InstalledPlugin(_spelled(distribution.version), editable=distribution.editable)
+    # Otherwise the difference to the lock's content says that it is not known.
+    with suppress(PluginError):
+        if not here.editable:
+            edited = tuple(change.path for change in changed_files(distribution.location))
+            return replace(here, content=content_hash(distribution.location), edited=edited)
+    return here
 
 
 def _spelled(version: str) -> str:
@@ -318,21 +322,19 @@ def _spelled(version: str) -> str:
 
 
 def _is_same(wanted: LockedPlugin, here: InstalledPlugin) -> bool:
-    if wanted.version != here.version:
-        return False
-    if wanted.name == CORE:
-        return True
-    if wanted.content and (here.edited or wanted.content != here.content):
-        return False
-    return wanted.editable == here.editable
+    if wanted.name == CORE or wanted.version != here.version:
+        return wanted.version == here.version
+    is_intact = (wanted.content, ()) == (here.content, here.edited)
+    return wanted.editable == here.editable and (is_intact or not wanted.content)
 
 
-def _other_content(name: str, version: str, here: InstalledPlugin, wanted: str) -> str:
-    if here.edited and here.content == wanted:
-        return f"{name} {version} was edited after it was installed: {', '.join(here.edited[:5])}"
+def _other_content(wanted: LockedPlugin, here: InstalledPlugin) -> str:
+    plugin = f"{wanted.name} {wanted.version}"
+    if here.edited and here.content == wanted.content:
+        return f"{plugin} was edited after it was installed: {', '.join(here.edited[:5])}"
     return (
-        f"{name} {version} has the content {here.content or 'that nobody can tell (no RECORD)'}, and the lock has "
-        f"{wanted}: what is offered under this version is not what was frozen"
+        f"{plugin} has the content {here.content or 'that nobody can tell (no RECORD)'}, and the lock has "
+        f"{wanted.content}: what is offered under this version is not what was frozen"
     )
 
 
@@ -350,21 +352,18 @@ def _about_editable(wanted: LockedPlugin, here: InstalledPlugin | None) -> str:
     )
 
 
-def _setting_differences(wanted: Policy, here: Policy, origins: Mapping[str, str]) -> list[str]:
-    told = []
+def _setting_differences(wanted: Policy, here: Policy, origins: Mapping[str, str]) -> Iterator[str]:
     for rule in fields(Policy):
         has, should = getattr(here, rule.name), getattr(wanted, rule.name)
-        if has == should:
-            continue
-        from_files = _origins_of(rule.name, has or (), should or (), origins)
-        told.append(f"{rule.name} is {_shown(has)}{from_files}, and the lock has {_shown(should)}")
-    return told
+        if has != should:
+            from_files = _origins_of(rule.name, has or (), should or (), origins)
+            yield f"{rule.name} is {_shown(has)}{from_files}, and the lock has {_shown(should)}"
 
 
 def _origins_of(rule: str, has: Iterable[str], should: Iterable[str], origins: Mapping[str, str]) -> str:
     """` (from FILE)` for the names that are too many here."""
-    too_many = [rule, *(f"{rule}:{name}" for name in has if name not in set(should))]
-    found = sorted({origins[key] for key in too_many if key in origins})
+    too_many = {rule, *(f"{rule}:{name}" for name in set(has).difference(should))}
+    found = sorted({origins[key] for key in too_many & origins.keys()})
     return f" (from {', '.join(found)})" if found else ""
 
 
