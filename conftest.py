@@ -35,8 +35,8 @@ hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
 # Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one
-# with Qwen-Agent, environments with the oldest versions. By places, because the groups of xdist 3.8 have no effect with
-# pytest 9.2.
+# with Qwen-Agent, environments with the oldest versions. So do those of each class of a suite, what was found of their
+# component. By places, because the groups of xdist 3.8 have no effect with pytest 9.2.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
     ("plugins/parsers/epub/tests/test_contract.py",),
@@ -128,7 +128,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByPlace(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), nodeid)
+            alone = nodeid.rpartition("::")[0] if "/test_contract.py::" in nodeid else nodeid
+            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), alone)
 
         @cached_property
         def _numbers(self) -> dict[str, int]:
