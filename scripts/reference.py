@@ -39,6 +39,7 @@ REFERENCE = ROOT / "docs/reference"
 SOURCES = {
     "jackfield": ROOT / "core/src",
     "jackfield_testkit": ROOT / "plugins/testing/testkit/src",
+    "jackfield_agent_parts": ROOT / "plugins/libraries/agent-parts/src",
     "jackfield_backend": ROOT / "plugins/libraries/backend/src",
     "jackfield_documents": ROOT / "plugins/libraries/documents/src",
     "jackfield_confine": ROOT / "plugins/libraries/confine/src",
@@ -51,6 +52,8 @@ HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
 # The public modules, with a page each, in the order of the navigation.
 MODULES = (
     "jackfield.agents",
+    "jackfield_agent_parts.creating",
+    "jackfield_agent_parts.files",
     "jackfield.models",
     "jackfield_metering.counting",
     "jackfield_backend.history",
@@ -177,13 +180,18 @@ def _module_page(module: griffe.Module) -> str:
 
 
 def _public(module: griffe.Module) -> Iterator[tuple[str, Any]]:
-    """The public names: those of `__all__`, else what is defined here, in the order of the source."""
+    """The public names: those of `__all__`, else what is defined here, in the order of the source.
+
+    What is fetched from another package has its place there.
+    """
     exported = [name for name in module.exports or () if isinstance(name, str)]
     names = exported or [
         name for name, member in module.members.items() if not name.startswith("_") and not member.is_alias
     ]
     for name in names:
         member = module[name]
+        if member.is_alias and member.target_path.partition(".")[0] != module.package.name:
+            continue
         if member.is_module and name in member.members:
             member = member[name]  # a function of the name of its module: griffe has the module
         if not member.is_module:

@@ -25,7 +25,7 @@ def names_of(module: ast.Module) -> list[str]:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets)
     ]
     names = exported[0] if exported else defined_in(module)
-    return sorted(name for name in names if not name.startswith("_") or name == "__version__")
+    return sorted({name for name in names if not name.startswith("_") or name == "__version__"})
 
 
 def defined_in(module: ast.Module) -> Iterator[str]:
