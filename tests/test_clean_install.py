@@ -878,7 +878,7 @@ print(FnCallAgent(llm=ScriptedModel([]), store=store).resume(run_id))
 import asyncio
 from jackfield.errors import StoreError
 from jackfield.plugins import default_host
-from jackfield.runs import load_store
+from jackfield_records.stores import load_store
 store = load_store({"name": "postgres", "dsn": "postgresql://me:secret@127.0.0.1:1/db"}, default_host())
 try:
     asyncio.run(store.runs())

@@ -312,4 +312,4 @@ class ObserverSpec(ComponentSpec):
 
 
 class StoreSpec(ComponentSpec):
-    """A store of the records of runs: `jackfield.runs.Store`."""
+    """A store of the records of runs: `jackfield_records.stores.Store`."""

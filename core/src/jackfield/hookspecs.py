@@ -137,7 +137,7 @@ def observers() -> list[ObserverSpec]:
     return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
 
 
-@provisional("jackfield.runs:Store")
+@provisional("jackfield_records.stores:Store")
 def stores() -> list[StoreSpec]:
     """Offer stores, which keep the records of runs. Called when an agent or a command names one of them."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]

@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
-from jackfield import runs, sync
+from jackfield import sync
 from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
-from jackfield.agents._recording import recording_in
 from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -46,12 +45,14 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
-    from jackfield.runs._records import Store
+    from jackfield_records.stores import Store
 
 _agent_tool = method_of("jackfield_agent_parts.below", "AgentTool", of="as_tool")
 _checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
 _transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools", of="handoffs")
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
+_load_store = method_of("jackfield_records.stores", "load_store", of="store")
+_recording_of = method_of("jackfield_records.recording", "recording_of", of="store")
 _ending_in = method_of("jackfield_answers.runs", "ending_in", of="output")
 _events_of_run = method_of(_QWEN_FORMS, "events_of_run", of="_run")
 LEFT_TEXT = "the run was abandoned before it ended"
@@ -151,7 +152,7 @@ class Agent:
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
-            self.store = None if store is None else runs.load_store(store, self.host)
+            self.store: Store | None = None if store is None else _load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
             self.handoffs: tuple[Handoff, ...] = _checked_handoffs(handoffs, self) if handoffs else ()
@@ -416,15 +417,8 @@ class Agent:
 
     @cached_property
     def _recording(self) -> Recording:
-        """How its runs are recorded.
-
-        Raises:
-            ConfigError: They are not.
-        """
-        label = self.name or type(self).__name__
-        if self.store is None:
-            raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
-        return recording_in(self.store, label, self.llm, self.host.settings, goes_on=self._goes_on())
+        made: Recording = _recording_of(self)
+        return made
 
     def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""

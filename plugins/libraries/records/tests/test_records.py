@@ -290,9 +290,17 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
 
 
 def test_a_store_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jackfield_records", None)
-    with pytest.raises(ConfigError, match="jackfield-records: pip install jackfield-records"):
-        FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).ask("Hi.")
+    class NotInstalled:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "jackfield_records":
+                raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(sys, "meta_path", [NotInstalled, *sys.meta_path])
+    for module in [name for name in sys.modules if name.partition(".")[0] == "jackfield_records"]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(ConfigError, match="`store` needs jackfield-records: pip install jackfield-records"):
+        FnCallAgent(llm=ScriptedModel([]), store="sqlite")
 
 
 def test_a_kind_that_would_begin_again_does_not_resume() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from jackfield import sync
 from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, printable
 from jackfield.errors import RunNotFoundError
-from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield_records.stores import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, agent_of
 from jackfield_terminal.safe import Terminal
 
@@ -216,7 +216,7 @@ def state_of(run: StoredRun) -> str:
 
 def _store(options: argparse.Namespace) -> Store:
     from jackfield.plugins import default_host
-    from jackfield.runs import load_store
+    from jackfield_records.stores import load_store
 
     return load_store(options.store, default_host())
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jackfield.agents import Event, Run
+from jackfield.agents import Agent, Event, Run
 from jackfield.errors import ConfigError, RunBusyError, StoreError
 from jackfield.events import (
     ApprovalDecided,
@@ -29,12 +29,11 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import USER, Message
-from jackfield.runs import RUNNING, Store, StoredRun
-from jackfield.settings import Settings
 from jackfield.streams import closing
 from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed, reported_in
 from jackfield_records.hiding import Hide
 from jackfield_records.progress import Progress, key_of, progress_of
+from jackfield_records.stores import RUNNING, Store, StoredRun
 
 _log = logging.getLogger(__name__)
 _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
@@ -57,13 +56,6 @@ class Recording:
     hide: Hide
     agent: str
     goes_on: bool
-
-    @classmethod
-    def of_agent(
-        cls, store: Store, agent: str, settings: Settings, secrets: Sequence[str], *, goes_on: bool
-    ) -> Recording:
-        """How the runs of an agent are recorded, without the secrets of the user's settings and these."""
-        return cls(store=store, hide=Hide(settings, *secrets), agent=agent, goes_on=goes_on)
 
     async def found(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
         """How far a run is; None for a new one.
@@ -124,6 +116,20 @@ class Recording:
         _, now = await self.store.read(run_id)
         if len(now) != entries:
             raise RunBusyError(f"somebody else has gone on with run {run_id} at the same time: resume it again")
+
+
+def recording_of(agent: Agent) -> Recording:
+    """How the runs of an agent are recorded, without its API key and the secrets of the user's settings.
+
+    Raises:
+        ConfigError: They are not.
+    """
+    label = agent.name or type(agent).__name__
+    if agent.store is None:
+        raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
+    key = getattr(getattr(agent.llm, "config", None), "api_key", None)
+    hide = Hide(agent.host.settings, *([key.get_secret_value()] if key else []))
+    return Recording(store=agent.store, hide=hide, agent=label, goes_on=agent._goes_on())
 
 
 @dataclass(kw_only=True)

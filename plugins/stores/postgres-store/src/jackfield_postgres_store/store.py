@@ -16,8 +16,8 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import MissingSecretError, RunBusyError, RunNotFoundError, StoreError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in
+from jackfield_records.stores import RUNNING, Store, StoredRun
 
 T = TypeVar("T")
 

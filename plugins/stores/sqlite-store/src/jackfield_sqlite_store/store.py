@@ -17,8 +17,8 @@ from pydantic import Field
 from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
-from jackfield.runs import RUNNING, Store, StoredRun
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_records.stores import RUNNING, Store, StoredRun
 from jackfield_sqlite_store.owners import Owner, is_there
 
 T = TypeVar("T")

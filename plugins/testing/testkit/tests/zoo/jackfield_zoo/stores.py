@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
-from jackfield.runs import RUNNING, Store, StoredRun
+from jackfield_records.stores import RUNNING, Store, StoredRun
 
 _clock = itertools.count(1)
 

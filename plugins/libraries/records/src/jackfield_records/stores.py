@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jackfield.config import Configured
 from jackfield.errors import ConfigError
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins import PluginHost
 
 RUNNING = "running"
 """The state of a run that has not ended. If nobody holds it, it was interrupted."""
