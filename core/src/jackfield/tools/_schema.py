@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jackfield._lazy import needed
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema
 
+_FORMS = "jackfield_qwen_forms.parameters"
+_FOR_LISTS = "parameters of a tool given as a list need jackfield-qwen-forms"
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
@@ -18,38 +21,18 @@ def check_tool_name(name: str) -> None:
         raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'")
 
 
-_TYPES = {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}
-_TYPES |= {"str": "string", "text": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array"}
-_TYPES |= {"dict": "object"}
-
-
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
-    """The JSON Schema of an object that `parameters` mean: one as it is, a list of `{"name", "type", …}` converted.
-
-    In an entry, `required` is true or false (false if it is missing), and everything else is JSON Schema of the
-    argument. A type that JSON Schema does not know is ignored.
+    """The JSON Schema of an object that `parameters` mean: one as it is, a list as tools for Qwen-Agent have converted.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: It is neither, or a list, which takes jackfield-qwen-forms.
     """
     if isinstance(parameters, Mapping):
         return parameters
     if not isinstance(parameters, list | tuple):
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object', or a list")
-    properties: dict[str, object] = {}
-    required = []
-    for entry in parameters:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-            raise ConfigError(
-                f"the parameters of tool {name!r}, given as a list, must be dicts with 'name', 'type', 'description' "
-                f"and 'required'"
-            )
-        schema = {key: value for key, value in entry.items() if key not in ("name", "required", "type")}
-        known = _TYPES.get(str(entry.get("type", "")).lower())
-        properties[entry["name"]] = {"type": known, **schema} if known else schema
-        if entry.get("required") is True:
-            required.append(entry["name"])
-    return {"type": "object", "properties": properties, "required": required}
+    schema: Mapping[str, object] = needed(_FORMS, "schema_of_list", _FOR_LISTS)(name, parameters)
+    return schema
 
 
 def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
