@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -124,11 +124,6 @@ def _first_sentence(text: str) -> str:
     return first if len(first) <= 300 else first[:299] + "…"
 
 
-# What a function with `@tool` knows of itself, by the names that its descriptor has for it.
-_FACTS = ("name", "description", "parameters", "timeout_s", "effects", "raw_argument")
-_FLAGS = ("needs_approval", "read_only", "concurrent", "file_access", "idempotent", "cacheable")
-
-
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec(ComponentSpec):
     """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`. The descriptor has all that a model
@@ -189,11 +184,12 @@ class ToolSpec(ComponentSpec):
         function = getattr(tool, "function_called", None)
         if function is None:
             raise TypeError(f"{target!r:.200} is not a function with @tool")
-        given = {name: getattr(tool, name) for name in (*_FACTS, *_FLAGS)}
+        # A function with `@tool` knows itself by the names that its descriptor has.
+        known = {one.name: getattr(tool, one.name) for one in fields(cls) if hasattr(tool, one.name)}
         return cls(
-            **given,
+            **known,
             target=target if isinstance(target, str) else f"{function.__module__}:{function.__qualname__}",
-            summary=_first_sentence(in_language(given["description"], "en")),
+            summary=_first_sentence(in_language(known["description"], "en")),
             secrets=secrets,
             network=network,
             requires=requires,

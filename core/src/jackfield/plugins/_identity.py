@@ -57,46 +57,50 @@ class Identities:
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):
-            others = [name for name in self._listing(file) if name != row.distribution]
+            others = self._others(file, row)
             if record is not None and not _is_own(file, row.location, record, editable):
                 whose = f"which is a file of {others[0]}" if others else "which is not one of its files"
                 return f"names the module {row.module}, which Python would load from {file.path}, {whose}"
-            denied = next((name for name in others if record is None or is_denied(name)), None)
-            if denied:
+            if denied := next((name for name in others if record is None or is_denied(name)), None):
                 return f"names the module {row.module}, which is one of the files of {denied}"
         return ""
 
     def _doubt(self, row: Row) -> str:
         record = self._record(row.location)
-        site, _, metadata = row.location.rpartition("/")
         if record is None:
             return "has no RECORD, so nothing proves who it belongs to"
-        if not _has_hash(read_file(f"{row.location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
+        editable = _editable_folder(row.location)
+        of_files = (self._doubt_of_file(file, row, record, editable) for file in _origins(row.module))
+        return self._doubt_of_metadata(row.location, record) or next(filter(None, of_files), "")
+
+    def _doubt_of_metadata(self, location: str, record: Mapping[str, str]) -> str:
+        site, _, metadata = location.rpartition("/")
+        if not _has_hash(read_file(f"{location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
             return "has entry points that differ from those it was installed with"
         claims = self._claimed(site)
         if metadata in claims:
             return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists this metadata as its own"
-        for other, claimant in claims.items():
-            if claimant == metadata:
-                return f"lists the metadata of {_name_of(other)} in its RECORD as its own"
-        editable = _editable_folder(row.location)
-        for file in _origins(row.module):
-            if not _is_own(file, row.location, record, editable):
-                return f"would make Python import {file.path}, which is not one of its files"
-            if not editable and not _has_hash(read_file(file.path), record[file.relative]):
-                return f"has a file that was changed after installation: {file.relative}"
-            others = [name for name in self._listing(file) if name != row.distribution]
-            if others:
-                return f"shares the file {file.relative} with {', '.join(others)}"
+        if claimed := next((other for other, claimant in claims.items() if claimant == metadata), None):
+            return f"lists the metadata of {_name_of(claimed)} in its RECORD as its own"
         return ""
 
-    def _listing(self, file: _Origin) -> list[str]:
-        """The distributions with plugins whose RECORD lists a file."""
+    def _doubt_of_file(self, file: _Origin, row: Row, record: Mapping[str, str], editable: str) -> str:
+        if not _is_own(file, row.location, record, editable):
+            return f"would make Python import {file.path}, which is not one of its files"
+        if not editable and not _has_hash(read_file(file.path), record[file.relative]):
+            return f"has a file that was changed after installation: {file.relative}"
+        others = self._others(file, row)
+        return f"shares the file {file.relative} with {', '.join(others)}" if others else ""
+
+    def _others(self, file: _Origin, row: Row) -> list[str]:
+        """The other distributions with plugins whose RECORD lists a file."""
         folder = os.path.realpath(file.folder)
         return [
             name
             for name, location in self._locations.items()
-            if location.rpartition("/")[0] == folder and file.relative in (self._record(location) or ())
+            if name != row.distribution
+            and location.rpartition("/")[0] == folder
+            and file.relative in (self._record(location) or ())
         ]
 
     def _record(self, location: str) -> Mapping[str, str] | None:
@@ -120,19 +124,22 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
         return
     beside = os.path.normpath(site)
     for name in names:
-        raw = read_file(f"{site}/{name}/RECORD") or b""
-        own = b"\n" + os.fsencode(name) + b"/"
-        at = raw.find(_MARK)
-        while at >= 0:
-            end = at + len(_MARK)
-            # Behind the end of a line: the name of another may end in this one.
-            if not raw.endswith(own, 0, end):
-                line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
-                path = os.fsdecode(raw[line : end - 1]).lstrip('"')
-                folder, _, listed = os.path.normpath(f"{site}/{path}").rpartition(os.sep)
-                if folder == beside and listed != name:
-                    yield listed, name
-            at = raw.find(_MARK, end)
+        for path in _metadata_in(read_file(f"{site}/{name}/RECORD") or b"", own=os.fsencode(name)):
+            folder, _, listed = os.path.normpath(f"{site}/{path}").rpartition(os.sep)
+            if folder == beside and listed != name:
+                yield listed, name
+
+
+def _metadata_in(raw: bytes, *, own: bytes) -> Iterable[str]:
+    """The folders of metadata that a RECORD has files in, but for its own; a search, because parsing takes long."""
+    at = raw.find(_MARK)
+    while at >= 0:
+        end = at + len(_MARK)
+        # Behind the end of a line: the name of another may end in this one.
+        if not raw.endswith(b"\n" + own + b"/", 0, end):
+            line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
+            yield os.fsdecode(raw[line : end - 1]).lstrip('"')
+        at = raw.find(_MARK, end)
 
 
 def _name_of(metadata: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 
 
@@ -14,13 +15,11 @@ def files_of_import(module: str) -> list[tuple[str, int]]:
         Each file with the number of its path's last parts that follow the folder on `sys.path`; nothing if Python would
         not find the module.
     """
-    files = []
-    for depth, spec in enumerate(specs_of_import(module), start=1):
-        if spec.origin is not None and spec.submodule_search_locations is None:
-            files.append((spec.origin, depth))
-        elif spec.origin is not None:
-            files.append((spec.origin, depth + 1))  # the package's __init__
-    return files
+    return [
+        (spec.origin, depth + (spec.submodule_search_locations is not None))  # one more: the package's __init__
+        for depth, spec in enumerate(specs_of_import(module), start=1)
+        if spec.origin is not None
+    ]
 
 
 def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[ModuleSpec]:
@@ -41,14 +40,11 @@ def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[Mod
 
 
 def _spec(name: str, where: list[str] | None) -> ModuleSpec | None:
-    loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__spec__ is not None:
-        return loaded.__spec__  # an import takes what is there
+    loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
+    if loaded is not None:
+        return loaded  # an import takes what is there
     for finder in sys.meta_path if where is None else (PathFinder,):
-        try:
-            spec = finder.find_spec(name, where)
-        except (ImportError, ValueError, OSError, AttributeError, KeyError):
-            continue
-        if spec is not None:
-            return spec
+        with suppress(ImportError, ValueError, OSError, AttributeError, KeyError):
+            if spec := finder.find_spec(name, where):
+                return spec
     return None

@@ -9,27 +9,34 @@ from jackfield.settings import Settings, near
 
 def why_not(row: Row, settings: Settings) -> str:
     """Why a component may not load, or '' if it may; the sentence goes on after its name."""
+    return _unsuited(row) or _forbidden(row, settings)
+
+
+def _unsuited(row: Row) -> str:
     if row.api != API:
         return f"is made for plugin API v{row.api}, but this core has v{API}"
-    if row.kind not in KINDS and (row.is_installed or not row.is_source):
-        close = near(row.kind, KINDS)
-        meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
-        return f"is of kind {row.kind!r}, which this core does not know{meant}"
+    if row.kind in KINDS or not row.is_installed:  # what nobody installed is asked by the hooks there are
+        return ""
+    close = near(row.kind, KINDS)
+    meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"is of kind {row.kind!r}, which this core does not know{meant}"
+
+
+def _forbidden(row: Row, settings: Settings) -> str:
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
-    for name in (row.distribution, row.id, row.address) if settings.block else ():
-        if name in settings.block:
-            return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
+    if name := is_blocked(row, settings):
+        return f"is blocked ({name!r} in {settings.origins.get(f'block:{name}', '`block`')})"
     if settings.allow is not None and row.distribution not in settings.allow:
         return f"is not in the list of allowed packages ({settings.origins.get('allow', '`allow`')})"
     return ""
 
 
-def is_blocked(row: Row, settings: Settings) -> bool:
-    """Whether `block` names a component, by itself or with its whole distribution."""
-    return not settings.block.isdisjoint((row.distribution, row.id, row.address))
+def is_blocked(row: Row, settings: Settings) -> str:
+    """The name by which `block` has a component, its own or that of its whole distribution; '' if it is not blocked."""
+    return next((name for name in (row.distribution, row.id, row.address) if name in settings.block), "")
 
 
 def is_incompatible(row: Row) -> bool:
     """Whether a component is for another core, whatever the policy says."""
-    return row.api != API or (row.kind not in KINDS and row.is_installed)
+    return bool(_unsuited(row))
