@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,20 +56,19 @@ def needs_of(config: AgentConfig, host: PluginHost) -> Needs:
 def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
     """What a Python file needs, as far as it says. Raises as `needs_of`."""
     needs = _resolved([AgentConfig.parse(_as_config(parts), what="the agent") for parts in uses.parts], host)
-    imported = {normalise(package): ("imported",) for package in uses.packages}
-    distributions = {
-        **needs.distributions,
-        **{name: needs.distributions.get(name, imported[name]) for name in imported},
-    }
-    installed = {row.distribution for row in host.catalog.rows}
-    missing = {*needs.missing, *(name for name in imported if name not in installed)}
-    return Needs(_core_first(distributions), tuple(sorted(missing)), needs.unknown)
+    imported = dict.fromkeys(map(normalise, uses.packages), ("imported",))
+    missing = imported.keys() - {row.distribution for row in host.catalog.rows}
+    distributions = _core_first({**imported, **needs.distributions})
+    return Needs(distributions, tuple(sorted(missing.union(needs.missing))), needs.unknown)
 
 
 def _as_config(parts: Mapping[str, object]) -> dict[str, object]:
     known = {key: value for key, value in parts.items() if key in AgentConfig.model_fields}
-    given = known.get("agent")
-    return {**given, **{k: v for k, v in known.items() if k != "agent"}} if isinstance(given, dict) else known
+    agent = known.get("agent")
+    if isinstance(agent, dict):
+        del known["agent"]
+        return {**agent, **known}
+    return known
 
 
 def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
@@ -77,20 +77,21 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
         yield f"agent.{config.agent}"
     if config.llm is not None:
         yield from _of_model(config.llm, host)
-    for entry in config.function_list:
-        if entry not in config.agents:
-            named = entry if isinstance(entry, str) else {**entry, "name": name_of_entry(entry)}
-            yield from _of_entry("tool", named, host)
+    for entry in filterfalse(config.agents.__contains__, config.function_list):
+        yield from _of_entry("tool", entry, host, name_of_entry(entry))
     for inner in config.inner():
         yield from _components(inner, host)
-    for observer in config.observers:
-        yield f"observer.{observer}"
-    for component in host.settings.enabled:
-        yield component
-        yield from _of_settings(host.settings.options_of(*component.split(".", 1)), host)
+    yield from map("observer.{}".format, config.observers)
+    yield from _of_enabled(host)
     for file in config.files:
         extension = Path(file).suffix.lower().removeprefix(".")
         yield f"parser.{_parser_for(extension, host) or extension}"
+
+
+def _of_enabled(host: PluginHost) -> Iterator[str]:
+    for component in host.settings.enabled:
+        yield component
+        yield from _of_settings(host.settings.options_of(*component.split(".", 1)), host)
 
 
 def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
@@ -98,18 +99,16 @@ def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
     if isinstance(llm, str):
         return
     for entry in llm.get("processors", ()):
-        yield from _of_entry("processor", entry, host)
+        yield from _of_entry("processor", entry, host, entry if isinstance(entry, str) else entry.get("name", ""))
     call_format = dict(llm.get("generate_cfg") or {}).get("fncall_prompt_type")
     if call_format and call_format != NATIVE:
         yield f"call_format.{call_format}"
 
 
-def _of_entry(kind: str, entry: str | Mapping[str, object], host: PluginHost) -> Iterator[str]:
+def _of_entry(kind: str, entry: str | Mapping[str, object], host: PluginHost, name: str) -> Iterator[str]:
     """A component with its settings, or its address alone."""
-    if isinstance(entry, str):
-        yield f"{kind}.{entry}"
-    else:
-        yield f"{kind}.{entry.get('name', '')}"
+    yield f"{kind}.{name}"
+    if not isinstance(entry, str):
         yield from _of_settings(entry, host)
 
 
@@ -120,13 +119,12 @@ def _of_settings(value: object, host: PluginHost) -> Iterator[str]:
             backend, _, model = value.partition(":")
             if model and backend in _backends(host):
                 yield f"llm.{backend}"
-        case Mapping() if "model" in value or "model_type" in value:
+        case Mapping() if value.keys() & {"model", "model_type"}:
             # What has these keys need not be a model: then it says no backend, and nothing is needed for it.
             with suppress(ConfigError):
                 yield from _of_model(value, host)
         case Mapping():
-            for part in value.values():
-                yield from _of_settings(part, host)
+            yield from _of_settings(list(value.values()), host)
         case list() | tuple():
             for part in value:
                 yield from _of_settings(part, host)
@@ -147,12 +145,16 @@ def _parser_for(extension: str, host: PluginHost) -> str | None:
 
 def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
     """The distributions of all components that are named, and of those that these ask for in turn."""
-    offers = _offers_of(configs, host)
-    unknown = tuple(offer for offer in offers.values() if isinstance(offer, str))
-    known = {component: offer for component, offer in offers.items() if not isinstance(offer, str)}
-    uses = {offer.known.distribution: _used(offer.known.distribution, known) for offer in known.values()}
-    here = {CORE, *(offer.known.distribution for offer in known.values() if offer.is_installed)}
-    return Needs(_core_first({CORE: (), **uses}), tuple(sorted(uses.keys() - here)), unknown)
+    uses: dict[str, list[str]] = {CORE: []}
+    here, unknown = {CORE}, []
+    for component, offer in _offers_of(configs, host).items():
+        if isinstance(offer, str):
+            unknown.append(offer)
+        else:
+            uses.setdefault(offer.known.distribution, []).append(component)
+            here |= {offer.known.distribution} if offer.is_installed else set()
+    distributions = {name: tuple(sorted(components)) for name, components in uses.items()}
+    return Needs(_core_first(distributions), tuple(sorted(uses.keys() - here)), tuple(unknown))
 
 
 def _offers_of(configs: Sequence[AgentConfig], host: PluginHost) -> dict[str, _Offer | str]:
@@ -161,16 +163,16 @@ def _offers_of(configs: Sequence[AgentConfig], host: PluginHost) -> dict[str, _O
     open_ = [component for config in configs for component in _components(config, host)]
     for component in open_:  # it grows while it is walked
         if component not in offers:
-            offers[component] = offer = _offer_of(component, host)
-            if not isinstance(offer, str):
-                name = component.partition(".")[2]
-                open_ += [one for config in configs for one in offer.known.asks_for(config.settings_of(name))]
+            offers[component] = _offer_of(component, host)
+            open_ += _asked_for(component, offers[component], configs)
     return offers
 
 
-def _used(distribution: str, offers: Mapping[str, _Offer]) -> tuple[str, ...]:
-    """The components that a distribution is needed for, sorted."""
-    return tuple(sorted(component for component, offer in offers.items() if offer.known.distribution == distribution))
+def _asked_for(component: str, offer: _Offer | str, configs: Sequence[AgentConfig]) -> Iterator[str]:
+    """The components that one asks for in turn."""
+    if not isinstance(offer, str):
+        for config in configs:
+            yield from offer.known.asks_for(config.settings_of(component.partition(".")[2]))
 
 
 class _Offer(NamedTuple):

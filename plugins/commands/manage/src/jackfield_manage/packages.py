@@ -7,6 +7,7 @@ none of it can be taken for an option.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +30,10 @@ from jackfield_manage.named import distributions_named, not_installed
 
 _ASKING_TIMEOUT_S = 60.0
 _ARCHIVES = (".whl", ".zip", ".tar.gz")
+# What installs a version again. pip's cache would give what was built under it before; uv refreshes its own.
+_ANEW = {"uv": ("--reinstall",), "pip": ("--force-reinstall", "--no-cache-dir")}
+
+_PATH = re.compile(rf"[.~]|.*[/{re.escape(os.sep)}]", re.DOTALL)
 
 Run = Callable[[Sequence[str]], int]
 """Runs a command, whose output the user sees, and gives its exit code."""
@@ -93,16 +99,13 @@ class Installer:
         upgrade: bool = False,
     ) -> list[str]:
         """The command that installs; with `anew`, it reinstalls the version, without its requirements."""
-        options = (sources or Sources()).options()
-        if constraints:
-            options.append(f"--constraint={constraints}")
-        if upgrade:
-            options.append("--upgrade")
-        if anew:
-            # pip's cache would give what was built under that version before; uv refreshes its own.
-            again = ["--reinstall"] if self.name == "uv" else ["--force-reinstall", "--no-cache-dir"]
-            options += ["--no-deps", *again]
-        return [*self.install_command, *options, "--", *requirements]
+        options = {
+            f"--constraint={constraints}": constraints,
+            "--upgrade": upgrade,
+            **dict.fromkeys(("--no-deps", *_ANEW[self.name]), anew),
+        }
+        chosen = [*(sources or Sources()).options(), *filter(options.get, options)]
+        return [*self.install_command, *chosen, "--", *requirements]
 
     def uninstall(self, names: Sequence[str]) -> list[str]:
         """The command that removes distributions without asking back."""
@@ -164,10 +167,9 @@ def install(
         ConfigError: A text is none of these, or nothing can be installed here.
     """
     env = environment or Environment.current()
-    requirements = [requirement_of(text, anything=anything) for text in texts]
-    for text, requirement in zip(texts, requirements, strict=True):
-        if text != requirement:
-            tell(f"{text} → {requirement}")
+    meant = {text: requirement_of(text, anything=anything) for text in texts}
+    _tell_meant(meant, tell)
+    requirements = list(meant.values())
     refuse_tool_environment(env, add=requirements)
     command = find_installer(env).install(requirements, sources=sources, upgrade=upgrade)
     return _carry_out(command, dry_run=dry_run, run=run, tell=tell)
@@ -195,12 +197,16 @@ def uninstall(
     """
     env = environment or Environment.current()
     meant = {text: installed_plugin(text, catalog) for text in texts}
-    for text, name in meant.items():
-        if text != name:
-            tell(f"{text} → {name}")
+    _tell_meant(meant, tell)
     names = list(dict.fromkeys(meant.values()))
     refuse_tool_environment(env, remove=names)
     return _carry_out(find_installer(env).uninstall(names), dry_run=dry_run, run=run, tell=tell)
+
+
+def _tell_meant(meant: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    for text, name in meant.items():
+        if text != name:
+            tell(f"{text} → {name}")
 
 
 def requirement_of(text: str, *, anything: bool = False) -> str:
@@ -304,23 +310,27 @@ def _carry_out(command: Sequence[str], *, dry_run: bool, run: Run | None, tell: 
 
 def _looks_like_path(text: str) -> bool:
     # A requirement with an address (`name @ https://…`) has slashes, too.
-    return "@" not in text and (
-        text.startswith((".", "~")) or os.sep in text or "/" in text or text.lower().endswith(_ARCHIVES)
-    )
+    looks_so = _PATH.match(text) or text.lower().endswith(_ARCHIVES)
+    return "@" not in text and bool(looks_so)
 
 
 def _path_of(text: str) -> str:
     try:
         path = Path(text).expanduser().absolute()
-        is_there = path.exists()
-        if path.is_file() and path.name.lower().endswith(_ARCHIVES):
-            return str(path)
-        if any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
-            return str(path)
+        fault = _fault_of_path(path)
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown ~user, a NUL
         raise ConfigError(f"{text!r:.200} is not a valid path: {error}") from error
-    what = "is neither a wheel nor a folder with a pyproject.toml" if is_there else "does not exist"
-    raise ConfigError(f"{text!r:.200} {what}; a plugin's name does not contain '/'")
+    if fault:
+        raise ConfigError(f"{text!r:.200} {fault}; a plugin's name does not contain '/'")
+    return str(path)
+
+
+def _fault_of_path(path: Path) -> str:
+    """Why a path cannot be installed, '' if it can."""
+    sources = (path / "pyproject.toml", path / "setup.py", *([path] if path.name.lower().endswith(_ARCHIVES) else ()))
+    if any(map(Path.is_file, sources)):
+        return ""
+    return "is neither a wheel nor a folder with a pyproject.toml" if path.exists() else "does not exist"
 
 
 def _distribution_named(name: str, *, anything: bool) -> str:
@@ -328,14 +338,13 @@ def _distribution_named(name: str, *, anything: bool) -> str:
     wanted = normalise(name)
     offers = _offers()
     meant = offers.get(wanted, set())
-    own = f"{CORE}-{wanted}"
-    if len(meant) == 1 or own in meant:
-        return own if own in meant else min(meant)
-    if meant:
+    # One that is called so itself comes before others that offer the name.
+    meant = meant & {f"{CORE}-{wanted}"} or meant
+    if len(meant) > 1:
         raise ConfigError(f"{name!r} is offered by {', '.join(sorted(meant))}: name the one you mean")
-    if not (anything or wanted == CORE):
+    if not (meant or anything or wanted == CORE):
         _refuse_doubtful(name, offers)
-    return wanted
+    return next(iter(meant), wanted)
 
 
 def _offers() -> dict[str, set[str]]:
@@ -371,9 +380,10 @@ def _refuse_doubtful(name: str, offers: Mapping[str, Set[str]]) -> None:
 
 def names_of(requirements: Iterable[str], found: Mapping[str, Distribution]) -> set[str]:
     """The distributions that requirements and paths have installed, among those that are found afterwards."""
-    folders = {Path(one).as_uri() for one in requirements if Path(one).is_absolute()}
-    named = {normalise(name) for name in map(_name_in, requirements) if name}
-    return named | {one.name for one in found.values() if one.direct and one.direct.get("url") in folders}
+    requirements = list(requirements)
+    named = set(map(normalise, filter(None, map(_name_in, requirements))))
+    folders = {path.as_uri() for path in map(Path, requirements) if path.is_absolute()}
+    return named | {one.name for one in found.values() if dict(one.direct or {}).get("url") in folders}
 
 
 def _as_link(link: str) -> str:
@@ -385,13 +395,9 @@ def _as_link(link: str) -> str:
 
 
 def _working_uv(env: Environment) -> str | None:
-    beside = str(Path(env.python).parent)
-    for folders in (beside, env.search_path):
-        uv = shutil.which("uv", path=folders)
-        # It is run: a shim of a version manager may be there for another Python, and only say so.
-        if uv and _answers([uv, "--version"]):
-            return uv
-    return None
+    found = (shutil.which("uv", path=folders) for folders in (str(Path(env.python).parent), env.search_path))
+    # It is run: a shim of a version manager may be there for another Python, and only say so.
+    return next((uv for uv in found if uv and _answers([uv, "--version"])), None)
 
 
 def _answers(command: Sequence[str]) -> bool:
@@ -417,15 +423,14 @@ def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[
 def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]) -> str:
     entries, python = _receipt(env)
     main, *others = entries or [{"name": env.prefix.name}]
-    gone = {normalise(name) for name in (*remove, *map(_name_in, add))}
+    gone = set(map(normalise, (*remove, *map(_name_in, add))))
+    kept = [_tool_requirement(entry) for entry in others if normalise(str(entry.get("name", ""))) not in gone]
+    kept += [("", requirement) for requirement in add]
+    options = {"": "--with", "editable": "--with-editable"}
     words = ["uv", "tool", "install", *(["--python", python] if python else [])]
-    words += _tool_requirement(main, editable_option="--editable")
-    for entry in others:
-        if normalise(str(entry.get("name", ""))) not in gone:
-            words += _tool_requirement(entry, option="--with", editable_option="--with-editable")
-    for requirement in add:
-        words += ["--with", requirement]
-    return shlex.join(words)
+    form, name = _tool_requirement(main)
+    words += ["--editable", name] if form else [name]
+    return shlex.join([*words, *chain.from_iterable((options[form], name) for form, name in kept)])
 
 
 def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
@@ -440,22 +445,22 @@ def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
         return [], ""
 
 
-def _tool_requirement(entry: Mapping[str, object], *, editable_option: str, option: str = "") -> list[str]:
-    """One requirement of a receipt, as the words of a command."""
-    if "editable" in entry:
-        return [editable_option, str(entry["editable"])]
-    name = str(entry.get("name", ""))
+# How a requirement of a receipt is written that has one of these keys.
+_FORMS = {
+    "editable": "{place}", "git": "{name} @ git+{place}", "url": "{name} @ {place}", "path": "{place}",
+    "directory": "{place}", "specifier": "{name}{place}",
+}  # fmt: skip
+
+
+def _tool_requirement(entry: Mapping[str, object]) -> tuple[Literal["editable", ""], str]:
+    """One requirement of a receipt, and whether it is editable."""
     extras = entry.get("extras")
-    named = f"{name}[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else name
-    if "git" in entry:
-        named = f"{named} @ git+{entry['git']}"
-    elif "url" in entry:
-        named = f"{named} @ {entry['url']}"
-    elif "path" in entry or "directory" in entry:
-        named = str(entry.get("path") or entry.get("directory"))
-    else:
-        named += str(entry.get("specifier", ""))
-    return [option, named] if option else [named]
+    name = str(entry.get("name", ""))
+    if isinstance(extras, list) and extras:
+        name += f"[{','.join(map(str, extras))}]"
+    key = next(filter(entry.__contains__, _FORMS), "")
+    form = _FORMS.get(key, "{name}")
+    return "editable" if key == "editable" else "", form.format(name=name, place=entry.get(key))
 
 
 def _name_in(requirement: str) -> str:

@@ -5,8 +5,10 @@ Everything comes from metadata and settings; nothing is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, filterfalse
 
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
@@ -78,26 +80,22 @@ class Explanation:
         """The explanation in plain sentences."""
         how = ", as an editable folder" if self.editable else ""
         who = f" by {self.installer}" if self.installer else ""
-        lines = [
+        return [
             f"{self.distribution} {self.version} is installed{who}{how}: {self.location}",
-            self._reason_for_being(),
+            f"{_ASKED_FOR[self.requested]}; {_who_requires(self.required_by)}.",
+            *(f"It {problem}." for problem in self.problems),
+            f"It requires {', '.join(self.requires) or 'nothing'}.",
+            *chain.from_iterable(map(_sentences, self.offers)),
+            *filter(None, [self.remark]),
         ]
-        lines += [f"It {problem}." for problem in self.problems]
-        lines.append(f"It requires {', '.join(self.requires)}." if self.requires else "It requires nothing.")
-        for offer in self.offers:
-            lines += _sentences(offer)
-        return [*lines, self.remark] if self.remark else lines
 
-    def _reason_for_being(self) -> str:
-        always = [name for name in self.required_by if not name.endswith("]")]
-        with_extra = [name for name in self.required_by if name.endswith("]")]
-        asked = _ASKED_FOR[self.requested]
-        if always:
-            needed = f"{' and '.join(always)} {'require' if len(always) > 1 else 'requires'} it"
-        else:
-            needed = "nothing that is installed requires it"
-        extra = f"; {', '.join(with_extra)} would, if that extra was chosen" if with_extra else ""
-        return f"{asked}; {needed}{extra}."
+
+def _who_requires(names: Sequence[str]) -> str:
+    with_extra = [name for name in names if name.endswith("]")]
+    always = [name for name in names if name not in with_extra]
+    extra = f"; {', '.join(with_extra)} would, if that extra was chosen" if with_extra else ""
+    needed = f"{' and '.join(always)} {'require' if len(always) > 1 else 'requires'} it"
+    return (needed if always else "nothing that is installed requires it") + extra
 
 
 def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> list[Explanation]:
@@ -126,9 +124,8 @@ def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distri
 
 
 def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:
-    settings, catalog = host.settings, host.catalog
-    rows = [row for row in catalog.rows if row.distribution == name]
-    problems = [problem for problem in catalog.problems if problem.distribution == name]
+    rows = [row for row in host.catalog.rows if row.distribution == name]
+    problems = [problem for problem in host.catalog.problems if problem.distribution == name]
     distribution = found.get(name) or _from_catalog(name, rows, problems)
     return Explanation(
         name,
@@ -138,10 +135,10 @@ def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> 
         requested=distribution.requested,
         editable=distribution.editable,
         required_by=tuple(required_by(name, found)),
-        requires=tuple(str(requirement) for requirement in requirements_of(distribution)),
-        offers=tuple(_offer(row, host) for row in rows),
+        requires=tuple(map(str, requirements_of(distribution))),
+        offers=tuple(map(partial(_offer, host), rows)),
         problems=tuple(problem.text for problem in problems),
-        remark=settings.project.remark if settings.project else "",
+        remark=host.settings.project.remark if host.settings.project else "",
     )
 
 
@@ -152,29 +149,25 @@ def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -
     return Distribution(name, "", problems[0].location)
 
 
-def _offer(row: Row, host: PluginHost) -> Offer:
-    settings = host.settings
+def _offer(host: PluginHost, row: Row) -> Offer:
     reason = host.why_not(row)
-    others = sorted(
-        other.distribution
-        for other in host.catalog.rows
-        if other.id == row.id and other.distribution != row.distribution and not host.why_not(other)
-    )
-    stands = standing(row, host) if row.kind in ENABLED_KINDS else None
-    return Offer(
-        row.id,
-        row.address,
-        may_load=not reason,
-        reason=reason,
-        also_from=tuple(others),
-        choice=_choice(row, settings, others) if others and not reason else "",
-        acts=stands.acts if stands else None,
-        acts_because=stands.why if stands else "",
-        remarks=tuple(remarks(row, host)),
-    )
+    others = _others_with(row, host)
+    offer = Offer(row.id, row.address, not reason, reason, tuple(sorted(others)), remarks=tuple(remarks(row, host)))
+    if others and not reason:
+        offer = replace(offer, choice=_choice(row, host.settings, others))
+    if row.kind not in ENABLED_KINDS:
+        return offer
+    stands = standing(row, host)
+    return replace(offer, acts=stands.acts, acts_because=stands.why)
 
 
-def _choice(row: Row, settings: Settings, others: Sequence[str]) -> str:
+def _others_with(row: Row, host: PluginHost) -> set[str]:
+    """The other distributions that offer a component of this name and may load."""
+    loadable = filterfalse(host.why_not, host.catalog.rows)
+    return {other.distribution for other in loadable if other.id == row.id} - {row.distribution}
+
+
+def _choice(row: Row, settings: Settings, others: Collection[str]) -> str:
     preferred = normalise(settings.prefer.get(row.id, ""))
     origin = settings.origins.get(f"prefer:{row.id}", "`prefer`")
     if preferred == row.distribution:
@@ -201,19 +194,18 @@ def _sentences(offer: Offer) -> list[str]:
 
 
 def _absence(name: str, settings: Settings, catalog: Catalog) -> str:
-    wanted = normalise(name)
-    components = known_components()
-    publishers = sorted(
-        {
-            known.distribution
-            for component, known in components.items()
-            if name in (component, component.partition(".")[2], f"{known.distribution}/{component.partition('.')[2]}")
-            or wanted == known.distribution
-        }
-    )
-    rules = [key for key in settings.origins if key.partition(":")[2] in (name, wanted)]
-    told = "".join(f"; {key.partition(':')[0]} in {settings.origins[key]} names it" for key in rules)
+    rules = [key.split(":", 1) for key in settings.origins if key.partition(":")[2] in (name, normalise(name))]
+    told = "".join(f"; {rule} in {settings.origins[f'{rule}:{named}']} names it" for rule, named in rules)
+    publishers = sorted(_publishers(name))
     if publishers:
         return f"nothing called {name!r:.200} is installed{told}. Install it: jackfield plugins install {publishers[0]}"
-    names = sorted({row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source})
-    return f"nothing called {name!r:.200} is installed{told}{closest(name, names)}"
+    names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
+    return f"nothing called {name!r:.200} is installed{told}{closest(name, sorted(names))}"
+
+
+def _publishers(name: str) -> Iterator[str]:
+    """The known distributions that a name means."""
+    for component, known in known_components().items():
+        short = component.partition(".")[2]
+        if name in (component, short, f"{known.distribution}/{short}") or normalise(name) == known.distribution:
+            yield known.distribution
