@@ -1,7 +1,8 @@
 """How properties are tested everywhere in the repository, and how a test that never ends is ended.
 
-`make test` tries the same examples each time, so that it fails for a change and never by chance. `make nightly` tries
-new ones, twenty times as many. What it finds becomes an `@example` of the test, and so a part of `make test`.
+`make test` tries the same examples each time, so that it fails for a change and never by chance; of a test that asks for
+many, a third. `make nightly` tries new ones, twenty times as many as the test asks for. What it finds becomes an
+`@example` of the test, and so a part of `make test`.
 
 A test whose time is up fails with the stacks of all threads; that is pytest-timeout's alarm, which rings once. If
 nothing comes of it, the process prints the stacks again and ends itself: a worker's test counts as failed, and another
@@ -15,7 +16,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +25,11 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key  # of pytest's standard error, which it does not capture
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "always-the-same")
-TIMES_AS_MANY = 20
+EXAMPLES: Mapping[str, Callable[[int], int]] = {
+    "always-the-same": lambda asked: min(asked, max(20, asked // 3)),
+    "nightly": lambda asked: 20 * asked,
+}
+"""How many examples of a test are tried that asks for so many."""
 
 # No test asks the hub of Hugging Face, whichever imports its client first: the client reads this once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -53,14 +58,12 @@ _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no 
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """In the nightly profile, multiply the examples of each test, those that name a number included."""
-    if PROFILE != "nightly":
-        return
+    """Have each test try as many examples as the profile says, those that name a number included."""
     functions = [item.obj for item in items if isinstance(item, pytest.Function)]
     for test in {getattr(function, "__func__", function) for function in functions}:
         said = getattr(test, _SETTINGS, None)
         if said is not None:
-            setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=TIMES_AS_MANY * said.max_examples))
+            setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=EXAMPLES[PROFILE](said.max_examples)))
 
 
 @pytest.hookimpl(wrapper=True)
