@@ -1,7 +1,7 @@
 """How properties are tested everywhere in the repository, and how a test that never ends is ended.
 
-`make test` tries the same examples each time, so that it fails for a change and never by chance; of a test that asks for
-many, a third. `make nightly` tries new ones, twenty times as many as the test asks for. What it finds becomes an
+`make test` tries the same examples each time, so that it fails for a change and never by chance; of a test that asks
+for many, a third. `make nightly` tries new ones, twenty times as many as the test asks for. What it finds becomes an
 `@example` of the test, and so a part of `make test`.
 
 A test whose time is up fails with the stacks of all threads; that is pytest-timeout's alarm, which rings once. If
