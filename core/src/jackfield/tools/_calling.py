@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from jackfield import sync
@@ -15,7 +16,7 @@ from jackfield.runs._resources import RunResources
 from jackfield.settings import some_of
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._failures import shown
-from jackfield.tools._foreign import output_of
+from jackfield.tools._foreign import Escaped, output_of
 from jackfield.tools._function_tool import tool
 from jackfield.tools._plugin_tool import find_tool
 from jackfield.tools._safety import split_settings, with_settings
@@ -75,9 +76,16 @@ def parts_of(one: Toolset, entries: object, host: PluginHost) -> list[BaseTool |
     return [with_settings(part, one._settings) for entry in entries for part in tools_of(entry, host)]
 
 
-def set_failed(one: Toolset, error: BaseException) -> ToolServiceError:
-    """The error for a set whose code failed."""
-    return ToolServiceError(f"the set of tools {one.name!r} failed: {shown(error)}")
+@contextmanager
+def blaming(one: Toolset) -> Iterator[None]:
+    """What goes wrong in the code of a set is raised with its name; errors of ours are raised as they are."""
+    try:
+        yield
+    except JackfieldError:
+        raise
+    except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
+        cause = error.error if isinstance(error, Escaped) else error
+        raise ToolServiceError(f"the set of tools {one.name!r} failed: {shown(cause)}") from cause
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:
@@ -98,7 +106,8 @@ def _installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseToo
     spec = host.spec_of(row, ComponentSpec)
     if not isinstance(spec, ToolsetSpec):
         return [find_tool(entry, host)]
-    cfg = {} if isinstance(entry, str) else {key: value for key, value in entry.items() if key != "name"}
+    cfg = dict(entry) if isinstance(entry, Mapping) else {}
+    cfg.pop("name", None)
     if spec.tools:
         return [find_tool({**cfg, "name": f"{row.distribution}/{member}"}, host) for member in spec.tools]
     settings, own = split_settings(cfg, name=spec.name)
@@ -108,12 +117,8 @@ def _installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseToo
 
 
 def _parts_of_set(one: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
-    try:
+    with blaming(one):
         fixed = one.fixed_tools()
-    except JackfieldError:
-        raise
-    except Exception as error:
-        raise set_failed(one, error) from error
     return [one] if fixed is None else parts_of(one, fixed, host)
 
 

@@ -58,18 +58,20 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
     if isinstance(content, str):
         return cut_text(writable(content), max_chars)
     fitting: list[ContentItem] = []
-    chars, media_chars = max_chars, max_media_chars
     for number, item in enumerate(content):
-        if chars <= 0:
-            rest = sum(len(one.text) for one in content[number:] if one.text is not None)
-            note = f"[… {len(content) - number} more parts with {rest} characters left out …]"
-            return [*fitting, ContentItem(text=note)]
+        if max_chars <= 0:
+            return [*fitting, _note_of_rest(content[number:])]
         size = 0 if item.text is not None else _size_of(item.value)
-        part = _part(item, chars) if size <= media_chars else _left_out(item, size)
-        media_chars -= size if size <= media_chars else 0
-        fitting.append(part)
-        chars -= max(1, len(part.text or ""))
+        fits = size <= max_media_chars
+        fitting.append(_part(item, max_chars) if fits else _left_out(item, size))
+        max_media_chars -= size * fits
+        max_chars -= len(fitting[-1].text or " ")
     return fitting
+
+
+def _note_of_rest(items: Sequence[ContentItem]) -> ContentItem:
+    count = sum(len(item.text or "") for item in items)
+    return ContentItem(text=f"[… {len(items)} more parts with {count} characters left out …]")
 
 
 def _part(item: ContentItem, chars: int) -> ContentItem:

@@ -55,11 +55,9 @@ class CallRules:
     def _asks_about(self, tool: BaseTool, safety: Safety) -> bool:
         if self.ask == "marked" or tool._settings.approval is not None:
             return safety.needs_approval
-        match self.ask:
-            case "ask":
-                return True
-            case "read_only":
-                return safety.needs_approval or not safety.read_only
+        if self.ask == "read_only":
+            return safety.needs_approval or not safety.read_only
+        # With no pattern, all calls are asked about.
         return not any(fnmatchcase(tool.name, pattern) for pattern in self.allow)
 
 

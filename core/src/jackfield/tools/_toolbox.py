@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jackfield.errors import ConfigError, JackfieldError, ToolServiceError, ToolTimeoutError
+from jackfield.errors import ConfigError, ToolServiceError, ToolTimeoutError
 from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._calling import parts_of, set_failed
-from jackfield.tools._foreign import Escaped, apart
+from jackfield.tools._calling import blaming, parts_of
+from jackfield.tools._foreign import apart
 from jackfield.tools._schema import check_tool_name
 from jackfield.tools._toolset import Toolset
 
@@ -64,14 +64,10 @@ class Toolbox:
 
     async def _of_set(self, one: Toolset) -> list[BaseTool]:
         try:
-            entries = await apart(partial(one.tools_of_run, self.context), name=one.name, timeout_s=self.timeout_s)
+            with blaming(one):
+                entries = await apart(partial(one.tools_of_run, self.context), name=one.name, timeout_s=self.timeout_s)
         except ToolTimeoutError as error:
             raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self.timeout_s:g} s") from error
-        except JackfieldError:
-            raise
-        except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
-            cause = error.error if isinstance(error, Escaped) else error
-            raise set_failed(one, cause) from cause
         tools: list[BaseTool] = []
         for part in parts_of(one, entries, self.host):
             tools += [part] if isinstance(part, BaseTool) else await self._of_set(part)
