@@ -17,7 +17,9 @@ from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools._schema import check_tool_name
 
 _FIELD = "argument_"
-_ARGUMENT_LINE = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+_SECTION = re.compile(r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):")
+_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # with all lines below it that are indented
+_ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
 
 
 class ToolOptions(TypedDict, total=False):
@@ -121,20 +123,10 @@ def tool(
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """The description, and the description of each argument."""
-    said, _, rest = text.partition("\nArgs:")
-    arguments: dict[str, str] = {}
-    current = ""
-    for line in rest.splitlines():
-        if line and not line.startswith(" "):
-            break  # the next section
-        start = _ARGUMENT_LINE.match(line.strip())
-        if start and (len(line) - len(line.lstrip())) <= 4:
-            current = start[1]
-            arguments[current] = start[2]
-        elif current and line.strip():
-            arguments[current] += " " + line.strip()
-    description = re.split(r"\n(?:Returns|Raises|Yields|Example|Examples|Note|Source):", said)[0]
-    return " ".join(description.split()), arguments
+    found = _ARGUMENTS.search(text)
+    _, *parts = _ARGUMENT.split(found[1]) if found else [""]
+    arguments = {name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2], strict=True)}
+    return " ".join(_SECTION.split(text)[0].split()), arguments
 
 
 def _arguments_model(
@@ -145,21 +137,14 @@ def _arguments_model(
     context_parameter = ""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be passed by name")
-        if parameter.name not in hints and parameter.name in ("self", "cls"):
-            raise ConfigError(f"tool {name!r} is a method: make the tool from the bound method, tool(an_object.{name})")
-        if parameter.name not in hints:
-            raise ConfigError(
-                f"tool {name!r}: parameter {parameter.name!r} needs a type, which tells the model what to pass"
-            )
+        _check_parameter(name, parameter, hints)
         hint = hints[parameter.name]
         if _is_context(hint):
             context_parameter = parameter.name
             continue
-        # Under a name of ours: the model class has methods and settings that a parameter may be named like.
         said: dict[str, Any] = {"description": described[parameter.name]} if parameter.name in described else {}
         default: Any = ... if parameter.default is parameter.empty else parameter.default
+        # Under a name of ours: the model class has methods and settings that a parameter may be named like.
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
     try:
         model = create_model(
@@ -174,6 +159,18 @@ def _arguments_model(
     return context_parameter, model
 
 
+def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
+    name = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        raise ConfigError(f"tool {tool_name!r}: parameter {name!r} must be one that can be passed by name")
+    if name not in hints and name in ("self", "cls"):
+        raise ConfigError(
+            f"tool {tool_name!r} is a method: make the tool from the bound method, tool(an_object.{tool_name})"
+        )
+    if name not in hints:
+        raise ConfigError(f"tool {tool_name!r}: parameter {name!r} needs a type, which tells the model what to pass")
+
+
 def _is_context(hint: object) -> bool:
     """Whether this is `ToolContext`, also as `ToolContext[Deps]` or with None beside it."""
     return hint is ToolContext or get_origin(hint) is ToolContext or any(map(_is_context, get_args(hint)))
@@ -181,9 +178,8 @@ def _is_context(hint: object) -> bool:
 
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
-    schema.pop("title", None)
-    for entry in schema.get("properties", {}).values():
-        entry.pop("title", None)
     schema.setdefault("properties", {})
     schema.setdefault("required", [])
+    for entry in (schema, *schema["properties"].values()):
+        entry.pop("title", None)
     return schema
