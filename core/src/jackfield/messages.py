@@ -131,19 +131,26 @@ class FunctionCall(DictCompatibleModel):
         Raises:
             ToolArgumentError: The text is not a JSON object.
         """
-        if not self.arguments.strip():
-            return {}
-        try:
-            value = loads_lenient(self.arguments)
-        except ValueError as error:
-            raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
-        if not isinstance(value, dict):
-            raise ToolArgumentError(f"the arguments of {self.name!r} must be a JSON object, not {type(value).__name__}")
-        return value
+        return read_arguments(self.name, self.arguments)
 
     def add_argument(self, key: str, value: object) -> FunctionCall:
         """A new call with one argument added or replaced."""
         return FunctionCall(self.name, dumps({**self.get_parsed_arguments(), key: value}))
+
+
+def read_arguments(name: str, given: object) -> dict[str, Any]:
+    """The arguments of a call of a tool as a dict, given as one or as JSON text; an empty text is an empty dict.
+
+    Raises:
+        ToolArgumentError: They are not a JSON object; it has a cause if the text is not JSON at all.
+    """
+    try:
+        value = loads_lenient(given if given.strip() else "{}") if isinstance(given, str) else given
+    except ValueError as error:
+        raise ToolArgumentError(f"the arguments of {name!r} must be one JSON object: {error}") from error
+    if not isinstance(value, _MAPPINGS):
+        raise ToolArgumentError(f"the arguments of {name!r} must be a JSON object, not {type(value).__name__}")
+    return dict(value)
 
 
 class ContentItem(DictCompatibleModel):

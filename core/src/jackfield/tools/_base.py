@@ -14,8 +14,7 @@ from jackfield.config import Config, Configured, Lang
 from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.events import RunEvent
-from jackfield.jsontext import loads_lenient
-from jackfield.messages import ContentItem, Message
+from jackfield.messages import ContentItem, Message, read_arguments
 from jackfield.plugins._host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs._resources import RunResources
@@ -232,19 +231,12 @@ class BaseTool(Configured, ABC):
         return self._converted[1]
 
     def _as_object(self, params: str | Mapping[str, object]) -> dict[str, object]:
-        arguments: Any = params
-        if isinstance(arguments, str):
-            try:
-                arguments = loads_lenient(arguments) if arguments.strip() else {}
-            except ValueError as error:
-                if self.raw_argument:
-                    return {self.raw_argument: params}
-                raise ToolArgumentError(f"the arguments of {self.name!r} must be one JSON object: {error}") from error
-        if not isinstance(arguments, Mapping):
-            raise ToolArgumentError(
-                f"the arguments of {self.name!r} must be a JSON object, not {type(arguments).__name__}"
-            )
-        return dict(arguments)
+        try:
+            return read_arguments(self.name, params)
+        except ToolArgumentError as error:
+            if self.raw_argument and error.__cause__ is not None:
+                return {self.raw_argument: params}
+            raise
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

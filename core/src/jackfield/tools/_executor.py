@@ -164,11 +164,9 @@ class ToolExecutor:
             context.run.emit = turn.events.put_nowait
         ready_calls = []
         for planned in calls:
-            answer = answers.get(planned.call_id)
-            if planned.call_id in in_doubt and answer is not True:
-                yield not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED)
-                continue
-            ready, decision = await self._prepare(planned, context, approve, answer)
+            ready, decision = await self._prepare(
+                planned, context, approve, answers.get(planned.call_id), in_doubt=planned.call_id in in_doubt
+            )
             if decision:
                 yield decision
             if isinstance(ready, ReadyCall):
@@ -195,9 +193,17 @@ class ToolExecutor:
         return event
 
     async def _prepare(
-        self, planned: PlannedCall, context: ToolContext, approve: Approve | None, answer: bool | None
+        self,
+        planned: PlannedCall,
+        context: ToolContext,
+        approve: Approve | None,
+        answer: bool | None,
+        *,
+        in_doubt: bool,
     ) -> tuple[ReadyCall | ToolFinished, ApprovalDecided | None]:
         """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
+        if in_doubt and answer is not True:
+            return not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED), None
         started = time.perf_counter()
         try:
             ready = await self._checked(planned)
@@ -249,15 +255,7 @@ class ToolExecutor:
         """The result of a call that failed."""
         name = planned.call.name
         error = problem.error if isinstance(problem, Escaped) else problem
-        metadata: dict[str, Any] = {}
-        if isinstance(error, ToolServiceError):
-            text = text_of(error) or name_of(error)
-            if isinstance(error, ToolTimeoutError) and error.still_running:
-                metadata = dict(STILL_RUNNING)
-        else:
-            _log.warning("tool %s failed", name, exc_info=error)
-            text = describe_failure(name, error)
-            metadata = {"traceback": traceback_of(error)}
+        text, metadata = _described(name, error)
         if notes := getattr(error, "__notes__", None):
             metadata["notes"] = "\n".join(map(str, notes))
         message = self._message(planned, text)
@@ -266,6 +264,15 @@ class ToolExecutor:
     def _message(self, planned: PlannedCall, content: Content) -> Message:
         fitting = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
         return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
+
+
+def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
+    """What the model reads of an error, and what people do."""
+    if not isinstance(error, ToolServiceError):
+        _log.warning("tool %s failed", name, exc_info=error)
+        return describe_failure(name, error), {"traceback": traceback_of(error)}
+    goes_on = isinstance(error, ToolTimeoutError) and error.still_running
+    return text_of(error) or name_of(error), dict(STILL_RUNNING) if goes_on else {}
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:

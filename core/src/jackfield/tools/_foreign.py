@@ -41,8 +41,7 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
         tool = await loaded(tool)
     if not isinstance(arguments, str) and tool.takes_text:
         arguments = dumps(arguments)
-    target = getattr(tool, "function_called", tool.call)
-    if is_async(target) or (target is not tool.call and is_async(tool.call)):
+    if is_async(getattr(tool, "function_called", tool.call)) or is_async(tool.call):
         output: Any = tool.call(arguments, context=context)
     else:
         output = await in_worker(tool.call, arguments, context=context)

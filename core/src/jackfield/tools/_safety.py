@@ -6,9 +6,10 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
-from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield._fitting import fits
+from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError
 
 Approval = Literal["always", "never"]
 _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "cacheable")
@@ -100,20 +101,18 @@ def _of_class(cls: type, attribute: str, default: object = None) -> object:
     return default if hasattr(value, "__get__") else value
 
 
-def _seconds(value: object, name: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
-        raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
-    return float(value)
+def _seconds(value: object, name: str, error: type[JackfieldError] = BrokenPluginError) -> float | None:
+    if value is None or (fits(value, float) and 0 < cast(float, value) < math.inf):
+        return cast("float | None", value)
+    raise error(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
 
 
-def _effects(value: object, name: str) -> frozenset[str]:
+def _effects(value: object, name: str, error: type[JackfieldError] = BrokenPluginError) -> frozenset[str]:
     if value == _NONE:
         return _NONE
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
         return frozenset(value)
-    raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
+    raise error(f"tool {name!r}: effects must be a set of texts, not {value!r}")
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -168,23 +167,23 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     if not given:
         return NO_SETTINGS, own
     approval = given.pop("approval", None)
-    if approval is not None and approval not in get_args(Approval):
+    if approval not in (None, *get_args(Approval)):
         raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
     if approval == "never" and given.get("needs_approval") is True:
         raise ConfigError(f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; leave one out")
     return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
 
 
-_READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _effects, "timeout_s": _seconds}
+_READERS: Mapping[str, Callable[[object, str, type[JackfieldError]], object]] = {
+    "effects": _effects,
+    "timeout_s": _seconds,
+}
 
 
 def _read(key: str, value: object, name: str) -> Any:
     """A value of a setting that makes calls stricter."""
     if read := _READERS.get(key):
-        try:
-            return read(value, name)
-        except BrokenPluginError as error:
-            raise ConfigError(str(error)) from None
+        return read(value, name, ConfigError)
     if not isinstance(value, bool):
         raise ConfigError(f"tool {name!r}: {key!r} must be true or false, not {value!r}")
     return value

@@ -73,12 +73,11 @@ class Turn:
 
     def start(self, calls: list[ReadyCall]) -> None:
         """Begin all calls that may run at once; the others follow one after the other."""
-        alone = [call for call in calls if not call.safety.concurrent]
+        rows: dict[ReadyCall | None, list[ReadyCall]] = {}
         for call in calls:
-            if call.safety.concurrent:
-                self._begin([call])
-            elif call is alone[0]:
-                self._begin(alone)
+            rows.setdefault(call if call.safety.concurrent else None, []).append(call)
+        for row in rows.values():
+            self._begin(row)
 
     def _begin(self, row: list[ReadyCall]) -> None:
         # It counts as a call from now on, for all who share a limit with this run.
