@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 from jackfield._fitting import fits
-from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError
+from jackfield.errors import BrokenPluginError, ConfigError
 
 Approval = Literal["always", "never"]
 _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "cacheable")
@@ -101,18 +101,18 @@ def _of_class(cls: type, attribute: str, default: object = None) -> object:
     return default if hasattr(value, "__get__") else value
 
 
-def _seconds(value: object, name: str, error: type[JackfieldError] = BrokenPluginError) -> float | None:
+def _seconds(value: object, name: str) -> float | None:
     if value is None or (fits(value, float) and 0 < cast(float, value) < math.inf):
         return cast("float | None", value)
-    raise error(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
+    raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
 
 
-def _effects(value: object, name: str, error: type[JackfieldError] = BrokenPluginError) -> frozenset[str]:
+def _effects(value: object, name: str) -> frozenset[str]:
     if value == _NONE:
         return _NONE
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
         return frozenset(value)
-    raise error(f"tool {name!r}: effects must be a set of texts, not {value!r}")
+    raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -174,16 +174,16 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
     return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
 
 
-_READERS: Mapping[str, Callable[[object, str, type[JackfieldError]], object]] = {
-    "effects": _effects,
-    "timeout_s": _seconds,
-}
+_READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _effects, "timeout_s": _seconds}
 
 
 def _read(key: str, value: object, name: str) -> Any:
     """A value of a setting that makes calls stricter."""
     if read := _READERS.get(key):
-        return read(value, name, ConfigError)
+        try:
+            return read(value, name)
+        except BrokenPluginError as error:
+            raise ConfigError(str(error)) from None
     if not isinstance(value, bool):
         raise ConfigError(f"tool {name!r}: {key!r} must be true or false, not {value!r}")
     return value
