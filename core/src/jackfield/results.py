@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, Self
+from typing import Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield._lazy import needed
+from jackfield._lazy import fetching, needed
 from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
@@ -37,7 +37,6 @@ from jackfield.messages import (
     FinishReason,
     FunctionCall,
     Message,
-    ModelResponse,
     Usage,
     basename_of,
     without_system_text,
@@ -48,9 +47,6 @@ T = TypeVar("T", default=str)
 T_co = TypeVar("T_co", covariant=True)
 Output = type[T] | Mapping[str, Any] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
-
-Way = Literal["native", "tool", "prompt"]
-"""How a model is held to a form: by its server, by a tool that it must call, or by the prompt."""
 
 SOURCES = "sources"
 """Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
@@ -106,21 +102,6 @@ def form_of(wanted: Output[T] | Form[T]) -> Form[T]:
     """
     form: Form[T] = needed("jackfield_answers.forms", "form_of", "an answer as data needs jackfield-answers")(wanted)
     return form
-
-
-@dataclass(frozen=True, slots=True)
-class Structured(Generic[T]):
-    """An answer that fits.
-
-    Attributes:
-        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
-        response: The model's last response, with the usage of all attempts.
-        attempts: How often the model was asked.
-    """
-
-    value: T
-    response: ModelResponse
-    attempts: int
 
 
 class _Missing:
@@ -386,3 +367,6 @@ class RunStream(Generic[T]):
                 if isinstance(inner, RunFinished):
                     self._result = fold.result(self._read, run_id=run_id)
                 yield inner
+
+
+__getattr__, _ = fetching(__name__, {}, moved=dict.fromkeys(("Structured", "Way"), "jackfield_answers.models"))

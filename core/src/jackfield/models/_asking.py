@@ -1,33 +1,27 @@
-"""More ways to ask a model: for data, and many times at once. Functions over `acomplete`, and methods of models."""
+"""Ask a model, and get one result. Functions over `acomplete`, and methods of models."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, overload
 
-from typing_extensions import TypeVar as DefaultTypeVar
+from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield._lazy import needed
-from jackfield.errors import JackfieldError
+from jackfield._lazy import method_of
 from jackfield.messages import MessageLike, Messages, ModelResponse, as_messages
-from jackfield.request import FunctionSchema, GenerateOptions
-from jackfield.results import Output, RunResult, Structured, Way, text_of_answer
+from jackfield.request import GenerateOptions
+from jackfield.results import Output, RunResult, text_of_answer
 
-T = TypeVar("T")
-Out = DefaultTypeVar("Out", default=str)
-DEFAULT_CONCURRENCY = 16
-BatchAnswer = ModelResponse | JackfieldError
-"""The answer to a request of a batch, or the error that came instead."""
+Out = TypeVar("Out", default=str)
+_parsed = method_of("jackfield_answers.models", "aparse", of="output")
 
 
 class Model(Protocol):
     """See `BaseChatModel`."""
 
-    async def acomplete(
-        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
-    ) -> ModelResponse: ...
+    async def acomplete(self, messages: Messages, *, config: GenerateOptions = None) -> ModelResponse: ...
 
 
 @overload
@@ -66,7 +60,7 @@ async def aask(
     if output is None:
         response = await model.acomplete(asked, config=config)
     else:
-        found: Structured[Any] = await aparse(model, asked, output, attempts=attempts, config=config)
+        found = await _parsed(model, asked, output, attempts=attempts, config=config)
         response, data = found.response, found.value
     said = tuple(response.messages)
     text = text_of_answer(said)
@@ -130,71 +124,3 @@ def ask(
 def quick_chat(model: Model, prompt: str) -> str:
     """The text of the answer to one question, without its reasoning."""
     return sync.run(model.acomplete(prompt)).get_content()
-
-
-async def aparse(
-    model: Model,
-    messages: Messages,
-    wanted: type[T] | Mapping[str, Any],
-    *,
-    way: Way | None = None,
-    attempts: int = 3,
-    config: GenerateOptions = None,
-) -> Structured[T]:
-    """An answer as data.
-
-    Args:
-        messages: The history, or one question.
-        wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-        way: How the model is made to follow it; chosen by its facts if None.
-        attempts: How often it is asked, at most; an answer that does not fit is sent back with the reasons.
-        config: Options for this answer, over those of the model.
-
-    Raises:
-        InvalidAnswerError: None of its answers fits.
-        ConfigError: `wanted` is neither a type nor a JSON Schema.
-        ModelServiceError: The model could not answer.
-    """
-    ask_for = needed("jackfield_answers.models", "aparse", "an answer as data needs jackfield-answers")
-    found: Structured[T] = await ask_for(model, messages, wanted, way=way, attempts=attempts, config=config)
-    return found
-
-
-def parse(
-    model: Model,
-    messages: Messages,
-    wanted: type[T] | Mapping[str, Any],
-    *,
-    way: Way | None = None,
-    attempts: int = 3,
-    config: GenerateOptions = None,
-) -> Structured[T]:
-    """The same as `aparse`, for synchronous code."""
-    return sync.run(aparse(model, messages, wanted, way=way, attempts=attempts, config=config))
-
-
-async def abatch(model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
-    """The answers to independent requests, in the order of the requests; for one that failed, its error.
-
-    Args:
-        requests: Each a question, a history, or a `jackfield_answers.Asked`.
-        concurrency: How many are sent at the same time.
-    """
-    by_number = {
-        number: answer async for number, answer in abatch_as_completed(model, requests, concurrency=concurrency)
-    }
-    return [by_number[number] for number in range(len(by_number))]
-
-
-def batch(model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY) -> list[BatchAnswer]:
-    """The same as `abatch`, for synchronous code."""
-    return sync.run(abatch(model, requests, concurrency=concurrency))
-
-
-def abatch_as_completed(
-    model: Model, requests: Iterable[Any], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> AsyncIterator[tuple[int, BatchAnswer]]:
-    """As `abatch`, but yields each answer as it comes, with the number of its request (from 0); for large batches."""
-    answers = needed("jackfield_answers.batches", "answers", "a batch needs jackfield-answers")
-    coming: AsyncIterator[tuple[int, BatchAnswer]] = answers(model, requests, concurrency=concurrency)
-    return coming

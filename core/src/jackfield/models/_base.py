@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._lazy import method_of, needed
@@ -33,7 +33,12 @@ from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, Mode
 from jackfield.streams import closing
 from jackfield.tracebacks import LocalsForgotten
 
+if TYPE_CHECKING:
+    from jackfield_answers import batches
+    from jackfield_answers import models as of_data
+
 NATIVE = "native"
+_OF_DATA, _BATCHES = "jackfield_answers.models", "jackfield_answers.batches"
 _STOPS = "jackfield_backend.stops"
 _QWEN_FORMS = "jackfield_qwen_forms.models"
 
@@ -143,9 +148,14 @@ class BaseChatModel(ABC):
 
     # Further ways to ask, each a function over `astream` or `acomplete`.
     aask, ask = asking.aask, asking.ask
-    aparse, parse = asking.aparse, asking.parse
-    abatch, batch, abatch_as_completed = asking.abatch, asking.batch, asking.abatch_as_completed
     quick_chat = asking.quick_chat
+    if TYPE_CHECKING:
+        aparse, parse = of_data.aparse, of_data.parse
+        abatch, batch, abatch_as_completed = batches.abatch, batches.batch, batches.abatch_as_completed
+    else:
+        aparse, parse = method_of(_OF_DATA, "aparse"), method_of(_OF_DATA, "parse")
+        abatch, batch = method_of(_BATCHES, "abatch"), method_of(_BATCHES, "batch")
+        abatch_as_completed = method_of(_BATCHES, "abatch_as_completed")
     # Qwen-Agent's.
     chat = method_of(_QWEN_FORMS, "chat")
     raw_chat = method_of(_QWEN_FORMS, "raw_chat")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from jackfield import sync
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import USER, Message, Messages, ModelResponse, as_messages
@@ -30,10 +31,34 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 """The answer, or the error that came instead."""
 
 
-async def answers(
-    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int
+DEFAULT_CONCURRENCY = 16
+
+
+async def abatch(
+    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+) -> list[BatchAnswer]:
+    """The answers to independent requests, in the order of the requests; for one that failed, its error.
+
+    Args:
+        model: Which is asked.
+        requests: Each a question, a history, or an `Asked`.
+        concurrency: How many are sent at the same time.
+    """
+    by_number = {number: one async for number, one in abatch_as_completed(model, requests, concurrency=concurrency)}
+    return [by_number[number] for number in range(len(by_number))]
+
+
+def batch(
+    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+) -> list[BatchAnswer]:
+    """The same as `abatch`, for synchronous code."""
+    return sync.run(abatch(model, requests, concurrency=concurrency))
+
+
+async def abatch_as_completed(
+    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
-    """Each request's number, from 0, and its answer, as soon as it arrives.
+    """As `abatch`, but each answer with its request's number, from 0, as soon as it arrives; for large batches.
 
     Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly. Closing
     the generator cancels running requests.

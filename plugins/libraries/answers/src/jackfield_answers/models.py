@@ -8,20 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, Literal
 
+from typing_extensions import TypeVar
+
+from jackfield import sync
 from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.request import GenerateOptions, ModelFacts, language_of
-from jackfield.results import Structured, Way
 from jackfield_answers.formats import response_format
 from jackfield_answers.forms import MOST_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
 
-T = TypeVar("T")
+T = TypeVar("T", default=str)
+
+Way = Literal["native", "tool", "prompt"]
+"""How a model is held to a form: by its server, by a tool that it must call, or by the prompt."""
 
 ANSWER_TOOL = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(Generic[T]):
+    """An answer that fits.
+
+    Attributes:
+        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
+        response: The model's last response, with the usage of all attempts.
+        attempts: How often the model was asked.
+    """
+
+    value: T
+    response: ModelResponse
+    attempts: int
 
 
 async def aparse(
@@ -33,7 +53,21 @@ async def aparse(
     attempts: int = 3,
     config: GenerateOptions = None,
 ) -> Structured[T]:
-    """See `BaseChatModel.aparse`."""
+    """An answer as data; a method of models.
+
+    Args:
+        model: Which is asked.
+        messages: The history, or one question.
+        wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
+        way: How the model is made to follow it; chosen by its facts if None.
+        attempts: How often it is asked, at most; an answer that does not fit is sent back with the reasons.
+        config: Options for this answer, over those of the model.
+
+    Raises:
+        InvalidAnswerError: None of its answers fits.
+        ConfigError: `wanted` is neither a type nor a JSON Schema.
+        ModelServiceError: The model could not answer.
+    """
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
     form: Form[T] = Form(wanted)
@@ -54,6 +88,19 @@ async def aparse(
         else:
             return Structured(value, response.model_copy(update={"usage": usage}), attempt)
     raise AssertionError("the last attempt returns or raises")
+
+
+def parse(
+    model: BaseChatModel,
+    messages: Messages,
+    wanted: type[T] | Mapping[str, Any],
+    *,
+    way: Way | None = None,
+    attempts: int = 3,
+    config: GenerateOptions = None,
+) -> Structured[T]:
+    """The same as `aparse`, for synchronous code."""
+    return sync.run(aparse(model, messages, wanted, way=way, attempts=attempts, config=config))
 
 
 def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usage) -> InvalidAnswerError:
