@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
@@ -16,7 +17,7 @@ from jackfield.agents._loop import Loop
 from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
-from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, RunStarted
+from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
     Message,
@@ -31,7 +32,7 @@ from jackfield.models._factory import get_chat_model
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Form, Output, form_of
-from jackfield.runs._observers import Observer, load_observers
+from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._resources import RunResources
 from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
@@ -55,6 +56,7 @@ _load_store = method_of("jackfield_records.stores", "load_store", of="store")
 _recording_of = method_of("jackfield_records.recording", "recording_of", of="store")
 _ending_in = method_of("jackfield_answers.runs", "ending_in", of="output")
 _events_of_run = method_of(_QWEN_FORMS, "events_of_run", of="_run")
+_options_of_run = method_of(_QWEN_FORMS, "options_of_run", of="_run")
 LEFT_TEXT = "the run was abandoned before it ended"
 
 
@@ -231,55 +233,30 @@ class Agent:
         """
         self._check_run_options(options)
         form = None if output is None else form_of(output)
-        own_resources = resources is None
-        resources = resources or RunResources()
-        recording = self._recording_of(run_id, above)
-        run = await self._begun(
-            messages,
-            run_id,
-            recording,
-            lang=lang,
-            resume=resume,
-            resources=resources,
-            cancel=cancel,
-            deps=deps,
-            **options,
-        )
-        run.approve, run.above, run.session = approve, above, session
-        if above is not None:
-            run.rules = above.run.rules_below
-        run.start_clock()
-        label, depth = self.name or type(self).__name__, run.depth
-        observed = bool(self.observers)
-        number = 1
-        ended = False
-        try:
-            yield self._told(RunEvent(run.id, 1, label, depth, RunStarted(run.messages)))
-            events_of = partial(self._events_in_form, form, attempts=attempts)
-            async with closing(recording.around(events_of, run) if recording else events_of(run)) as events:
-                async for event in events:
-                    if isinstance(event, RunEvent):  # of an agent below: it has its place, and its observers
-                        yield event
-                        continue
-                    if type(event) is HandedOff:
-                        label = event.to
-                    number += 1
-                    numbered = RunEvent(run.id, number, label, depth, event)
-                    if observed:
-                        ended = isinstance(event, RunFinished)
-                        self._told(numbered)
-                    yield numbered
-        except Exception as error:
-            yield self._told(RunEvent(run.id, number + 1, label, depth, RunFailed(str(error), type(error).__name__)))
-            raise
-        except BaseException as error:
-            # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
-            if not ended:
-                self._told(RunEvent(run.id, number + 1, label, depth, RunFailed(LEFT_TEXT, type(error).__name__)))
-            raise
-        finally:
-            if own_resources:
-                await resources.aclose()
+        events_of = self._events if form is None else partial(_ending_in, self, form, attempts=attempts)
+        async with nullcontext(resources) if resources is not None else RunResources() as opened:
+            recording = self._recording_of(run_id, above)
+            options |= {"resources": opened, "cancel": cancel, "deps": deps}
+            run = await self._begun(messages, run_id, recording, lang=lang, resume=resume, **options)
+            run.approve, run.above, run.session = approve, above, session
+            if above is not None:
+                run.rules = above.run.rules_below
+            run.start_clock()
+            places = _Places(run, self.name or type(self).__name__, self.observers)
+            try:
+                yield places.of(RunStarted(run.messages))
+                async with closing(recording.around(events_of, run) if recording else events_of(run)) as events:
+                    async for event in events:
+                        # One of an agent below has its place, and its observers.
+                        yield event if isinstance(event, RunEvent) else places.of(event)
+            except Exception as error:
+                yield places.of(RunFailed(str(error), type(error).__name__))
+                raise
+            except BaseException as error:
+                # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
+                if not isinstance(places.last, RunFinished):
+                    places.of(RunFailed(LEFT_TEXT, type(error).__name__))
+                raise
 
     async def _begun(
         self,
@@ -307,33 +284,15 @@ class Agent:
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         return run
 
-    def _events_in_form(self, form: Form[Any] | None, run: Run, attempts: int) -> AsyncIterator[Event]:
-        if form is None:
-            return self._events(run)
-        if attempts < 1:
-            raise ConfigError(f"attempts must be at least 1, got {attempts}")
-        native = self.llm is not None and self.llm.facts.json_schema and not (self.function_map or self.toolsets)
-        events: AsyncIterator[Event] = _ending_in(form, run, self._events, attempts=attempts, native=native)
-        return events
-
     def _check_run_options(self, given: Mapping[str, Any]) -> None:
-        if not given:
+        known = _OPTIONS | {*self.run_options}
+        if known >= given.keys():
             return
-        known = {*inspect.signature(Agent.astream).parameters, *self.run_options} - {"self", "messages", "options"}
         if type(self)._run is not Agent._run:
-            parameters = inspect.signature(type(self)._run).parameters.values()
-            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-                return  # it is its own judge
-            known |= {parameter.name for parameter in parameters} - {"self", "messages"}
-        for name in given:
-            if name not in known:
-                label = self.name or type(self).__name__
-                raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
-
-    def _told(self, event: RunEvent) -> RunEvent:
-        if self.observers:
-            self.observers.tell(event)
-        return event
+            known |= {*_options_of_run(self, given)}
+        for name in given.keys() - known:
+            label = self.name or type(self).__name__
+            raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
 
     async def arun(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
         """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
@@ -495,6 +454,34 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
+
+
+class _Places:
+    """Numbers the events of a run, and has its observers see them.
+
+    Attributes:
+        last: The last event.
+    """
+
+    def __init__(self, run: Run, agent: str, observers: Observers) -> None:
+        self._run_id, self._depth, self._agent = run.id, run.depth, agent
+        self._number = 0
+        self._tell = observers.tell if observers else None
+        self.last: ModelEvent | AgentEvent | None = None
+
+    def of(self, event: ModelEvent | AgentEvent) -> RunEvent:
+        """The event with its place."""
+        if type(event) is HandedOff:
+            self._agent = event.to
+        self.last = event
+        self._number += 1
+        placed = RunEvent(self._run_id, self._number, self._agent, self._depth, event)
+        if self._tell is not None:
+            self._tell(placed)
+        return placed
+
+
+_OPTIONS = inspect.signature(Agent.astream).parameters.keys() - {"self", "messages", "options"}
 
 
 def _files_in(history: Sequence[Message]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TypeVar
 
-from jackfield.agents import Event, Run
+from jackfield.agents import Agent, Event, Run
 from jackfield.config import GenerateConfig
-from jackfield.errors import InvalidAnswerError
+from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import RetryScheduled, RunFinished
 from jackfield.messages import USER, Message, with_system_text
 from jackfield.results import text_of_answer
@@ -19,21 +19,23 @@ from jackfield_answers.forms import Form, MisfitError, asking_text, sent_back_te
 T = TypeVar("T")
 
 
-async def ending_in(
-    form: Form[T], run: Run, events_of: Callable[[Run], AsyncIterator[Event]], *, attempts: int, native: bool
-) -> AsyncIterator[Event]:
+async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> AsyncIterator[Event]:
     """The events of a run that ends in data, or at a limit.
 
     Args:
+        agent: Whose run it is.
         form: What the data must look like.
         run: The run.
-        events_of: What makes the events of a run.
         attempts: How often the model may answer.
-        native: The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
 
     Raises:
+        ConfigError: `attempts` is less than 1.
         InvalidAnswerError: None of the answers fits.
     """
+    if attempts < 1:
+        raise ConfigError(f"attempts must be at least 1, got {attempts}")
+    # The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
+    native = agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
     run = _asking_for(form, run, native=native)
     said: tuple[Message, ...] = ()
     spent = run.spent
@@ -41,7 +43,7 @@ async def ending_in(
         end: RunFinished | None = None
         done = () if said else run.done
         again = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), spent=spent, done=done)
-        async with closing(events_of(again)) as events:
+        async with closing(agent._events(again)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event

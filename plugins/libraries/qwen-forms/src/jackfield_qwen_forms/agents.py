@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -32,6 +33,14 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 def _next_in(run: Run, lists: Iterator[Any], end: list[Message]) -> Any:
     _RUN.set(run)  # in a context of its own: each call in a worker has one
     return next(lists, end)
+
+
+def options_of_run(agent: Agent, given: Iterable[str]) -> list[str]:
+    """The options that the `_run` of a subclass takes: its own parameters, or whatever is given if it takes all."""
+    parameters = inspect.signature(type(agent)._run).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return [*given]
+    return [name for name in parameters if name not in ("self", "messages")]
 
 
 async def events_of_run(agent: Agent, run: Run) -> AsyncIterator[Event]:
