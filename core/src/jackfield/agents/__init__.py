@@ -10,7 +10,7 @@ from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Response, Run, RunAbove, RunView
+from jackfield.agents._run import Event, Handoff, Part, Response, Run, RunAbove, RunView
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
 
@@ -26,6 +26,7 @@ __all__ = [
     "Event",
     "FnCallAgent",
     "Handoff",
+    "Part",
     "Response",
     "Run",
     "RunAbove",

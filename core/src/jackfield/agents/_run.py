@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import InNotebooks
@@ -31,7 +31,7 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Messages, Usage
+from jackfield.messages import Message, Usage
 from jackfield.models._fold import Fold
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import CallingRun, ToolContext
@@ -54,24 +54,10 @@ class RunningAgent(Protocol):
     def description(self) -> str: ...
 
     @property
-    def system_message(self) -> str: ...
-
-    @property
-    def handoffs(self) -> Sequence[Handoff]: ...
-
-    @property
     def approve(self) -> Approve | None: ...
 
     @property
     def executor(self) -> ToolExecutor: ...
-
-    def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
-
-    def _events(self, run: Run) -> AsyncIterator[Event]: ...
-
-    def _goes_on(self) -> bool: ...
-
-    def _make_run(self, history: tuple[Message, ...], lang: Lang, **options: Any) -> Run: ...
 
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
@@ -214,22 +200,6 @@ class Run:
     handing: str = ""
     path: tuple[RunningAgent, ...] = ()
     handoff: Handoff | None = None
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it was interrupted after its model had handed the conversation over, or was about to."""
-        return bool(self.handing or (self.later and self.later[0].by_tool))
-
-    def went_on_with(self, agent: str, *, by_tool: bool, done: tuple[Message, ...], turns: int) -> None:
-        """Another agent got the conversation before the run was interrupted, and did this; see `Part`."""
-        self.later.append(Part(agent=agent, by_tool=by_tool, done=done, turns=turns))
-
-    def was_interrupted(self, *, in_doubt: frozenset[str], handing: str) -> None:
-        """What was under way with the agent that had the conversation then."""
-        if self.later:
-            self.later[-1] = replace(self.later[-1], in_doubt=in_doubt, handing=handing, answers=self.answers)
-        else:
-            self.in_doubt, self.handing = in_doubt, handing
 
     @property
     def depth(self) -> int:

@@ -104,7 +104,7 @@ async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> Asy
             else:
                 return
         before = (*run.done, *view.messages())
-    target = run.handoff.agent
+    target = _agent_of(run.handoff)
     yield HandedOff(agent.name or type(agent).__name__, target.name or "")
     async with closing(target._events(_run_of_next(agent, run, run.handoff, before, spent))) as next_events:
         async for event in next_events:

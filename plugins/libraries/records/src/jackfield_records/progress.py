@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jackfield.agents import Handoff, Run, Spent, open_calls
+from jackfield.agents import Handoff, Part, Run, Spent, open_calls
 from jackfield.errors import StoreError
 from jackfield.events import (
     ApprovalDecided,
@@ -34,6 +34,9 @@ class _Part:
     by_tool: bool = False
     done: list[Message] = field(default_factory=list)
     turns: int = 0
+
+    def as_it_was(self) -> Part:
+        return Part(agent=self.agent, by_tool=self.by_tool, done=tuple(self.done), turns=self.turns)
 
 
 @dataclass(kw_only=True)
@@ -161,9 +164,13 @@ class Progress:
         run.spent, run.reported = self.spent, tuple(self.reported)
         own, *later = self.parts
         run.done = tuple(own.done)
-        for part in later:
-            run.went_on_with(part.agent, by_tool=part.by_tool, done=tuple(part.done), turns=part.turns)
-        run.was_interrupted(in_doubt=frozenset(self.began), handing=self.handing)
+        run.later = [part.as_it_was() for part in later]
+        if later:
+            run.later[-1] = replace(
+                run.later[-1], in_doubt=frozenset(self.began), handing=self.handing, answers=run.answers
+            )
+        else:
+            run.in_doubt, run.handing = frozenset(self.began), self.handing
 
     def now(self) -> tuple[Message, ...]:
         """All messages that it has made."""
