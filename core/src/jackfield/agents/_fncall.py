@@ -29,6 +29,5 @@ class FnCallAgent(Agent):
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
-        return (
-            _handed_on(self, run, loop.events(run)) if self.handoffs or run.handing or run.later else loop.events(run)
-        )
+        events = loop.events(run)
+        return _handed_on(self, run, events) if self.handoffs or run.handing or run.later else events

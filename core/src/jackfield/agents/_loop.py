@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from jackfield.agents._decide import Action, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
+from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Run, RunAbove, Waiting
 from jackfield.errors import ModelServiceError
@@ -65,42 +65,34 @@ class Loop:
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """The events of the run from its first turn to `RunFinished`."""
         state = _State([*run.messages, *run.done], run.spent)
-        while True:
+        while state.reason is None:
             try:
-                action = await self._next_action(run, state)
-                if isinstance(action, Pause):
-                    waiting = action.calls
-                    ids = tuple(p.call_id for p in waiting)
-                    in_doubt = tuple(call_id for call_id in ids if call_id in state.in_doubt)
-                    yield ApprovalNeeded(tuple(p.call for p in waiting), ids, in_doubt)
-                    yield state.finished(run, "approval_needed")
-                    return
-                if isinstance(action, Finish):
-                    yield state.finished(run, action.reason)
-                    return
-                calls = action.calls if isinstance(action, RunTools) else None
-                step = self._ask(run, state) if calls is None else self._call_tools(run, state, calls)
-                async with closing(step):
-                    async for event in step:
+                async with closing(self._step(run, state, await self._next_action(run, state))) as events:
+                    async for event in events:
                         yield event
-                if state.waiting.call_ids:
-                    yield state.waiting.needed
-                    yield state.finished(run, "approval_needed")
-                    return
             except Interrupted:
                 state.history = with_calls_closed(state.history)
-                yield state.finished(run, run.interruption)
-                return
+                state.reason = run.interruption
+        yield RunFinished(state.reason, tuple(state.history[len(run.messages) :]), state.spent.usage)
+
+    def _step(self, run: Run, state: _State, action: Action) -> AsyncIterator[Event]:
+        match action:
+            case AskModel():
+                return self._ask(run, state)
+            case RunTools(calls):
+                return self._call_tools(run, state, calls)
+            case Pause(calls):
+                return _paused(state, calls)
+            case Finish(reason):
+                return _finished(state, reason)
 
     async def _next_action(self, run: Run, state: _State) -> Action:
         if not state.is_ready:
             await self._prepare(run, state)
         action = self._decided(run, state)
         if isinstance(action, RunTools) and (run.approve or self.approve) is None:
-            if self.executor.must_load(action.calls):  # a class may ask for more than its descriptor
-                names = await _waited_for(run, self.executor.needing_approval(action.calls))
-            else:
-                names = await self.executor.needing_approval(action.calls)
+            # They are loaded for it, which may take time: a class may ask for more than its descriptor.
+            names = await _waited_for(run, self.executor.needing_approval(action.calls))
             action = self._decided(run, state, names) if names else action
         if isinstance(action, RunTools) and run.above is not None and (reached := run.above.take(len(action.calls))):
             return Finish(reached)
@@ -161,12 +153,9 @@ class Loop:
         state.history += messages
         state.spent = state.spent.plus_turn(answer.usage)
         yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
-        if answer.finished is not None and answer.finished.is_cut_off:
-            for planned in open_calls(messages):
-                if not is_json(planned.call.arguments):
-                    result = not_run(planned, CUT_OFF_TEXT, CUT_OFF)
-                    state.history.append(result.message)
-                    yield result
+        for result in _cut_off(answer, messages):
+            state.history.append(result.message)
+            yield result
 
     async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(calls))
@@ -188,6 +177,29 @@ class Loop:
         finally:
             state.spent = above.spent
             state.history += [results[index] for index in sorted(results)]
+        if state.waiting.call_ids:
+            state.reason = "approval_needed"
+            yield state.waiting.needed
+
+
+async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
+    state.reason = "approval_needed"
+    ids = tuple(planned.call_id for planned in calls)
+    in_doubt = tuple(call_id for call_id in ids if call_id in state.in_doubt)
+    yield ApprovalNeeded(tuple(planned.call for planned in calls), ids, in_doubt)
+
+
+async def _finished(state: _State, reason: StopReason) -> AsyncIterator[Event]:
+    state.reason = reason
+    return
+    yield  # it is a step without events
+
+
+def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished]:
+    """Results for the calls that an answer was cut off in."""
+    if answer.finished is not None and answer.finished.is_cut_off:
+        broken = (planned for planned in open_calls(messages) if not is_json(planned.call.arguments))
+        yield from (not_run(planned, CUT_OFF_TEXT, CUT_OFF) for planned in broken)
 
 
 def _place(history: Sequence[Message]) -> int:
@@ -216,24 +228,21 @@ class _Named:
         if isinstance(event, StreamReset):
             self._ids.clear()
             return event
-        own = self._ids.get(event.index)
-        if own is None:
+        is_first = event.index not in self._ids
+        if is_first:
             is_free = event.id and event.id not in self._ids.values()
-            own = self._ids[event.index] = event.id if is_free else f"call_{uuid.uuid4().hex[:24]}"
-        elif not event.id:
-            return event
-        return event if event.id == own else replace(event, id=own)
+            self._ids[event.index] = event.id if is_free else f"call_{uuid.uuid4().hex[:24]}"
+        own = self._ids[event.index]
+        return replace(event, id=own) if event.id != own and (is_first or event.id) else event
 
 
+@dataclass
 class _State:
     """What changes while a run goes on."""
 
-    def __init__(self, history: list[Message], spent: Spent) -> None:
-        self.history = history
-        self.spent = spent
-        self.in_doubt: frozenset[str] = frozenset()
-        self.waiting = Waiting()
-        self.is_ready = False
-
-    def finished(self, run: Run, reason: StopReason) -> RunFinished:
-        return RunFinished(reason, tuple(self.history[len(run.messages) :]), self.spent.usage)
+    history: list[Message]
+    spent: Spent
+    in_doubt: frozenset[str] = frozenset()
+    waiting: Waiting = field(default_factory=Waiting)
+    is_ready: bool = False
+    reason: StopReason | None = None  # why it has ended
