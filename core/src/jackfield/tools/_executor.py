@@ -85,13 +85,6 @@ class ToolExecutor:
 
     # --- approval ---
 
-    def must_load(self, calls: Sequence[PlannedCall]) -> bool:
-        """Whether a called tool has not been loaded, which takes its time."""
-        try:
-            return any(must_load(self.tools[name]) for name in self._called(calls))
-        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
-            return True
-
     async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The names of the called tools that need approval.
 
