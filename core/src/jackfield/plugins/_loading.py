@@ -90,20 +90,19 @@ class Loading(Names):
 
         offers = self._answers(row, row.kind)
         meant = [spec for spec in offers if spec.name == row.name]
+        if not meant:
+            offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
+            raise BrokenPluginError(
+                f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
+                f"(it offers: {offered}); report this to its authors, or: pip uninstall {row.distribution}"
+            )
         if len(meant) > 1:
             raise BrokenPluginError(
                 f"{row.distribution} describes {row.id} {len(meant)} times; report this to its authors"
             )
-        for spec in meant:
-            fault = fault_of(spec)
-            if fault:
-                raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
-            return spec
-        offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
-        raise BrokenPluginError(
-            f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
-            f"(it offers: {offered}); report this to its authors, or: pip uninstall {row.distribution}"
-        )
+        if fault := fault_of(meant[0]):
+            raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
+        return meant[0]
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
         """What the plugin of a row offers of a kind.

@@ -79,8 +79,8 @@ class Names(ABC):
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all, as far as that is known without asking anybody."""
-        rows = [row for row in self.catalog.rows if kind in (None, row.kind) and not self.why_not(row)]
-        return [row for row in rows if not row.is_source]
+        known = (row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
+        return [row for row in known if not self.why_not(row)]
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
@@ -228,28 +228,32 @@ class Names(ABC):
         return row
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
+        """What a name may mean: local files are asked, too, and if nobody has it, packages that offer `kind.*`."""
         distribution, slash, name = address.rpartition("/")
         wanted = normalise(distribution) if slash else None
-        found = [
-            row
-            for row in self.catalog.rows
-            if row.kind == kind and row.name == name and wanted in (None, row.distribution)
-        ]
-        return found if name == ANY else found + self._from_sources(kind, name, wanted, is_found=bool(found))
-
-    def _from_sources(self, kind: str, name: str, wanted: str | None, *, is_found: bool) -> list[Row]:
-        """What sources offer of a name: local files always; others where they are named, or enabled and needed."""
-        sources = [row for row in self._sources if wanted in (None, row.distribution)]
-        found = self._asked([one for one in sources if one.kind == ANY], kind, name, wanted)
-        if found or is_found:
+        rows = (row for row in self.catalog.rows if row.kind == kind and row.name == name)
+        found = [row for row in rows if wanted in (None, row.distribution)]
+        if name == ANY:
             return found
-        others = [one for one in sources if one.kind == kind]
-        asked = others if wanted else [one for one in others if f"{kind}.{one.address}" in self.settings.enabled]
-        return self._asked(asked, kind, name, wanted)
+        found += self._asked(ANY, kind, name, wanted)
+        return found or self._asked(kind, kind, name, wanted)
 
-    def _asked(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
+    def _asked(self, source_kind: str, kind: str, name: str, wanted: str | None) -> list[Row]:
+        """What sources answer that may be asked: those of the distribution, or without one local files and enabled
+        ones."""
         named = f"{wanted}/{name}" if wanted else ""
-        return [row for source in sources for row in self._rows_of(source, kind, named=named) if row.name == name]
+        return [
+            row
+            for source in self._sources
+            if source.kind == source_kind and self._is_asked(source, wanted)
+            for row in self._rows_of(source, kind, named=named)
+            if row.name == name
+        ]
+
+    def _is_asked(self, source: Row, wanted: str | None) -> bool:
+        if wanted is not None:
+            return source.distribution == wanted
+        return not source.is_installed or f"{source.kind}.{source.address}" in self.settings.enabled
 
     def _absence(self, kind: str, address: str) -> str:
         if self.settings.safe:
