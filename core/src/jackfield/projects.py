@@ -71,6 +71,11 @@ class Project:
         return self.asking if self.answer == "yes" else {}
 
     @property
+    def agreed_local(self) -> tuple[LocalFile, ...]:
+        """The local files that may be run."""
+        return self.local if self.answer == "yes" else ()
+
+    @property
     def ignored(self) -> tuple[str, ...]:
         """The settings that do not apply."""
         if self.answer == "yes":

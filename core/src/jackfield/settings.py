@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import re
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,16 +143,15 @@ def load_settings(
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
     project = load_project(project_dir, trusted=user_path.with_name(TRUST_FOLDER)) if with_project else None
-    layers: dict[str, Mapping[str, object]] = {
-        _ENVIRONMENT: _from_environment(env),
-        str(project.path if project else None): project.agreed if project else {},
-        str(choices_file): choices,
-        str(user_path): user,
+    said = project or Project(Path(), {}, "")
+    layers = {
+        _ENVIRONMENT: _spelt(_from_environment(env)),
+        str(said.path): _spelt(said.agreed),
+        str(choices_file): _spelt(choices),
+        str(user_path): _spelt(user),
     }
     local = local_files(user_path.parent, (*choices.get("local", ()), *user.get("local", ())), "user")
-    if project and project.agreed:
-        local = (*project.local, *local)
-    settings = _merged(layers, secrets={str(k): str(v) for k, v in user.get("secrets", {}).items()}, local=local)
+    settings = _merged(layers, secrets=user.get("secrets", {}), local=(*said.agreed_local, *local))
     return settings if project is None else _narrowed(settings, project)
 
 
@@ -199,30 +199,36 @@ def read_choices(path: Path) -> dict[str, Any]:
     return _checked(_read_toml(path), str(path))
 
 
+def _spelt(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file or the environment says, each name in its one spelling."""
+    return {key: _SPELLINGS[key](value) if key in _SPELLINGS else value for key, value in table.items()}
+
+
 def _merged(
     layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
 ) -> Settings:
     """One whole out of layers by origin, the strongest first."""
-    tables = list(layers.values())
+    tables = [*layers.values()]
     first: Mapping[str, Any] = ChainMap(*map(dict, tables))
     origins = _joined(_origins(layer, origin) for origin, layer in layers.items())
-    allow = first.get("allow")
     return Settings(
-        allow=None if allow is None else frozenset(map(normalise, allow)),
-        block=frozenset(form for table in tables for form in _forms(table)),
-        enabled=tuple(dict.fromkeys(enabled_form(name) for table in tables for name in table.get("enabled", ()))),
+        allow=first.get("allow"),
+        block=frozenset(_all("block", tables)),
+        enabled=tuple(dict.fromkeys(_all("enabled", tables))),
         order=tuple(first.get("order", ())),
         prefer=_joined(table.get("prefer", {}) for table in tables),
         safe="safe" in origins,
-        strict=bool(first.get("strict", False)),
-        trace=bool(first.get("trace", False)),
-        options=_joined(
-            {enabled_form(name): given for name, given in table.get("settings", {}).items()} for table in tables
-        ),
+        strict=bool(first.get("strict")),
+        trace=bool(first.get("trace")),
+        options=_joined(table.get("settings", {}) for table in tables),
         origins=origins,
         local=local,
         _secrets=secrets,
     )
+
+
+def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[str]:
+    return chain.from_iterable(table.get(key, ()) for table in tables)
 
 
 def _joined(tables: Iterable[Mapping[str, _Value]]) -> dict[str, _Value]:
@@ -232,38 +238,27 @@ def _joined(tables: Iterable[Mapping[str, _Value]]) -> dict[str, _Value]:
 
 def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
     """What a layer says, as `Settings.origins` calls it, with where that is said."""
-    said = [
-        *(["allow"] if "allow" in layer else []),
-        *(["safe"] if layer.get("safe") else []),
-        *(f"block:{form}" for form in _forms(layer)),
-        *(f"enabled:{enabled_form(name)}" for name in layer.get("enabled", ())),
-        *(f"prefer:{name}" for name in layer.get("prefer", {})),
-    ]
-    if origin != _ENVIRONMENT:
-        return dict.fromkeys(said, origin)
-    return {one: _VARIABLES[one.partition(":")[0]] for one in said}
+    said = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
+    said += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
+    return {one: _VARIABLES[one.partition(":")[0]] if origin == _ENVIRONMENT else origin for one in said}
 
 
 def _narrowed(settings: Settings, project: Project) -> Settings:
     """The rules without what a project takes away."""
-    by = project.narrowing
+    by = _spelt(project.narrowing)
     if not by:
         return replace(settings, project=project)
     origin = str(project.path)
-    forms = _forms(by)
-    origins = {**dict.fromkeys([f"block:{form}" for form in forms], origin), **settings.origins}
-    if by.get("safe"):
-        origins.setdefault("safe", origin)
+    origins = {**_origins(by, origin), **settings.origins}
     allow = settings.allow
     # What is said for this one process is not the project's to take back.
-    if "allow" in by and origins.get("allow") != _ALLOW_VARIABLE:
-        own = frozenset(map(normalise, by["allow"]))
-        allow = own if allow is None else allow & own
-        origins["allow"] = f"{origins['allow']} and {origin}" if "allow" in origins else origin
+    if "allow" in by and origins["allow"] != _ALLOW_VARIABLE:
+        allow = by["allow"] if allow is None else allow & by["allow"]
+        origins["allow"] = " and ".join(dict.fromkeys((origins["allow"], origin)))
     return replace(
         settings,
         allow=allow,
-        block=settings.block.union(forms),
+        block=settings.block.union(by.get("block", ())),
         safe="safe" in origins,
         strict=settings.strict or bool(by.get("strict")),
         origins=origins,
@@ -292,14 +287,22 @@ def enabled_form(name: str) -> str:
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
-def _forms(layer: Mapping[str, Any]) -> list[str]:
-    """All that the names that a layer blocks may mean: `tool.search` is a component, and also a spelling of the
-    distribution tool-search."""
+def _forms(names: Iterable[str]) -> list[str]:
+    """All that blocked names may mean: `tool.search` is a component, and also a spelling of the distribution
+    tool-search."""
     forms = []
-    for name in map(str.strip, layer.get("block", ())):
+    for name in map(str.strip, names):
         distribution, slash, component = name.partition("/")
         forms += [f"{normalise(distribution)}/{component}"] if slash else [name, normalise(name)]
     return forms
+
+
+_SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
+    "allow": lambda names: frozenset(map(normalise, names)),
+    "block": _forms,
+    "enabled": lambda names: [*map(enabled_form, names)],
+    "settings": lambda given: {enabled_form(name): one for name, one in given.items()},
+}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
