@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 
 from jackfield.cli._tables import print_json, print_table
 from jackfield.cli._terminal import printable
 from jackfield.defaults import FIRST_BACKEND
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._acting import default_chain, enabled_by
-from jackfield.plugins._catalog import Problem, Row
+from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_distribution
 from jackfield.settings import ENABLED_KINDS
@@ -35,14 +34,14 @@ def list_plugins(options: argparse.Namespace) -> int:
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
     """Every component, or those of a kind, with its line in the list."""
-    found = states(host)
-    return [(row, _facts(row, found[row])) for row in host.catalog.rows if kind in (None, row.kind)]
+    return [(row, _facts(row, state)) for row, state in states(host).items() if kind in (None, row.kind)]
 
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
     """Print the lines of the list, and what is wrong with the metadata of plugins."""
     if as_json:
-        print_json({"plugins": rows, "problems": [_problem_facts(one) for one in host.problems()]})
+        problems = [{key: getattr(one, key) for key in ("distribution", "text", "location")} for one in host.problems()]
+        print_json({"plugins": rows, "problems": problems})
         return
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
@@ -61,7 +60,7 @@ def _facts(row: Row, state: str) -> dict[str, str]:
         "name": row.name,
         "distribution": row.distribution,
         "version": row.version,
-        "state": "; ".join([state, *_borrowed_name(row)]),
+        "state": f"{state}{_borrowed_name(row)}",
     }
 
 
@@ -72,11 +71,11 @@ def states(host: PluginHost) -> dict[Row, str]:
         enabled = enabled_by(host, kind)
         acts |= dict.fromkeys(default_chain(host, kind, besides=enabled), "acts by default")
         acts |= dict.fromkeys(enabled, "enabled")
-    return {row: host.why_not(row) or state_of_source(row, host) or _state(row, acts) for row in host.catalog.rows}
-
-
-def _state(row: Row, acts: Mapping[Row, str]) -> str:
-    return acts.get(row, "not enabled" if row.kind in ENABLED_KINDS else "ready")
+    idle = dict.fromkeys(ENABLED_KINDS, "not enabled")
+    return {
+        row: host.why_not(row) or state_of_source(row, host) or acts.get(row) or idle.get(row.kind, "ready")
+        for row in host.catalog.rows
+    }
 
 
 def state_of_source(row: Row, host: PluginHost) -> str:
@@ -89,11 +88,7 @@ def state_of_source(row: Row, host: PluginHost) -> str:
     return "enabled: asked when no other plugin has a name" if is_enabled else "asked when its address is written"
 
 
-def _borrowed_name(row: Row) -> list[str]:
+def _borrowed_name(row: Row) -> str:
     """A remark, if a name that one of ours has is offered by somebody else."""
     owner = known_distribution(row.kind, row.name)
-    return [f"has the same name as {owner}'s"] if owner not in (None, row.distribution) else []
-
-
-def _problem_facts(problem: Problem) -> dict[str, str]:
-    return {"distribution": problem.distribution, "text": problem.text, "location": problem.location}
+    return f"; has the same name as {owner}'s" if owner not in (None, row.distribution) else ""

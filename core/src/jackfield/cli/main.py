@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -30,25 +30,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def reported(command: Callable[[], int]) -> int:
     """Run something as a command: its output is safe for a terminal, and its errors become a line and an exit code."""
     with guarded():
-        return _exit_code(command)
-
-
-def _exit_code(command: Callable[[], int]) -> int:
-    try:
         try:
-            return command()
-        finally:
-            sys.stdout.flush()  # here, and not at the exit of the interpreter, where an error has nobody to handle it
-    except JackfieldError as error:
-        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        return 130
-    except BrokenPipeError:
-        # Whoever read us has gone. What is still to be written goes nowhere, the exit's own attempt included.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+            try:
+                return command()
+            finally:
+                sys.stdout.flush()  # here, and not at the interpreter's exit, where an error has nobody to handle it
+        except JackfieldError as error:
+            sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+            return 1
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            return 130
+        except BrokenPipeError:
+            # Whoever read us has gone. What is still to be written goes nowhere, the exit's own attempt included.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
 
 
 def _run(given: list[str]) -> int:
@@ -83,30 +79,24 @@ def _apply_policy_flags(given: Sequence[str]) -> list[str]:
     rest = list(given)
     while rest:
         flag, equals, value = rest[0].partition("=")
-        if flag in _SWITCHES and not equals:
-            name, text = _SWITCHES[flag]
+        if rest[0] in _SWITCHES:
+            os.environ.update(_SWITCHES[rest.pop(0)])
         elif flag in _LISTS:
-            if not equals:
-                if len(rest) < 2:
-                    raise ConfigError(f"{flag} needs a value: names, separated by commas")
-                value = rest.pop(1)
-            name = _LISTS[flag]
+            rest[:1] = [value] if equals else []
+            if not rest:
+                raise ConfigError(f"{flag} needs a value: names, separated by commas")
             # A deny is added to what is denied already; an allow-list is what it says.
-            before = os.environ.get(name, "") if flag == "--block" else ""
-            text = f"{before},{value}" if before else value
+            before = os.environ.get(_LISTS[flag]) if flag == "--block" else None
+            os.environ[_LISTS[flag]] = ",".join(filter(None, (before, rest.pop(0))))
         else:
             break
-        os.environ[name] = text
-        rest.pop(0)
     return rest
 
 
 def _tell_news(host: PluginHost) -> None:
     """Have the manager say what is new among the plugins, where it is installed and a person is there to read it."""
     # Nobody there, nothing to say: a pipe must not pay for looking.
-    if not sys.stderr.isatty():
-        return
-    row = next((row for row in host.rows("command") if row.address == f"{MANAGER}/{_NEWS}"), None)
+    row = _managers(_NEWS, host.rows("command")) if sys.stderr.isatty() else None
     # Nobody has named it, so it must be proven to be ours.
     if row is None or host.unproven(row):
         return
@@ -116,6 +106,11 @@ def _tell_news(host: PluginHost) -> None:
         if host.settings.strict:
             raise
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+
+
+def _managers(command: str, rows: Iterable[Row]) -> Row | None:
+    """A command of the manager, if it is installed."""
+    return next((row for row in rows if row.kind == "command" and row.address == f"{MANAGER}/{command}"), None)
 
 
 def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
@@ -139,18 +134,27 @@ def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> in
 
     It tells the news itself, when it has understood what it is to do.
     """
-    address = f"{MANAGER}/{command}"
-    row = next((row for row in host.catalog.rows if row.kind == "command" and row.address == address), None)
+    row = _managers(command, host.catalog.rows)
     if row is None:
-        if command == "plugins" and not {"-h", "--help"}.isdisjoint(arguments):
-            return _run_own_command(["plugins", *(word for word in arguments[:1] if word == "list"), "--help"])
-        raise ConfigError(_absence_of_manager(command, arguments, host))
+        return _run_without_manager(command, arguments, host)
     if doubt := host.unproven(row):
         raise PluginBlockedError(
             f"{MANAGER} {doubt}, so it is not trusted to manage this installation: "
-            f"pip install --force-reinstall {MANAGER}. To run it anyway: jackfield {address}"
+            f"pip install --force-reinstall {MANAGER}. To run it anyway: jackfield {row.address}"
         )
-    return _call(host.find("command", address), arguments, host)
+    return _call(host.find("command", row.address), arguments, host)
+
+
+def _run_without_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
+    if command == "plugins" and not {"-h", "--help"}.isdisjoint(arguments):
+        return _run_own_command(["plugins", *(word for word in arguments[:1] if word == "list"), "--help"])
+    typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
+    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
+    other = f". A command of another package has the same name: {', '.join(others)}" if others else ""
+    raise ConfigError(
+        f"{typed!r:.200} is not part of the core: the commands that manage an installation come with {MANAGER}. "
+        f"Install it: pip install {MANAGER}{other}"
+    )
 
 
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
@@ -181,21 +185,11 @@ def _absence(command: str, names: Sequence[str]) -> str:
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
 
 
-def _absence_of_manager(command: str, arguments: Sequence[str], host: PluginHost) -> str:
-    typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
-    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
-    other = f". A command of another package has the same name: {', '.join(others)}" if others else ""
-    return (
-        f"{typed!r:.200} is not part of the core: the commands that manage an installation come with {MANAGER}. "
-        f"Install it: pip install {MANAGER}{other}"
-    )
-
-
 _NEWS = "news"
 _SWITCHES = {
-    "--no-plugins": ("JACKFIELD_SAFE", "1"),
-    "--strict": ("JACKFIELD_PLUGINS_STRICT", "1"),
-    "--trace": ("JACKFIELD_PLUGINS_TRACE", "1"),
+    "--no-plugins": {"JACKFIELD_SAFE": "1"},
+    "--strict": {"JACKFIELD_PLUGINS_STRICT": "1"},
+    "--trace": {"JACKFIELD_PLUGINS_TRACE": "1"},
 }
 _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"}
 
