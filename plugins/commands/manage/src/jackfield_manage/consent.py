@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +21,10 @@ from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
 from jackfield.plugins import PluginHost, Row
 from jackfield_manage.choices import write_whole
+from jackfield_manage.named import by_distribution
 from jackfield_manage.record import content_hash
 from jackfield_manage.source import Described, described_in_source
-from jackfield_manage.standings import remarks, standings
+from jackfield_manage.standings import acting, remarks
 
 SEEN_FILE = "seen.json"
 _SIGHT = {
@@ -138,25 +140,24 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
 
     The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
     """
-    rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in host.catalog.rows:
-        if row.is_installed and row.distribution != MANAGER and not host.why_not(row):
-            rows[row.distribution].append(row)
-    newcomers = []
-    for distribution, its_rows in sorted(rows.items()):
-        before = seen.get(distribution)
-        now = _look(its_rows[0], before)
-        change = _change(before, now)
-        if change:
-            newcomers.append(Newcomer(distribution, its_rows[0].version, tuple(its_rows), change, now))
-    installed = {row.distribution for row in host.catalog.rows}
-    return News(tuple(newcomers), tuple(sorted(set(seen) - installed)))
+    loadable = filterfalse(host.why_not, (row for row in host.catalog.rows if row.is_installed))
+    rows = {name: rows for name, rows in by_distribution(loadable).items() if name != MANAGER}
+    newcomers = [_newcomer(rows[name], seen.get(name)) for name in rows]
+    gone = seen.keys() - {row.distribution for row in host.catalog.rows}
+    return News(tuple(filter(None, newcomers)), tuple(sorted(gone)))
+
+
+def _newcomer(rows: Sequence[Row], before: Seen | None) -> Newcomer | None:
+    now = _look(rows[0], before)
+    change = _change(before, now)
+    return Newcomer(rows[0].distribution, now.version, tuple(rows), change, now) if change else None
 
 
 def _change(before: Seen | None, now: Seen) -> Change | None:
     if before is None:
         return "new"
-    if before.content != now.content or (not now.content and before.mark != now.mark):
+    # Without a content, the mark says whether something is different.
+    if (before.content, before.content or before.mark) != (now.content, now.content or now.mark):
         return "changed"
     return None if before.asked else "not asked about"
 
@@ -174,46 +175,39 @@ def _look(row: Row, before: Seen | None) -> Seen:
 
 def _mark(location: str) -> tuple[int, int]:
     for name in ("RECORD", "METADATA", ""):
-        try:
+        with suppress(OSError):
             found = os.stat(os.path.join(location, name))  # noqa: PTH116, PTH118 - a thousand of them are looked at
-        except OSError:
-            continue
-        return found.st_mtime_ns, found.st_size
+            return found.st_mtime_ns, found.st_size
     return 0, 0
 
 
 def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
     """Lines that say what each component is, would see and would do, by its source, and who offers it."""
     lines = []
-    stands = standings(host)
+    acts = acting(host)
     for row in newcomer.rows:
-        described = described_in_source(row, host.paths)
         sight = _SIGHT.get(row.kind, "acts when it is named")
-        if row in stands and stands[row].acts:
-            sight = f"{sight.partition(',')[0]}: it {stands[row].why}"
-        does = "; ".join([sight, *_doings([described])])
-        lines.append(f"{row.id}: {does}")
+        if row in acts:
+            sight = f"{sight.partition(',')[0]}: it {acts[row]}"
+        lines.append("; ".join([f"{row.id}: {sight}", *_doings([row], host)]))
         lines += [f"  Warning: it {remark}" for remark in remarks(row, host)]
     return lines
 
 
 def summary(newcomer: Newcomer, host: PluginHost) -> str:
     """The same in one line for the whole distribution, without what each kind sees."""
-    doings = _doings([described_in_source(row, host.paths) for row in newcomer.rows])
     warnings = [f"warning: it {remark}" for remark in remarks_on(newcomer, host)]
-    stands = standings(host)
-    names = [f"{row.id} (acts in every run)" if row in stands and stands[row].acts else row.id for row in newcomer.rows]
-    return "; ".join([", ".join(names), *doings, *warnings])
+    acts = acting(host)
+    names = [f"{row.id}{' (acts in every run)' * (row in acts)}" for row in newcomer.rows]
+    return "; ".join([", ".join(names), *_doings(newcomer.rows, host), *warnings])
 
 
 def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
     """What several distributions would do together, then what they offer: whoever cuts it keeps what matters most."""
     rows = [row for newcomer in newcomers for row in newcomer.rows]
-    stands = standings(host)
-    acting = [row.name for row in rows if row in stands and stands[row].acts]
-    doings = _doings([described_in_source(row, host.paths) for row in rows], most_secrets=2)
+    names = ", ".join(row.name for row in filter(acting(host).__contains__, rows))
     offers = f"offers {', '.join(row.id for row in rows)}"
-    return "; ".join([*([f"in every run: {', '.join(acting)}"] if acting else []), *doings, offers])
+    return "; ".join([*[f"in every run: {names}"] * bool(names), *_doings(rows, host, most_secrets=2), offers])
 
 
 def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
@@ -221,28 +215,26 @@ def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
     return list(dict.fromkeys(remark for row in newcomer.rows for remark in remarks(row, host)))
 
 
-def _doings(described: Sequence[Described | None], *, most_secrets: int | None = None) -> list[str]:
-    """What they do besides answering, as far as their source says."""
+def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -> list[str]:
+    """What components do besides answering, as far as their source says."""
+    unreadable = Described("", {}, ("**",))
+    described = [described_in_source(row, host.paths) or unreadable for row in rows]
     hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
-    told = {**_EFFECTS, "network": _EFFECTS["network"] + (f" ({', '.join(hosts)})" if hosts else "")}
+    told = {**_EFFECTS, "network": _EFFECTS["network"] + f" ({', '.join(hosts)})" * bool(hosts)}
     doings = [told.get(effect, effect) for effect in effects]
     if secrets:
-        more = f" and {len(secrets) - most_secrets} more" if most_secrets and len(secrets) > most_secrets else ""
+        more = f" and {len(secrets) - most_secrets} more" * (len(secrets) > most_secrets)
         doings.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
-    if any(one is None or not _TOLD.isdisjoint(one.unknown) for one in described):
+    if not _TOLD.isdisjoint(chain.from_iterable(one.unknown for one in described)):
         doings.append("what else it does is not known without loading it")
     return doings
 
 
-def _all_texts(described: Sequence[Described | None], key: str) -> list[str]:
-    return sorted({text for one in described if one is not None for text in _texts(one.values.get(key))})
-
-
-def _texts(value: object) -> list[str]:
-    """The texts in what should be a list of some: the source may say anything."""
-    return (
-        [text for text in value if isinstance(text, str)] if isinstance(value, tuple | list | set | frozenset) else []
-    )
+def _all_texts(described: Sequence[Described], key: str) -> list[str]:
+    """The texts in what should be lists of some: the source may say anything."""
+    values = (one.values.get(key) for one in described)
+    entries = chain.from_iterable(value for value in values if isinstance(value, tuple | list | set | frozenset))
+    return sorted({text for text in entries if isinstance(text, str)})
 
 
 def _state_folder() -> Path:

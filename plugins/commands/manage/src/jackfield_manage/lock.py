@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 
 from jackfield import __version__
 from jackfield.errors import PluginError
 from jackfield.plugins import Catalog, Row, scan
 from jackfield.settings import Settings, normalise
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
+from jackfield_manage.named import by_distribution
 from jackfield_manage.record import changed_files, content_hash
 
 COMPONENT = re.compile(r"[\w-]+\.[\w.-]+", re.ASCII)
@@ -120,37 +123,33 @@ def canonical_version(text: str) -> str:
 
 
 def _locked_plugins(catalog: Catalog, found: Mapping[str, Distribution], notes: list[str]) -> Iterator[LockedPlugin]:
-    rows: dict[str, list[Row]] = {}
-    for row in catalog.rows:
-        if row.distribution != CORE:
-            rows.setdefault(row.distribution, []).append(row)
-    for name in sorted(rows):
-        locked = _locked(rows[name], found.get(name), notes)
+    for name, rows in by_distribution(catalog.rows).items():
+        locked = None if name == CORE else _locked(rows, found.get(name), notes)
         if locked is not None:
             yield locked
 
 
 def _locked(rows: Sequence[Row], distribution: Distribution | None, notes: list[str]) -> LockedPlugin | None:
     """What a lock has of one distribution; None if nobody could restore it."""
-    name = rows[0].distribution
-    version = canonical_version(distribution.version if distribution else rows[0].version)
+    row = rows[0]
+    known = distribution or Distribution(row.distribution, row.version, row.location)
+    version = canonical_version(known.version)
     if not version:
-        notes.append(f"{name} is left out: {rows[0].version!r} is not a valid version")
+        notes.append(f"{known.name} is left out: {row.version!r} is not a valid version")
         return None
-    editable = distribution is not None and distribution.editable
-    content = "" if editable else _content_of(name, rows[0].location, notes)
-    if editable:
-        notes.append(f"{name} is an editable folder: the lock cannot record its content")
-    elif distribution and distribution.direct:
-        notes.append(f"{name} was not installed from an index: to restore the lock, you need its files")
-    return LockedPlugin(name, version, content, _names_in(rows, notes), editable)
+    content = "" if known.editable else _content_of(known.name, row.location, notes)
+    if known.editable:
+        notes.append(f"{known.name} is an editable folder: the lock cannot record its content")
+    elif known.direct:
+        notes.append(f"{known.name} was not installed from an index: to restore the lock, you need its files")
+    return LockedPlugin(known.name, version, content, _names_in(rows, notes), known.editable)
 
 
 def _names_in(rows: Sequence[Row], notes: list[str]) -> tuple[str, ...]:
     offers = sorted({row.id for row in rows})
-    strange = [text for text in offers if not COMPONENT.fullmatch(text)]
+    strange = filterfalse(COMPONENT.fullmatch, offers)
     notes += [f"{rows[0].distribution} offers {text!r:.80}, which is not a valid name" for text in strange]
-    return tuple(text for text in offers if text not in strange)
+    return tuple(filter(COMPONENT.fullmatch, offers))
 
 
 def _content_of(name: str, location: str, notes: list[str]) -> str:
@@ -166,27 +165,22 @@ def _content_of(name: str, location: str, notes: list[str]) -> str:
     return content
 
 
-def _closure(roots: Iterable[str], found: Mapping[str, Distribution], notes: list[str]) -> dict[str, str]:
+def _closure(roots: Sequence[str], found: Mapping[str, Distribution], notes: list[str]) -> dict[str, str]:
     """All that the roots require, and what that requires, but not the roots: name → version."""
-    roots = list(roots)
-    versions: dict[str, str] = {}
-    seen: set[tuple[str, str]] = set()
-    waiting = [(name, "") for name in roots]
-    while waiting:
-        name, extra = waiting.pop()
-        distribution = found.get(name)
-        if distribution is None or (name, extra) in seen:
-            continue
-        seen.add((name, extra))
-        version = canonical_version(distribution.version)
-        if name not in roots and version:
-            versions[name] = version
-        for wanted in requirements_of(distribution, extra):
+    seen = dict.fromkeys((name, "") for name in roots if name in found)
+    waiting = list(seen)
+    for name, extra in waiting:  # it grows while it is walked
+        for wanted in requirements_of(found[name], extra):
             needed = normalise(wanted.name)
             if needed not in found:
                 notes.append(f"{name} requires {wanted}, which is not installed")
-            waiting += [(needed, ""), *((needed, normalise(each)) for each in wanted.extras)]
-    return versions
+                continue
+            parts = dict.fromkeys((needed, normalise(part)) for part in ("", *sorted(wanted.extras)))
+            waiting += filterfalse(seen.__contains__, parts)
+            seen |= parts
+    names = sorted({name for name, _ in seen}.difference(roots))
+    versions = {name: canonical_version(found[name].version) for name in names}
+    return {name: version for name, version in versions.items() if version}
 
 
 def _common_python(distributions: Iterable[Distribution]) -> str:
@@ -194,16 +188,10 @@ def _common_python(distributions: Iterable[Distribution]) -> str:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import Version
 
-    lowest: list[Version] = []
-    others: set[str] = set()
+    all_of_them = SpecifierSet()
     for distribution in distributions:
-        try:
-            specifiers = SpecifierSet(distribution.requires_python)
-        except InvalidSpecifier:
-            continue
-        for one in specifiers:
-            if one.operator == ">=":
-                lowest.append(Version(one.version))
-            else:
-                others.add(str(one))
-    return ",".join([*([f">={max(lowest)}"] if lowest else []), *sorted(others)])
+        with suppress(InvalidSpecifier):
+            all_of_them &= SpecifierSet(distribution.requires_python)
+    bounds = [one for one in all_of_them if one.operator == ">="]
+    highest = max(bounds, key=lambda one: Version(one.version), default="")
+    return ",".join(map(str, filter(None, [highest, *sorted(map(str, set(all_of_them).difference(bounds)))])))

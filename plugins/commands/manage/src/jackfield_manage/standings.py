@@ -38,6 +38,11 @@ def standings(host: PluginHost) -> dict[Row, Standing]:
     return {row: one for kind in ENABLED_KINDS for row, one in _of_kind(host, kind).items()}
 
 
+def acting(host: PluginHost) -> dict[Row, str]:
+    """The processors and observers that act in every run here, each with the reason, as `Standing.why`."""
+    return {row: one.why for row, one in standings(host).items() if one.acts}
+
+
 def standing(row: Row, host: PluginHost) -> Standing:
     """The same for one component, of whichever kind."""
     if row.kind in ENABLED_KINDS:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.projects import Project, trust_file
@@ -86,32 +87,44 @@ def asked_for(project: Project, own: Settings, by_default: Collection[str] = ())
         ConfigError: It enables what cannot be enabled.
     """
     asking = project.asking
-    lines = []
-    for name in map(enabled_form, asking.get("enabled", ())):
-        already = ", as it does already" if name in own.enabled else ""
-        already = already or (", as it already does by default" if name in by_default else "")
-        kind, _, address = name.partition(".")
-        if address.endswith("/*"):
-            lines.append(f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}")
-        else:
-            lines.append(f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}")
+    enabled = map(enabled_form, asking.get("enabled", ()))
+    return [
+        *(_enabled(name, _already(name, own, by_default)) for name in enabled),
+        *_changed_rules(asking, own),
+        *(_local(str(file.path), file.fault, file.content) for file in project.local),
+    ]
+
+
+def _already(name: str, own: Settings, by_default: Collection[str]) -> str:
+    if name in own.enabled:
+        return ", as it does already"
+    return ", as it already does by default" if name in by_default else ""
+
+
+def _enabled(name: str, already: str) -> str:
+    kind, _, address = name.partition(".")
+    if address.endswith("/*"):
+        return f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}"
+    return f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}"
+
+
+def _changed_rules(asking: Mapping[str, Any], own: Settings) -> Iterator[str]:
+    """What settings, names and orders would mean here, and what they mean without the file."""
     for name, given in asking.get("settings", {}).items():
         before = own.options.get(enabled_form(name))
         replaced = "" if before is None else f", instead of your own: {_shown(before)}"
-        lines.append(f"settings: {name} gets {_shown(given)}{replaced}")
+        yield f"settings: {name} gets {_shown(given)}{replaced}"
     for name, distribution in asking.get("prefer", {}).items():
-        instead = own.prefer.get(name)
-        replaced = "" if instead is None else f", instead of the one of {instead}"
-        lines.append(f"prefer: {name} means the one of {distribution}{replaced}")
+        replaced = f", instead of the one of {own.prefer[name]}" if name in own.prefer else ""
+        yield f"prefer: {name} means the one of {distribution}{replaced}"
     if "order" in asking:
         replaced = f", instead of your own: {', '.join(own.order)}" if own.order else ""
-        lines.append(f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}")
-    for file in project.local:
-        doubt = f", but it {file.fault}" if file.fault else f" (SHA-256 {file.content})"
-        lines.append(
-            f"local: the code in {file.path} runs here{doubt}. Read it first; if it changes, you must agree again"
-        )
-    return lines
+        yield f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}"
+
+
+def _local(path: str, fault: str, content: str) -> str:
+    doubt = f", but it {fault}" if fault else f" (SHA-256 {content})"
+    return f"local: the code in {path} runs here{doubt}. Read it first; if it changes, you must agree again"
 
 
 def denied_by(project: Project) -> list[str]:
