@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import filterfalse
 
 from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError
@@ -25,24 +25,26 @@ PROJECT = "(the project's file)"
 def doctor(options: argparse.Namespace) -> int:
     """Examine every plugin; 1 if something that should work does not."""
     host = PluginHost()
-    only = [normalise(name) for name in options.names]
+    only = list(map(normalise, options.names))
     remembered = list(Memory().seen())
-    here = distributions_in(host.catalog)
-    for name in only:
-        if name not in here.union(remembered, (CORE,)):
-            raise PluginNotFoundError(f"no plugin package {name!r} is installed{closest(name, here)}")
+    _check_names(only, remembered, host)
     findings: list[Finding] = []
     width = max((len(f"{row.distribution} {row.version}") for row in host.catalog.rows), default=0)
     for finding in _all_findings(host, options, only, remembered, findings):
         findings.append(finding)
         if not options.json:
             _print(finding, width)
-            sys.stdout.flush()
     if options.json:
-        print_json([asdict(finding) for finding in findings])
+        print_json(list(map(asdict, findings)))
     else:
         _print_sum(findings)
     return int(any(finding.is_fault for finding in findings))
+
+
+def _check_names(names: Sequence[str], remembered: Sequence[str], host: PluginHost) -> None:
+    here = distributions_in(host.catalog)
+    for name in filterfalse(here.union(remembered, (CORE,)).__contains__, names):
+        raise PluginNotFoundError(f"no plugin package {name!r} is installed{closest(name, here)}")
 
 
 def _all_findings(
@@ -64,13 +66,11 @@ def _all_findings(
 def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     """Settings of components that are not installed: nobody reads them."""
     known = {form for row in host.catalog.rows for form in (row.id, f"{row.kind}.{row.address}")}
-    for name in host.settings.options:
-        if name not in known:
-            close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
-            why = f"the settings of {name!r} are not used: it is not installed{close}"
-            yield Finding(
-                SETTINGS, "", (name,), "inactive", None, why, "correct its name in your config.toml, or take it out"
-            )
+    for name in filterfalse(known.__contains__, host.settings.options):
+        close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
+        why = f"the settings of {name!r} are not used: it is not installed{close}"
+        fix = "correct its name in your config.toml, or take it out"
+        yield Finding(SETTINGS, "", (name,), "inactive", None, why, fix)
 
 
 def _project_findings(host: PluginHost) -> list[Finding]:
@@ -86,9 +86,8 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
     rows = []
     try:
         rows = host.enabled("processor")
-        if any(finding.is_fault and finding.distribution in {row.distribution for row in rows} for finding in findings):
-            return []
-        if rows or host.settings.order:
+        is_told = _faulty(findings).intersection(row.distribution for row in rows)
+        if (rows or host.settings.order) and not is_told:
             _put_in_order(host)
     except JackfieldError as error:
         ids = tuple(f"{row.kind}.{row.address}" for row in rows)
@@ -103,21 +102,28 @@ def _put_in_order(host: PluginHost) -> None:
     in_order(load_processors((), host), host.settings.order)
 
 
+def _faulty(findings: Sequence[Finding]) -> set[str]:
+    return {finding.distribution for finding in findings if finding.is_fault}
+
+
 def _print(finding: Finding, width: int) -> None:
+    for line in _lines(finding, width):
+        print(printable(line), flush=True)
+
+
+def _lines(finding: Finding, width: int) -> Iterator[str]:
     name = f"{finding.distribution} {finding.version}".strip()
     took = "" if finding.ms is None else f"{finding.ms:.1f} ms"
-    print(printable(f"{name:{width}}  {finding.status:12} {took:>8}  {' '.join(finding.ids)}".rstrip()))
+    yield f"{name:{width}}  {finding.status:12} {took:>8}  {' '.join(finding.ids)}".rstrip()
     if finding.why:
-        print(printable(f"    {finding.why}"))
+        yield f"    {finding.why}"
     if finding.required_by and finding.status not in ("ok", "inactive"):
-        print(printable(f"    it was installed as a requirement of {', '.join(finding.required_by)}"))
+        yield f"    it was installed as a requirement of {', '.join(finding.required_by)}"
     if finding.fix:
-        print(printable(f"    → {finding.fix}"))
-    for sentence in finding.more:
-        print(printable(f"    also: {sentence}"))
+        yield f"    → {finding.fix}"
+    yield from map("    also: {}".format, finding.more)
 
 
 def _print_sum(findings: Sequence[Finding]) -> None:
     distributions = {finding.distribution for finding in findings} - {CHAIN, PROJECT, SETTINGS}
-    faulty = {finding.distribution for finding in findings if finding.is_fault}
-    print(f"{len(distributions)} packages, {len(faulty) or 'none'} with a fault")
+    print(f"{len(distributions)} packages, {len(_faulty(findings)) or 'none'} with a fault")

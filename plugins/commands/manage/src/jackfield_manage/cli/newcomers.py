@@ -22,6 +22,9 @@ from jackfield_manage.consent import (
     summary_of_all,
 )
 
+_OF_ONE = ("May it load when it is named? [Y]es, [n]o, [d]etails: ", "ynd")
+_OF_SEVERAL = ("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ", "yncd")
+
 
 def main(_arguments: Sequence[str]) -> int:
     """Run `jackfield news`: tell and ask, as before any other command at a terminal."""
@@ -45,16 +48,22 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
         return False
     memory = memory or Memory()
     seen = memory.seen()
-    found = news(host, seen)
     can_ask = sys.stdin.isatty()
-    told = News(tuple(one for one in found.newcomers if can_ask or one.change != "not asked about"), found.gone)
-    if not told:
+    found = news(host, seen)
+    if not can_ask:
+        found = _untold(found)
+    if not found:
         return False
-    _tell(told, host)
-    refused = _ask(told.newcomers, host) if can_ask else []
+    _tell(found, host)
+    refused = _ask(found.newcomers, host) if can_ask else []
     kept = {name: seen[name] for name in seen.keys() - found.gone}
-    _keep(memory, kept, told.newcomers, asked=can_ask, otherwise="this will be reported again")
+    _keep(memory, kept, found.newcomers, asked=can_ask, otherwise="this will be reported again")
     return bool(refused)
+
+
+def _untold(found: News) -> News:
+    """What is still news where nobody can be asked."""
+    return News(tuple(one for one in found.newcomers if one.change != "not asked about"), found.gone)
 
 
 def remember(host: PluginHost, names: Collection[str], memory: Memory | None = None) -> None:
@@ -91,10 +100,12 @@ def _tell(found: News, host: PluginHost) -> None:
 
 def _named_by_change(newcomers: Sequence[Newcomer]) -> Iterator[str]:
     """The names of what is new and of what has changed, and how many, where they are many."""
-    for what, is_meant in (("new here", False), ("changed", True)):
-        names = [_named(one) for one in newcomers if (one.change == "changed") == is_meant]
-        if names:
-            yield f"{what}{f' ({len(names)})' if len(names) > 1 else ''}: {', '.join(names)}"
+    changed = [one for one in newcomers if one.change == "changed"]
+    new = [one for one in newcomers if one not in changed]
+    for what, several in (("new here", new), ("changed", changed)):
+        if several:
+            count = f" ({len(several)})" * (len(several) > 1)
+            yield f"{what}{count}: {', '.join(map(_named, several))}"
 
 
 def _fitted(text: str) -> str:
@@ -113,22 +124,13 @@ def _ask(newcomers: Sequence[Newcomer], host: PluginHost) -> list[str]:
     Raises:
         KeyboardInterrupt: There was no answer; nothing was decided.
     """
-    names = [one.distribution for one in newcomers]
-    several = len(names) > 1
-    question = "May they load when they are named?" if several else "May it load when it is named?"
-    choices = "[Y]es, [n]o, [c]hoose, [d]etails: " if several else "[Y]es, [n]o, [d]etails: "
-    while True:
-        match _answer(f"{question} {choices}", "yncd" if several else "ynd"):
-            case "y":
-                return []
-            case "n":
-                return _block(names)
-            case "c":
-                return _block([one.distribution for one in newcomers if not _is_chosen(one, host)])
+    question, allowed = _OF_SEVERAL if len(newcomers) > 1 else _OF_ONE
+    while (answer := _answer(question, allowed)) == "d":
         for newcomer in newcomers:
-            _say(_named(newcomer))
-            for line in description(newcomer, host):
-                _say(f"  {line}")
+            _say_all([_named(newcomer), *map("  {}".format, description(newcomer, host))])
+    if answer == "c":
+        newcomers = [one for one in newcomers if not _is_chosen(one, host)]
+    return _block([one.distribution for one in newcomers if answer != "y"])
 
 
 def _is_chosen(newcomer: Newcomer, host: PluginHost) -> bool:
@@ -159,6 +161,11 @@ def _block(names: Sequence[str]) -> list[str]:
 
 def _as_asked(seen: Seen, asked: bool) -> Seen:
     return Seen(seen.version, seen.content, seen.mark, asked)
+
+
+def _say_all(lines: Sequence[str]) -> None:
+    for line in lines:
+        _say(line)
 
 
 def _say(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, filterfalse
 
 from jackfield.cli import printable
 from jackfield.defaults import MANAGER
@@ -19,11 +20,10 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
     choices = load_choices()
     for name in names:
         rows = _meant(host, name)
-        forms = {form for row in rows for form in (row.distribution, row.id, row.address, name)}
-        acting = [f"{row.kind}.{row.address}" for row in rows if row.kind in ENABLED_KINDS or _is_asked(row)]
+        forms = {name, *chain.from_iterable((row.distribution, row.id, row.address) for row in rows)}
+        enabled = (*choices.enabled, *map(_whole_name, filter(_is_enabled, rows)))
         choices = choices.with_changes(
-            block=tuple(blocked for blocked in choices.block if blocked not in forms),
-            enabled=tuple(dict.fromkeys((*choices.enabled, *acting))),
+            block=tuple(filterfalse(forms.__contains__, choices.block)), enabled=tuple(dict.fromkeys(enabled))
         )
     _write(choices)
     return int(_report(host, names))
@@ -40,28 +40,30 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     # What acts all the same, because it is in the default chain or enabled elsewhere, must be kept from loading.
     fresh = PluginHost(load_settings(), paths=host.paths)
     left = [row for name in names for row in _meant(fresh, name, names) if standing(row, fresh).acts]
-    _write(_blocking(choices, [f"{row.address}" for row in left]))
+    _write(_blocking(choices, [row.address for row in left]))
     _report(host, names)
     return 0
 
 
-def _is_asked(row: Row) -> bool:
-    """Whether it is enabled to be asked for what nobody else offers."""
-    return row.is_source and row.is_installed
+def _is_enabled(row: Row) -> bool:
+    """Whether it acts only if it is enabled: it sees every run, or is asked for what nobody else offers."""
+    return row.kind in ENABLED_KINDS or (row.is_source and row.is_installed)
+
+
+def _whole_name(row: Row) -> str:
+    return f"{row.kind}.{row.address}"
 
 
 def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
     """Choices in which what a name means is neither enabled nor, if it would act in another way, may load."""
-    if any(row.distribution == MANAGER for row in rows):
+    if MANAGER in (row.distribution for row in rows):
         raise ConfigError(
             f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "
             f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
         )
-    acting = {name, *(form for row in rows for form in (row.id, f"{row.kind}.{row.address}"))}
-    choices = choices.with_changes(enabled=tuple(one for one in choices.enabled if one not in acting))
-    if all(row.kind in ENABLED_KINDS or _is_asked(row) for row in rows):
-        return choices
-    return _blocking(choices, [_blocked_form(name, rows)])
+    names = {name, *chain.from_iterable((row.id, _whole_name(row)) for row in rows)}
+    choices = choices.with_changes(enabled=tuple(filterfalse(names.__contains__, choices.enabled)))
+    return choices if all(map(_is_enabled, rows)) else _blocking(choices, [_blocked_form(name, rows)])
 
 
 def _check_gone(names: Sequence[str]) -> None:
@@ -102,9 +104,7 @@ def _write(choices: Choices) -> None:
 def _report(host: PluginHost, names: Sequence[str]) -> bool:
     """Say what is so now, and whether a stronger rule keeps something from loading."""
     fresh = PluginHost(load_settings(), paths=host.paths)
-    kept_out = False
-    for row in dict.fromkeys(row for name in names for row in _meant(fresh, name, names)):
-        reason = fresh.why_not(row)
-        kept_out = kept_out or bool(reason)
+    rows = dict.fromkeys(row for name in names for row in _meant(fresh, name, names))
+    for row in rows:
         print(printable(f"{row.kind} {row.address} {standing(row, fresh).why}"))
-    return kept_out
+    return any(map(fresh.why_not, rows))

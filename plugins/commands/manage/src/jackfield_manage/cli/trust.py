@@ -49,47 +49,46 @@ def trust(options: argparse.Namespace) -> int:
         print("No project file here has settings for Jackfield, so there is nothing to agree to.")
         return 0
     _show(project)
-    if not project.asking and not project.foreign:
+    if not (project.asking or project.foreign):
         print("It asks for nothing that needs your agreement.")
-        return 0
-    if project.answer == "yes":
+    elif project.answer == "yes":
         print("You have agreed to this, so it has effect. To withdraw: jackfield trust --revoke")
-        return 0
-    if options.show:
+    elif options.show:
         print(f"It has no effect{': it has changed since you agreed' if project.answer == 'changed' else ''}.")
         return 1
-    return _ask(project, yes=options.yes)
+    else:
+        return _ask(project, yes=options.yes)
+    return 0
 
 
 def _show(project: Project) -> None:
     _say(f"{project.path} [tool.jackfield]{' belongs to another user' if project.foreign else ''}")
     own = load_settings(with_project=False)
-    denied, asked = denied_by(project), asked_for(project, own, acting_by_default(PluginHost(own)))
-    if denied:
-        counts = "" if project.foreign else " (has effect without your agreement)"
-        _say(f"It forbids{counts}:")
-        for line in denied:
-            _say(f"  {line}")
-    if asked:
-        _say("It asks for:")
-        for line in asked:
-            _say(f"  {line}")
+    counts = "" if project.foreign else " (has effect without your agreement)"
+    _say_all(f"It forbids{counts}:", denied_by(project))
+    _say_all("It asks for:", asked_for(project, own, acting_by_default(PluginHost(own))))
 
 
 def _ask(project: Project, *, yes: bool) -> int:
-    if not yes:
-        if not sys.stdin.isatty():
-            sys.stderr.write("jackfield: there is no terminal to ask at; --yes agrees to what is shown above\n")
-            return 1
-        sys.stdout.write("Agree to this? [y/N] ")
-        sys.stdout.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            print("It has no effect.")
-            return 1
+    if not (yes or _is_agreed()):
+        return 1
     # What was shown is what is agreed to: a file that changed meanwhile has another content.
     agree(project, trust_path())
     print("It has effect from now on, until it changes. To withdraw: jackfield trust --revoke")
     return 0
+
+
+def _is_agreed() -> bool:
+    """Ask at the terminal."""
+    if not sys.stdin.isatty():
+        sys.stderr.write("jackfield: there is no terminal to ask at; --yes agrees to what is shown above\n")
+        return False
+    sys.stdout.write("Agree to this? [y/N] ")
+    sys.stdout.flush()
+    is_agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if not is_agreed:
+        print("It has no effect.")
+    return is_agreed
 
 
 def _revoke(folder: Path) -> int:
@@ -108,6 +107,11 @@ def _list() -> int:
     if not found:
         print("You have not agreed to any project.")
     return 0
+
+
+def _say_all(heading: str, lines: Sequence[str]) -> None:
+    for line in [heading, *map("  {}".format, lines)] if lines else []:
+        _say(line)
 
 
 def _say(text: str) -> None:
