@@ -32,15 +32,29 @@ def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
     It reads what `scan` leaves out, and is asked when something is missing.
     """
     problems: list[Problem] = []
-    for path in dict.fromkeys(sys.path if paths is None else paths):
-        for location in sorted(glob.glob(os.path.join(glob.escape(path or "."), "*.*-info"))):  # noqa: PTH118, PTH207
-            raw = read_file(f"{location}/entry_points.txt") or b""
-            if _NEARLY.search(raw) and not _OURS.search(raw):
-                problems += _misspelt(raw.decode(errors="replace"), location)
+    for location in _metadata_folders(sys.path if paths is None else paths):
+        raw = read_file(f"{location}/entry_points.txt") or b""
+        if _NEARLY.search(raw) and not _OURS.search(raw):
+            problems += _misspelt(raw.decode(errors="replace"), location)
     return problems
 
 
+def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
+    for path in dict.fromkeys(paths):
+        yield from sorted(glob.glob(os.path.join(glob.escape(path or "."), "*.*-info")))  # noqa: PTH118, PTH207
+
+
 def _misspelt(text: str, location: str) -> Iterator[Problem]:
+    name = normalise(location.rpartition("/")[2].partition("-")[0])
+    for group, offered in _entries(text).items():
+        if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), _GROUP).ratio() > _NEAR:
+            listed = ", ".join(map(repr, offered[:8]))
+            text = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
+            yield Problem(name, text, location)
+
+
+def _entries(text: str) -> dict[str, list[str]]:
+    """The entry points of each group that could be ours."""
     group = ""
     entries: dict[str, list[str]] = {}
     for line in map(str.strip, text.splitlines()):
@@ -48,9 +62,4 @@ def _misspelt(text: str, location: str) -> Iterator[Problem]:
             group = section[1]
         elif "=" in line and line.partition(".")[0] in hook.KINDS:
             entries.setdefault(group, []).append(line.partition("=")[0].strip())
-    name = normalise(location.rpartition("/")[2].partition("-")[0])
-    for group, offered in entries.items():
-        if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), _GROUP).ratio() > _NEAR:
-            listed = ", ".join(repr(entry) for entry in offered[:8])
-            text = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
-            yield Problem(name, text, location)
+    return entries

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -49,16 +50,14 @@ class Conformance:
 def read_conformance(row: Row) -> Conformance | None:
     """What the distribution of a component says; None if it says nothing that is understood. Nothing is imported."""
     table = _table(row)
-    if table is None:
-        return None
-    texts = {key: table.get(key) for key in ("distribution", "version", "kit", "core", "outcome")}
-    if not all(isinstance(text, str) for text in texts.values()):
-        return None
-    return Conformance(
-        **{key: str(text) for key, text in texts.items()},
-        counts=Counter(_outcomes(table.get("suites"))),
-        is_stale=texts["version"] != row.version,
-    )
+    match table:
+        case {
+            "distribution": str(name), "version": str(version), "kit": str(kit), "core": str(core),
+            "outcome": str(outcome),
+        }:  # fmt: skip
+            counts = Counter(_outcomes(table.get("suites")))
+            return Conformance(name, version, kit, core, outcome, counts, is_stale=version != row.version)
+    return None
 
 
 def _outcomes(suites: object) -> Iterator[str]:
@@ -66,22 +65,22 @@ def _outcomes(suites: object) -> Iterator[str]:
     for suite in suites if isinstance(suites, list) else ():
         match suite:
             case {"tests": dict(tests)}:
-                yield from (
-                    str(result["outcome"])
-                    for result in tests.values()
-                    if isinstance(result, dict) and "outcome" in result
-                )
+                for result in tests.values():
+                    yield from _outcome(result)
 
 
-def _table(row: Row) -> Mapping[str, object] | None:
-    try:
+def _outcome(result: object) -> Iterator[str]:
+    match result:
+        case {"outcome": outcome}:
+            yield str(outcome)
+
+
+def _table(row: Row) -> Mapping[str, object]:
+    """The file's table; empty if there is none, or none that can be read."""
+    with suppress(OSError, ValueError, ImportError, RecursionError):
         found = PathFinder.find_spec(row.module.partition(".")[0])
-        folders = (found.submodule_search_locations if found else None) or []
-        for folder in folders:
-            path = Path(folder, FILE)
+        for path in (Path(folder, FILE) for folder in getattr(found, "submodule_search_locations", None) or ()):
             if path.is_file() and path.stat().st_size <= MAX_FILE_BYTES:
                 table = json.loads(path.read_text(encoding="utf-8"))
-                return table if isinstance(table, dict) else None
-    except (OSError, ValueError, ImportError, RecursionError):
-        return None
-    return None
+                return table if isinstance(table, dict) else {}
+    return {}

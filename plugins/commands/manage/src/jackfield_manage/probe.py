@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain, filterfalse, product
 from typing import Any
 
 from jackfield.errors import PluginError
@@ -93,13 +94,9 @@ def _specs_of(host: PluginHost, rows: Iterable[Row], answer: dict[str, Any]) -> 
 
 def _of_local_file(host: PluginHost, name: str, answer: dict[str, Any]) -> list[Row]:
     """What a local file offers, if the name is that of one."""
+    sources = [row for row in host.catalog.rows if (row.distribution, row.is_installed) == (name, False)]
     try:
-        return [
-            row
-            for source in host.catalog.rows
-            if source.distribution == name and not source.is_installed
-            for row in host.offered_by(source)
-        ]
+        return list(chain.from_iterable(map(host.offered_by, sources)))
     except PluginError as error:
         _note(error, answer)
         return []
@@ -107,10 +104,10 @@ def _of_local_file(host: PluginHost, name: str, answer: dict[str, Any]) -> list[
 
 def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[str]:
     """All that the modules of rows offer, declared or not; who is asked at run time (`tool.*`) is not asked."""
-    sources = {row.kind for row in host.catalog.rows if row.distribution == distribution and row.is_source}
+    sources = {row.kind for row in host.catalog.rows if (row.distribution, row.is_source) == (distribution, True)}
     one_of_each_module = {row.module: row for row in rows}.values()
-    kinds = [kind for kind in hook.KINDS if kind not in sources]
-    return [one for row in one_of_each_module for kind in kinds for one in _offered_by(host, row, kind)]
+    asked = product(one_of_each_module, filterfalse(sources.__contains__, hook.KINDS))
+    return list(chain.from_iterable(_offered_by(host, row, kind) for row, kind in asked))
 
 
 def _offered_by(host: PluginHost, row: Row, kind: str) -> list[str]:
@@ -148,27 +145,35 @@ def _fault_of_class(kind: str, loaded: object) -> str:
         return f"has the type {type(loaded).__name__}, but must be a class"
     if not isinstance(loaded, type) or kind not in BASES:
         return ""  # a function that makes one: only calling it would tell
-    module, _, name = BASES[kind].partition(":")
-    try:
-        base: tuple[type, ...] = (getattr(importlib.import_module(module), name),)
-    except ModuleNotFoundError:  # nothing can be a subclass of what is not installed
-        base = ()
-    if not issubclass(loaded, base):
+    if not issubclass(loaded, _bases(kind)):
         return f"is not a subclass of {BASES[kind].replace(':', '.')}"
     unwritten = sorted(getattr(loaded, "__abstractmethods__", ()))
     return f"does not implement {', '.join(unwritten)}" if unwritten else ""
 
 
+def _bases(kind: str) -> tuple[type, ...]:
+    module, _, name = BASES[kind].partition(":")
+    try:
+        return (getattr(importlib.import_module(module), name),)
+    except ModuleNotFoundError:  # nothing can be a subclass of what is not installed
+        return ()
+
+
+def _load(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
+    """Load all that a descriptor names, and let it check the machine."""
+    wanted = "toolset" if isinstance(spec, ToolsetSpec) else row.kind
+    if spec.target and (fault := _fault_of_class(wanted, host.load_row(row))):
+        answer["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
+    if spec.config:
+        host.load_target(row, spec.config)
+    if spec.check:
+        check: Callable[[], Any] = host.load_target(row, spec.check)
+        answer["checks"] += map(str, check())
+
+
 def _load_and_check(host: PluginHost, row: Row, spec: ComponentSpec, answer: dict[str, Any]) -> None:
     try:
-        wanted = "toolset" if isinstance(spec, ToolsetSpec) else row.kind
-        if spec.target and (fault := _fault_of_class(wanted, host.load_row(row))):
-            answer["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
-        if spec.config:
-            host.load_target(row, spec.config)
-        if spec.check:
-            check: Callable[[], Any] = host.load_target(row, spec.check)
-            answer["checks"] += [str(text) for text in check()]
+        _load(host, row, spec, answer)
     except PluginError as error:
         _note(error, answer)
     except KeyboardInterrupt:

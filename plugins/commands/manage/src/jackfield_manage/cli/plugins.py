@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from jackfield.cli import (
@@ -132,13 +133,16 @@ def info(options: argparse.Namespace) -> int:
     if options.json:
         print_json(facts)
         return 0
-    for fact in facts:
-        print(printable(f"{fact['id']}  ({fact['distribution']} {fact['version']})"))
-        for key, value in fact.items():
-            if key not in ("id", "distribution", "version") and value not in ("", [], {}, None):
-                for line in _lines(key, value):
-                    print(printable(f"  {line}"))
+    for line in chain.from_iterable(map(_lines_about, facts)):
+        print(printable(line))
     return 0
+
+
+def _lines_about(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{facts['id']}  ({facts['distribution']} {facts['version']})"
+    for key in list(facts)[3:]:
+        if facts[key] not in ("", [], {}, None):
+            yield from map("  {}".format, _lines(key, facts[key]))
 
 
 def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
@@ -150,19 +154,22 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object
 
 
 def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
-    facts: dict[str, object] = {"id": row.id, "distribution": row.distribution, "version": row.version}
+    named = {"id": row.id, "distribution": row.distribution, "version": row.version}
+    return {**named, **_state_facts(row, host, answer), **_distribution_facts(row)}
+
+
+def _state_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
+    """Whether it may load, and what it says then."""
     reason = host.why_not(row)
-    spec = None if reason else answer["specs"].get(row.id)
     if reason:
-        facts["state"] = reason
-    elif row.is_source and not answer["errors"]:
-        facts |= {"state": state_of_source(row, host), "offers": [] if row.is_installed else list(answer["specs"])}
-    elif spec is None:
-        errors = [error for error in answer["errors"] if row.distribution in error] or answer["errors"]
-        facts |= {"state": "broken", "why": errors[0] if errors else ""}
-    else:
-        facts |= _described(row, host, spec) | {"settings": answer["configs"].get(row.id, {})}
-    return facts | _distribution_facts(row)
+        return {"state": reason}
+    if row.is_source and not answer["errors"]:
+        return {"state": state_of_source(row, host), "offers": [] if row.is_installed else list(answer["specs"])}
+    if row.id in answer["specs"]:
+        return {**_described(row, host, answer["specs"][row.id]), "settings": answer["configs"].get(row.id, {})}
+    # The first that is about this one, if any is.
+    errors = sorted(answer["errors"], key=lambda error: row.distribution not in error)
+    return {"state": "broken", "why": "".join(errors[:1])}
 
 
 def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
@@ -183,12 +190,10 @@ def _distribution_facts(row: Row) -> dict[str, object]:
     from jackfield_manage.distributions import read_distribution
 
     found, conformance = read_distribution(row.location), read_conformance(row)
-    return {
-        "licence": found.licence if found else "",
-        "needs": list(found.requires) if found else "its METADATA cannot be read",
-        "conformance": conformance.sentence() if conformance else "",
-        "location": row.location,
-    }
+    facts: dict[str, object] = {"licence": "", "needs": "its METADATA cannot be read"}
+    if found:
+        facts = {"licence": found.licence, "needs": list(found.requires)}
+    return {**facts, "conformance": conformance.sentence() if conformance else "", "location": row.location}
 
 
 def _lines(key: str, value: Any) -> list[str]:
@@ -209,15 +214,19 @@ def _lines(key: str, value: Any) -> list[str]:
 def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
     from jackfield.jsontext import dumps
 
-    required = schema.get("required", ())
     for name, about in schema["properties"].items():
         facts = about if isinstance(about, dict) else {}
-        kinds = [facts, *facts.get("anyOf", ())]
-        types = [str(kind["type"]) for kind in kinds if isinstance(kind, dict) and "type" in kind]
         default = f" = {dumps(facts['default'])}" if "default" in facts else ""
-        needed = ", required" if name in required else ""
+        needed = ", required" * (name in schema.get("required", ()))
         text = f": {facts['description']}" if facts.get("description") else ""
-        yield f"{name} ({' or '.join(types) or 'any'}{default}{needed}){text}"
+        yield f"{name} ({' or '.join(_types(facts)) or 'any'}{default}{needed}){text}"
+
+
+def _types(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The types that a JSON Schema allows, as far as it names them."""
+    for kind in (facts, *facts.get("anyOf", ())):
+        if isinstance(kind, dict) and "type" in kind:
+            yield str(kind["type"])
 
 
 # --- search ---
@@ -225,16 +234,16 @@ def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def search(options: argparse.Namespace) -> int:
     """Print the known components that fit, with what installs them; 1 if none does."""
-    found = _search_known(" ".join(options.words))
     here = {row.distribution for row in PluginHost().catalog.rows}
     rows = [
         {
             "name": component,
             "distribution": known.distribution,
-            "state": "installed" if known.distribution in here else "",
+            "state": "installed" * (known.distribution in here),
             "summary": known.summary,
         }
-        for component, known in found
+        for component, known in known_components().items()
+        if _fits(" ".join(options.words), component, known)
     ]
     if options.json:
         print_json(rows)
@@ -254,11 +263,7 @@ def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
         print(f"To install: jackfield plugins install {' '.join(lacking)}")
 
 
-def _search_known(words: str) -> list[tuple[str, Known]]:
-    """Known components, as `kind.name`, in whose name, distribution or summary each of the words stands."""
-    wanted = words.lower().split()
-    return [
-        (component, known)
-        for component, known in known_components().items()
-        if all(word in f"{component} {known.distribution} {known.summary}".lower() for word in wanted)
-    ]
+def _fits(words: str, component: str, known: Known) -> bool:
+    """Whether each of the words stands in the name, the distribution or the summary of a component."""
+    text = f"{component} {known.distribution} {known.summary}".lower()
+    return all(word in text for word in words.lower().split())
