@@ -18,9 +18,9 @@ CORPUS = Corpus(tuple(Chunk(word, "a.txt", word, number, tokens=1) for number, w
 
 async def search():
     searcher = KeywordSearcher()
-    queries = [" ".join([word] * 50) for word in WORDS] * 20  # long, so that one is read while the next begins
+    queries = [" ".join([word] * 50) for word in WORDS] * 8  # long, so that one is read while the next begins
     found = await asyncio.gather(*(searcher.search(query, CORPUS, limit=1) for query in queries))
-    assert [[hit.chunk.text for hit in hits] for hits in found] == [[word] for word in WORDS] * 20
+    assert [[hit.chunk.text for hit in hits] for hits in found] == [[word] for word in WORDS] * 8
 
 asyncio.run(search())
 print("all found")
