@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from jackfield_pdf.spans import grouped
 from jackfield_pdf.typeset import Line, Part
 
 _ROWS = 4  # on fewer, it may be a table
@@ -20,26 +21,16 @@ def in_columns(lines: Sequence[Line]) -> list[Line]:
     if sum(len(line.parts) == 2 for line in lines) < _ROWS:
         return list(lines)
     ordered: list[Line] = []
-    for run in _runs(lines):
+    for run in grouped(lines, _continues):
         ordered += _apart(run) or run
     return ordered
 
 
-def _runs(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Lines that stand below each other in the same two columns, and the lines between such runs."""
-    run: list[Line] = []
-    for line in lines:
-        if run and (len(run) == _LONGEST or not _continues(run, line)):
-            yield run
-            run = []
-        run.append(line)
-    if run:
-        yield run
-
-
 def _continues(run: Sequence[Line], line: Line) -> bool:
+    """Whether a line stands below others, in the same two columns."""
     before = run[-1]
-    if not (line.size and before.size) or not 0 < before.last - line.first <= _STEP * line.size:
+    has_place = before.size > 0 and line.size > 0 and len(run) < _LONGEST
+    if not has_place or not 0 < before.last - line.first <= _STEP * line.size:
         return False
     gutter = _gutter([*run, line])
     return gutter is not None and gutter[0] < gutter[1]
@@ -48,18 +39,24 @@ def _continues(run: Sequence[Line], line: Line) -> bool:
 def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
     """Where the left column ends and the right one begins; None if there are no two columns."""
     pairs = [line.parts for line in run if line.parts]
-    if not pairs or any(len(parts) != 2 for parts in pairs):
+    if {len(parts) for parts in pairs} != {2}:
         return None
-    left, right = max(parts[0].right for parts in pairs), min(parts[1].left for parts in pairs)
-    singles = [line for line in run if not line.parts]
-    return (left, right) if all(line.right < right or line.left > left for line in singles) else None
+    left, right = max(one.right for one, _ in pairs), min(other.left for _, other in pairs)
+    return (left, right) if all(_is_beside(line, left, right) for line in run) else None
+
+
+def _is_beside(line: Line, left: float, right: float) -> bool:
+    """Whether a line leaves the space between two columns free."""
+    return bool(line.parts) or line.right < right or line.left > left
 
 
 def _apart(run: Sequence[Line]) -> list[Line]:
+    """The lines of the left column, then those of the right one; [] if there are no two columns of text."""
     pairs = [line.parts for line in run if line.parts]
     gutter = _gutter(run)
-    size = run[0].size
-    if gutter is None or len(pairs) < _ROWS or not all(_is_text(list(side), size) for side in zip(*pairs, strict=True)):
+    if gutter is None or len(pairs) < _ROWS:
+        return []
+    if not all(_is_text(side, run[0].size) for side in zip(*pairs, strict=True)):
         return []
     return _column(run, 0, gutter[1]) + _column(run, 1, gutter[1])
 

@@ -6,7 +6,10 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, pairwise, product
+from operator import attrgetter
+
+from jackfield_pdf.spans import grouped, merged
 
 _NEAR = 3.0  # points; a rule drawn as a thin rectangle has two edges, and corners do not quite meet
 _LONG = 4.0  # points; shorter is a tick or the end of a thick rule
@@ -69,46 +72,36 @@ def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
 
 def _joined(rules: Iterable[Rule]) -> list[Rule]:
     """Rules that lie on or behind each other, as one."""
-    joined: list[Rule] = []
-    for group in _near(sorted(rules, key=lambda rule: rule.at)):
-        at = group[0].at
-        begun: Rule | None = None
-        for rule in sorted(group, key=lambda rule: rule.start):
-            if begun and rule.start <= begun.end + _NEAR:
-                begun = Rule(at, begun.start, max(begun.end, rule.end))
-                continue
-            joined += [begun] if begun else []
-            begun = Rule(at, rule.start, rule.end)
-        joined += [begun] if begun else []
-    return [rule for rule in joined if rule.end - rule.start >= _LONG]
+    groups = grouped(sorted(rules, key=attrgetter("at")), lambda group, rule: rule.at - group[0].at <= _NEAR)
+    return [rule for group in groups for rule in _in_a_line(group) if rule.end - rule.start >= _LONG]
 
 
-def _near(rules: Sequence[Rule]) -> Iterator[list[Rule]]:
-    group: list[Rule] = []
-    for rule in rules:
-        if group and rule.at - group[0].at > _NEAR:
-            yield group
-            group = []
-        group.append(rule)
-    if group:
-        yield group
+def _in_a_line(rules: Sequence[Rule]) -> Iterator[Rule]:
+    for start, end in merged(((rule.start, rule.end) for rule in rules), gap=_NEAR):
+        yield Rule(rules[0].at, start, end)
 
 
-def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
+def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> list[tuple[list[Rule], list[Rule]]]:
     """The rules that hang together, table by table, from the top."""
-    group_of = list(range(len(across)))
     crossing = [[place for place, rule in enumerate(across) if _cross(rule, other)] for other in down]
-    for places in crossing:
-        old = {group_of[place] for place in places}
-        if len(old) > 1:
-            group_of = [min(old) if group in old else group for group in group_of]
+    group_of = _groups(len(across), crossing)
     tables: dict[int, tuple[list[Rule], list[Rule]]] = defaultdict(lambda: ([], []))
     for rule, group in zip(across, group_of, strict=True):
         tables[group][0].append(rule)
     for rule, places in zip(down, crossing, strict=True):
-        if places:
-            tables[group_of[places[0]]][1].append(rule)
-    yield from sorted(tables.values(), key=lambda rules: -rules[0][-1].at)
+        for place in places[:1]:
+            tables[group_of[place]][1].append(rule)
+    return sorted(tables.values(), key=lambda rules: -rules[0][-1].at)
+
+
+def _groups(count: int, linked: Iterable[Sequence[int]]) -> list[int]:
+    """For each of so many places the first of those that it is linked with, over others as well."""
+    group_of = list(range(count))
+    for places in linked:
+        old = {group_of[place] for place in places}
+        if len(old) > 1:
+            group_of = [min(old) if group in old else group for group in group_of]
+    return group_of
 
 
 def _cross(across: Rule, down: Rule) -> bool:
@@ -116,41 +109,34 @@ def _cross(across: Rule, down: Rule) -> bool:
 
 
 def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
+    """The table that rules make; None if it has less than two rows or columns, or not four cells."""
     if not down:
         return None
-    xs = _places([rule.at for rule in down], [place for rule in across for place in (rule.start, rule.end)])
-    ys = _places([rule.at for rule in across], [place for rule in down for place in (rule.start, rule.end)])
+    xs, ys = _places(down, across), _places(across, down)
     if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > _MOST_CELLS:
         return None
     cells = _merged([_covered(x, down, ys) for x in xs], [_covered(y, across, xs) for y in ys])
-    if len({cell for row in cells for cell in row}) < 4:
-        return None
-    return Grid(xs, ys, tuple(map(tuple, cells)))
+    return Grid(xs, ys, tuple(map(tuple, cells))) if len(set(chain.from_iterable(cells))) >= 4 else None
 
 
 def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Sequence[bool]]) -> list[list[int]]:
     """Which cell each place belongs to: that of the place beside or below it, if no rule is between."""
     columns, rows = len(between_columns) - 1, len(between_rows) - 1
-    cells: list[list[int]] = []
-    for row in range(rows):
-        cells.append([])
-        for column in range(columns):
-            if column and not between_columns[column][row]:
-                cells[row].append(cells[row][-1])
-            elif row and not between_rows[row][column]:
-                cells[row].append(cells[row - 1][column])
-            else:
-                cells[row].append(row * columns + column)
+    cells = [list(range(row * columns, (row + 1) * columns)) for row in range(rows)]
+    for row, column in product(range(rows), range(columns)):
+        if column and not between_columns[column][row]:
+            cells[row][column] = cells[row][column - 1]
+        elif row and not between_rows[row][column]:
+            cells[row][column] = cells[row - 1][column]
     return cells
 
 
-def _places(lines: Sequence[float], ends: Sequence[float]) -> tuple[float, ...]:
+def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...]:
     """Where cells begin and end: at the lines, and where the lines across them end outside, for a table open there."""
-    inner = sorted(lines)
-    least, most = min(ends), max(ends)
-    outer = [place for place in (least, most) if place < inner[0] - 2 * _NEAR or place > inner[-1] + 2 * _NEAR]
-    places = sorted({*inner, *outer})
-    return tuple(place for place, _ in groupby(places))
+    inner = {rule.at for rule in lines}
+    ends = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
+    first, last = min(inner) - 2 * _NEAR, max(inner) + 2 * _NEAR
+    return tuple(sorted(inner.union(end for end in ends if not first <= end <= last)))
 
 
 def _covered(at: float, rules: Sequence[Rule], places: Sequence[float]) -> list[bool]:

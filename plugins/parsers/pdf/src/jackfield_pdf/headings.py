@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jackfield_pdf.pages import Entry, Page
@@ -17,7 +17,9 @@ _LONGEST_BOLD = 120
 _LOWEST = 6
 _MOST_BOLD = 0.3  # of the text; where more is bold, it says nothing
 _NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
-_LETTER = re.compile(r"[^\W\d_]")
+_BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
+
+_Entries = Mapping[tuple[int, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,12 @@ class Headings:
 
     levels: Mapping[float, int]
     bold_level: int
-    entries: Mapping[tuple[int, str], int]
+    entries: _Entries
     has_code: bool
 
     def stated(self, text: str, page: int) -> int:
         """The level that the outline gives a text; 0 without an entry for it."""
-        if not self.entries or len(text) > _LONGEST:
-            return 0
-        return self.entries.get((page, _key(text)), 0)
+        return _stated(self.entries, text, page)
 
     def level(self, lines: Sequence[Line], text: str, page: int) -> int:
         """The level of lines that are a block; 0 if they are not a heading."""
@@ -48,29 +48,38 @@ class Headings:
         if stated or len(text) > _LONGEST:
             return stated
         level = self.levels.get(_rounded(lines[0].size), 0)
-        if level or not all(line.is_bold for line in lines):
-            return level
-        is_title = len(lines) < 3 and len(text) <= _LONGEST_BOLD and text[-1:] not in ".,;:!?。，；：！？"
-        return self.bold_level if is_title and _LETTER.search(text) else 0
+        return level or (self.bold_level if _is_bold_title(lines, text) else 0)
 
 
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
     """What the headings of a document look like."""
-    chars: Counter[float] = Counter()
-    bold = mono = 0
-    for page in pages:
-        for line in page.lines:
-            if not line.table:
-                chars[_rounded(line.size)] += len(line.text)
-                bold += len(line.text) * line.is_bold
-                mono += len(line.text) * line.is_mono
-    entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
-    body = chars.most_common(1)[0][0] if chars else 0.0
-    larger = sorted((size for size in chars if body and size >= _LARGE * body), reverse=True)
-    levels = _levels(larger, _stated_sizes(pages, entries))
-    below = min(max(levels.values(), default=0) + 1, _LOWEST)
+    lines = [line for page in pages for line in page.lines if not line.table]
+    chars = _chars_by_size(lines)
     total = chars.total()
+    bold = sum(len(line.text) * line.is_bold for line in lines)
+    mono = sum(len(line.text) * line.is_mono for line in lines)
+    entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
+    levels = _levels(_larger_sizes(chars), _stated_sizes(pages, entries))
+    below = min(max(levels.values(), default=0) + 1, _LOWEST)
     return Headings(levels, below if bold <= _MOST_BOLD * total else 0, entries, has_code=mono <= total / 2)
+
+
+def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
+    is_title = len(lines) < 3 and _BOLD_TITLE.fullmatch(text) is not None
+    return is_title and all(line.is_bold for line in lines)
+
+
+def _chars_by_size(lines: Iterable[Line]) -> Counter[float]:
+    chars: Counter[float] = Counter()
+    for line in lines:
+        chars[_rounded(line.size)] += len(line.text)
+    return chars
+
+
+def _larger_sizes(chars: Counter[float]) -> list[float]:
+    """The sizes that are clearly larger than that of most of the text, the largest first."""
+    [(body, _)] = chars.most_common(1) or [(0.0, 0)]
+    return sorted((size for size in chars if size >= _LARGE * body > 0), reverse=True)
 
 
 def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float, int]:
@@ -82,17 +91,21 @@ def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float,
     return levels
 
 
-def _stated_sizes(pages: Sequence[Page], entries: Mapping[tuple[int, str], int]) -> dict[float, int]:
+def _stated_sizes(pages: Sequence[Page], entries: _Entries) -> dict[float, int]:
     """The level that most of the outline's titles of one size have."""
-    if not entries:
-        return {}
     found: defaultdict[float, Counter[int]] = defaultdict(Counter)
     for page in pages:
         for line in page.lines:
-            level = entries.get((page.number, _key(line.text))) if len(line.text) <= _LONGEST else None
+            level = _stated(entries, line.text, page.number)
             if level:
                 found[_rounded(line.size)][level] += 1
     return {size: levels.most_common(1)[0][0] for size, levels in found.items()}
+
+
+def _stated(entries: _Entries, text: str, page: int) -> int:
+    if not entries or len(text) > _LONGEST:
+        return 0
+    return entries.get((page, _key(text)), 0)
 
 
 def _key(title: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from functools import partial
+from itertools import chain, groupby, pairwise, takewhile
 
 from jackfield_documents import pipe_table
 from jackfield_pdf.columns import in_columns
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
+from jackfield_pdf.spans import grouped, merged
 from jackfield_pdf.typeset import HYPHEN, Line, Part
 from jackfield_search_parts.documents import Block
 
@@ -55,9 +57,7 @@ def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
     Pages that are pictures without text are named where they stand, so that a reader knows of them.
     """
     notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages)}
-    compounds = {
-        word for page in pages for line in page.lines if "-" in line.text for word in _COMPOUND.findall(line.text)
-    }
+    compounds = _compounds(pages)
     for page in pages:
         if page.number in notes:
             yield Block(notes[page.number], page=page.number)
@@ -67,15 +67,16 @@ def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
 
 def in_ranges(numbers: Sequence[int]) -> str:
     """The numbers of pages, in order, as one writes them: `page 3`, `pages 1-4 and 7`."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1][1:] = [number]
-        else:
-            ranges.append([number])
-    shown = ["-".join(map(str, ends)) for ends in ranges]
+    ranges = grouped(numbers, lambda before, number: number == before[-1] + 1)
+    shown = ["-".join(dict.fromkeys((str(pages[0]), str(pages[-1])))) for pages in ranges]
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
     return f"page{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+def _compounds(pages: Sequence[Page]) -> set[str]:
+    """The words with a hyphen in them that stand in one line."""
+    with_hyphens = (line.text for page in pages for line in page.lines if "-" in line.text)
+    return set(chain.from_iterable(map(_COMPOUND.findall, with_hyphens)))
 
 
 def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
@@ -105,6 +106,10 @@ class _Layout:
     right: float
     has_code: bool
 
+    def step(self, place: int) -> float:
+        """How far below the line before it a line stands."""
+        return self.lines[place - 1].last - self.lines[place].first
+
 
 # --- lines to groups ---
 
@@ -114,15 +119,19 @@ def _groups(page: Page, headings: Headings) -> Iterator[tuple[list[Line], bool]]
     lines = in_columns(page.lines)
     if not lines:
         return
-    stated = [bool(headings.stated(line.text, page.number)) for line in lines]
-    rows = [_is_row(lines, place) for place in range(len(lines))]
-    layout = _Layout(lines, rows, stated, _pitch(lines), max(line.right for line in lines), headings.has_code)
+    layout = _layout(lines, page.number, headings)
     start = 0
     for place in range(1, len(lines)):
         if _begins_block(layout, place, is_second=place == start + 1):
-            yield list(lines[start:place]), rows[start]
+            yield lines[start:place], layout.rows[start]
             start = place
-    yield list(lines[start:]), rows[start]
+    yield lines[start:], layout.rows[start]
+
+
+def _layout(lines: Sequence[Line], page: int, headings: Headings) -> _Layout:
+    stated = [bool(headings.stated(line.text, page)) for line in lines]
+    rows = [_is_row(lines, place) for place in range(len(lines))]
+    return _Layout(lines, rows, stated, _pitch(lines), max(line.right for line in lines), headings.has_code)
 
 
 def _is_row(lines: Sequence[Line], place: int) -> bool:
@@ -131,11 +140,13 @@ def _is_row(lines: Sequence[Line], place: int) -> bool:
     if _LEADERS.search(line.text):
         return True
     around = lines[max(0, place - _NEAREST) : place + _NEAREST + 1]
-    return bool(line.parts) and not any(
-        abs(other.left - line.left) < _EDGE and abs(other.right - line.right) < _EDGE
-        for other in around
-        if other.size == line.size and not other.parts
-    )
+    return bool(line.parts) and not any(_is_text_above_or_below(line, other) for other in around)
+
+
+def _is_text_above_or_below(line: Line, other: Line) -> bool:
+    """Whether another line is text between the edges of this one."""
+    is_text = other.size == line.size and not other.parts
+    return is_text and max(abs(other.left - line.left), abs(other.right - line.right)) < _EDGE
 
 
 def _pitch(lines: Sequence[Line]) -> float:
@@ -149,35 +160,67 @@ def _pitch(lines: Sequence[Line]) -> float:
 
 
 def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
+    """Whether a line is the first of a block; the first rule that has an answer decides."""
+    answers = (rule(layout, place) for rule in _RULES)
+    decided = next((answer for answer in answers if answer is not None), None)
+    return _begins_by_place(layout, place, is_second=is_second) if decided is None else decided
+
+
+def _begins_alone(layout: _Layout, place: int) -> bool | None:
+    """Bullets, tables and what the outline names stand for themselves, whatever is around them."""
     before, line = layout.lines[place - 1], layout.lines[place]
-    text = line.text.lstrip()
-    if _BULLET.match(text) or before.table or line.table or any(layout.stated[place - 1 : place + 1]):
-        return True
-    if not (before.size and line.size):
-        return _begins_block_by_text(before, text)
-    step = before.last - line.first
+    is_alone = before.table or line.table or any(layout.stated[place - 1 : place + 1])
+    return True if is_alone or _BULLET.match(line.text.lstrip()) else None
+
+
+def _begins_by_text(layout: _Layout, place: int) -> bool | None:
+    """As good as it can be told without knowing where the lines stand."""
+    before, line = layout.lines[place - 1], layout.lines[place]
+    if before.size and line.size:
+        return None
+    return _ends_sentence(before) and (len(before.text) < 50 or bool(_NUMBERED.match(line.text.lstrip())))
+
+
+def _begins_among_rows(layout: _Layout, place: int) -> bool | None:
     are_rows = layout.rows[place - 1 : place + 1]
-    if any(are_rows):
-        return not all(are_rows) or step >= 3 * line.size
-    if _SECTION.match(text) and _SECTION.match(before.text):
-        return True  # entries of a table of contents
-    if before.is_mono and line.is_mono and layout.has_code:
-        return step > 2.5 * line.size
-    return _has_other_type(layout, place) or _begins_by_place(layout, place, is_second=is_second)
+    if not any(are_rows):
+        return None
+    return not all(are_rows) or layout.step(place) >= 3 * layout.lines[place].size
 
 
-def _has_other_type(layout: _Layout, place: int) -> bool:
-    """Whether a line is in bolder or larger type than the one above it, or the other way round."""
+def _begins_section(layout: _Layout, place: int) -> bool | None:
+    """Entries of a table of contents."""
+    return all(_SECTION.match(line.text) for line in layout.lines[place - 1 : place + 1]) or None
+
+
+def _begins_code(layout: _Layout, place: int) -> bool | None:
+    before, line = layout.lines[place - 1], layout.lines[place]
+    is_code = layout.has_code and before.is_mono and line.is_mono
+    return layout.step(place) > 2.5 * line.size if is_code else None
+
+
+def _begins_in_other_type(layout: _Layout, place: int) -> bool | None:
+    """In bolder or larger type than the line above it, or the other way round."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if before.is_bold != line.is_bold and (_ends_sentence(before) or _is_short(layout, place - 1)):
         return True
-    return abs(before.size - line.size) > 0.12 * max(before.size, line.size)
+    return abs(before.size - line.size) > 0.12 * max(before.size, line.size) or None
+
+
+_RULES: tuple[Callable[[_Layout, int], bool | None], ...] = (
+    _begins_alone,
+    _begins_by_text,
+    _begins_among_rows,
+    _begins_section,
+    _begins_code,
+    _begins_in_other_type,
+)
 
 
 def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
     """Whether a line stands as the first of a paragraph does."""
     before, line = layout.lines[place - 1], layout.lines[place]
-    step = before.last - line.first
+    step = layout.step(place)
     if step < -0.5 * line.size:  # further up: the next column
         return _ends_sentence(before) or line.text.lstrip()[:1].isupper()
     if step > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
@@ -191,11 +234,6 @@ def _looks_like_a_first(before: Line, line: Line, *, is_second: bool) -> bool:
     # The second line of a paragraph stands left of an indented first one.
     moved = indent > 0.8 * line.size or (indent < -0.8 * line.size and not is_second)
     return moved or bool(_NUMBERED.match(line.text.lstrip()))
-
-
-def _begins_block_by_text(before: Line, text: str) -> bool:
-    """As good as it can be told without knowing where the lines stand."""
-    return _ends_sentence(before) and (len(before.text) < 50 or bool(_NUMBERED.match(text)))
 
 
 def _ends_sentence(line: Line) -> bool:
@@ -213,29 +251,38 @@ def _is_short(layout: _Layout, place: int) -> bool:
 def _rights(layout: _Layout, place: int) -> list[float]:
     """Where the lines end that begin where this one does: those of its column, if it can be seen, else those near."""
     line = layout.lines[place]
-    column = [other.right for other in _around(layout, place) if abs(other.left - line.left) < 4 * line.size]
-    if column and sum(max(column) - right < 0.15 * (max(column) - line.left) for right in column) > 2:
+    column = _rights_beside(line, _around(layout, place))
+    if _is_justified(column, line.left):
         return column
-    around = range(max(0, place - _NEIGHBOURS), min(len(layout.lines), place + _NEIGHBOURS + 1))
-    return [
-        other.right
-        for other, is_row in ((layout.lines[near], layout.rows[near]) for near in around)
-        if not is_row and other.size and abs(other.left - line.left) < 4 * line.size
-    ]
+    near = slice(max(0, place - _NEIGHBOURS), place + _NEIGHBOURS + 1)
+    lines = zip(layout.lines[near], layout.rows[near], strict=True)
+    return _rights_beside(line, (other for other, is_row in lines if other.size and not is_row))
+
+
+def _rights_beside(line: Line, others: Iterable[Line]) -> list[float]:
+    """Where those of other lines end that begin where this one does."""
+    return [other.right for other in others if abs(other.left - line.left) < 4 * line.size]
+
+
+def _is_justified(rights: Sequence[float], left: float) -> bool:
+    """Whether several lines come near to the end of their column."""
+    widest = max(rights, default=left)
+    return sum(widest - right < 0.15 * (widest - left) for right in rights) > 2
 
 
 def _around(layout: _Layout, place: int) -> Iterator[Line]:
     """The lines above and below one, as far as they follow each other without a gap, rows left out."""
-    for step in (-1, 1):
-        for near in range(place, place + step * _NEIGHBOURS, step):
-            if not 0 <= near + step < len(layout.lines):
-                break
-            upper, lower = (layout.lines[at] for at in sorted((near, near + step)))
-            most = 1.4 * max(layout.pitch, lower.size)
-            if not lower.size or not -0.5 * lower.size < upper.last - lower.first <= most:
-                break
-            if not layout.rows[near + step]:
-                yield layout.lines[near + step]
+    goes_on = partial(_goes_on, layout)
+    above = takewhile(goes_on, range(place, max(0, place - _NEIGHBOURS), -1))
+    below = takewhile(goes_on, range(place + 1, min(len(layout.lines), place + _NEIGHBOURS + 1)))
+    near = chain((at - 1 for at in above), below)
+    return (layout.lines[at] for at in near if not layout.rows[at])
+
+
+def _goes_on(layout: _Layout, place: int) -> bool:
+    """Whether a line stands below the one before it without a gap."""
+    size = layout.lines[place].size
+    return size > 0 and -0.5 * size < layout.step(place) <= 1.4 * max(layout.pitch, size)
 
 
 def _ends_before(line: Line, right: float) -> bool:
@@ -245,17 +292,17 @@ def _ends_before(line: Line, right: float) -> bool:
 # --- groups to blocks ---
 
 
-def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings, compounds: set[str]) -> Block:
+def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings, compounds: Collection[str]) -> Block:
     if lines[0].table:
         return Block(pipe_table(_ruled(lines[0].table, compounds)), kind="table", page=page)
     if are_rows:
-        cells = _cells(lines)
-        if cells:
-            return Block(pipe_table([[_clean(text, compounds) for text in row] for row in cells]), "table", page)
-        rows = (_LEADERS.sub(" … ", _clean(line.text, compounds)) for line in lines)
-        return Block("\n".join(_single_spaces(row) for row in rows), page=page)
+        return _rows(lines, page, compounds)
     if headings.has_code and len(lines) > 1 and all(line.is_mono for line in lines):
         return Block(_code(lines), kind="code", page=page)
+    return _running_text(lines, page, headings, compounds)
+
+
+def _running_text(lines: Sequence[Line], page: int, headings: Headings, compounds: Collection[str]) -> Block:
     text = _clean(_joined([line.text.strip() for line in lines]), compounds)
     level = headings.level(lines, text, page)
     if level:
@@ -263,32 +310,35 @@ def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings,
     return Block(text, kind="list" if _BULLET.match(text) else "paragraph", page=page)
 
 
-def _ruled(table: Sequence[Sequence[str]], compounds: set[str]) -> Iterator[list[str]]:
+def _rows(lines: Sequence[Line], page: int, compounds: Collection[str]) -> Block:
+    """Rows as a table, or line by line if they have no columns."""
+    cells = _cells(lines)
+    if cells:
+        return Block(pipe_table([[_clean(text, compounds) for text in row] for row in cells]), "table", page)
+    rows = (_single_spaces(_LEADERS.sub(" … ", _clean(line.text, compounds))) for line in lines)
+    return Block("\n".join(rows), page=page)
+
+
+def _ruled(table: Sequence[Sequence[str]], compounds: Collection[str]) -> Iterator[list[str]]:
     for row in table:
         yield [_clean(_joined([line.strip() for line in cell.split("\n")]), compounds) for cell in row]
 
 
 def _cells(lines: Sequence[Line]) -> list[list[str]]:
     """The cells of a table without rules; [] if its rows do not stand in the same columns."""
-    if len(lines) < 2 or not all(line.parts for line in lines):
+    parts = [line.parts for line in lines]
+    if len(parts) < 2 or not all(parts):
         return []
-    lefts = _columns([part for line in lines for part in line.parts])
-    rows = [{bisect(lefts, part.left) - 1: part.text for part in line.parts} for line in lines]
-    is_clear = all(len(row) == len(line.parts) for row, line in zip(rows, lines, strict=True))
-    if not is_clear or not 2 <= len(lefts) <= _MOST_COLUMNS:
+    lefts = [left for left, _ in merged((part.left, part.right) for part in chain.from_iterable(parts))]
+    rows = [_by_column(row, lefts) for row in parts]
+    has_two_in_a_cell = sum(map(len, rows)) < sum(map(len, parts))
+    if has_two_in_a_cell or not 2 <= len(lefts) <= _MOST_COLUMNS:
         return []
     return [[row.get(column, "") for column in range(len(lefts))] for row in rows]
 
 
-def _columns(parts: Sequence[Part]) -> list[float]:
-    """Where the columns begin that parts of lines stand in, from the left."""
-    columns: list[tuple[float, float]] = []
-    for part in sorted(parts, key=lambda part: part.left):
-        if columns and part.left <= columns[-1][1]:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], part.right))
-        else:
-            columns.append((part.left, part.right))
-    return [left for left, _ in columns]
+def _by_column(parts: Sequence[Part], lefts: Sequence[float]) -> dict[int, str]:
+    return {bisect(lefts, part.left) - 1: part.text for part in parts}
 
 
 def _code(lines: Sequence[Line]) -> str:
@@ -312,12 +362,13 @@ def _glue(before: str, after: str) -> str:
     last, first = before[-1:], after[:1]
     if last == "\u00ad":
         return ""
-    if last in _HYPHENS and first.isalnum() and before[-2:-1].isalnum():
-        return HYPHEN if first.islower() and before[-2:-1].islower() else ""
-    return "" if _IS_CJK.match(last) and _IS_CJK.match(first) else " "
+    letters = before[-2:-1], first
+    if last in _HYPHENS and all(map(str.isalnum, letters)):
+        return HYPHEN if all(map(str.islower, letters)) else ""
+    return "" if all(map(_IS_CJK.match, (last, first))) else " "
 
 
-def _clean(text: str, compounds: set[str]) -> str:
+def _clean(text: str, compounds: Collection[str]) -> str:
     def unhyphenated(found: re.Match[str]) -> str:
         # `well-known` that stands elsewhere in one piece is no word that a line has broken.
         compound = f"{found[1]}-{found[2]}"
@@ -332,21 +383,12 @@ def _single_spaces(text: str) -> str:
     return re.sub(r"[ \t]{2,}", " ", text).strip() if "  " in text else text.strip()
 
 
-def _merge_lists(blocks: Iterator[Block]) -> Iterator[Block]:
+def _merge_lists(blocks: Iterable[Block]) -> Iterator[Block]:
     """The items of a list as one block."""
-    items: list[Block] = []
-    for block in blocks:
-        if not block.text:
-            continue
-        if block.kind == "list":
-            items.append(block)
-            continue
-        if items:
-            yield _list(items)
-            items = []
-        yield block
-    if items:
-        yield _list(items)
+    with_text = (block for block in blocks if block.text)
+    for is_list, group in groupby(with_text, key=lambda block: block.kind == "list"):
+        together = list(group)
+        yield from [_list(together)] if is_list else together
 
 
 def _list(items: Sequence[Block]) -> Block:

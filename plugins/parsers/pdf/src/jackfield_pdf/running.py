@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
+from jackfield_pdf.typeset import Line
 
 _PAGES = 3  # on fewer, a line may well be there for itself
 _GAP = 1.5  # in sizes of the type; what is nearer to the text is a part of it
 _FARTHEST = 200  # how far the number on a page may be from its number in the file
+_MOST_DIGITS = 6  # of the number of a page
 _NUMBER = re.compile(r"\d+")
 _A_NUMBER = "\0"  # which stands in no line
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -35,12 +37,15 @@ def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[li
             found[key].append((at, place))
     running = {key: places for key, places in found.items() if _is_running(pages, places)}
     out: defaultdict[int, set[int]] = defaultdict(set)
-    for key, places in running.items():
-        for at, place in places[1:] if _says_something(key[0]) else places:
-            out[at].add(place)
-    return [_without(page, out.get(at, set())) for at, page in enumerate(pages)], sorted(
-        {key[0].replace(_A_NUMBER, "#") for key in running}
-    )
+    for at, place in _left_out(running):
+        out[at].add(place)
+    texts = {text.replace(_A_NUMBER, "#") for text, *_ in running}
+    return [_without(page, out[at]) for at, page in enumerate(pages)], sorted(texts)
+
+
+def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
+    for (text, *_), places in running.items():
+        yield from places[1:] if _says_something(text) else places
 
 
 def _candidates(page: Page, headings: Headings) -> Iterator[tuple[_Key, int]]:
@@ -48,16 +53,22 @@ def _candidates(page: Page, headings: Headings) -> Iterator[tuple[_Key, int]]:
     placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
     for ordered, is_top in ((placed, False), (placed[::-1], True)):
         edge = [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
-        rest = ordered[len(edge) :]
-        if not rest:
-            continue
-        for place in edge:
-            line = page.lines[place]
-            near = page.lines[rest[0][1]]
-            gap = line.last - near.first if is_top else near.last - line.first
-            is_heading = headings.level([replace(line, is_bold=False)], line.text, page.number)
-            if gap > _GAP * max(line.size, near.size) and not is_heading:
-                yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
+        for _, nearest in ordered[len(edge) : len(edge) + 1]:
+            apart = (place for place in edge if _is_apart(page.lines[place], page.lines[nearest], is_top=is_top))
+            yield from _that_may_run(page, apart, headings, is_top=is_top)
+
+
+def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
+    upper, lower = (line, nearest) if is_top else (nearest, line)
+    return upper.last - lower.first > _GAP * max(upper.size, lower.size)
+
+
+def _that_may_run(page: Page, places: Iterator[int], headings: Headings, *, is_top: bool) -> Iterator[tuple[_Key, int]]:
+    """Lines that are not headings, with what those of other pages have in common with them."""
+    for place in places:
+        line = page.lines[place]
+        if not headings.level([replace(line, is_bold=False)], line.text, page.number):
+            yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
@@ -73,10 +84,13 @@ def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
 
 def _counts(shown: Sequence[tuple[int, str]]) -> bool:
     """Whether numbers are the same on all pages, or those of the pages."""
-    if len({number for _, number in shown}) == 1:
+    numbers = {number for _, number in shown}
+    if len(numbers) == 1:
         return True
-    steps = {int(number) - page for page, number in shown if len(number) < 7}
-    return len(steps) == 1 and abs(steps.pop()) <= _FARTHEST and all(len(number) < 7 for _, number in shown)
+    if max(map(len, numbers)) > _MOST_DIGITS:
+        return False
+    steps = {int(number) - page for page, number in shown}
+    return len(steps) == 1 and abs(steps.pop()) <= _FARTHEST
 
 
 def _says_something(text: str) -> bool:

@@ -7,12 +7,14 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import accumulate, chain, groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from jackfield_pdf.grids import Grid, Rule, grids_of
 from jackfield_pdf.rules import straight_lines
+from jackfield_pdf.spans import grouped
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -22,6 +24,7 @@ HYPHEN = "\ufffe"
 
 _CONTROL = re.compile(r"\r(?!\n)|(?<!\r)\n|[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")  # but line ends
 _INK = re.compile(r"\S")
+_WORD = re.compile(r"\S+")
 _BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
 _MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
 _MOST_NAMED = 200  # characters; what longer lines are set in decides nothing
@@ -88,7 +91,7 @@ def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
     if not grids:
         return [_line(text_page, line) for line in measured]
-    return _with_tables(text_page, measured, grids)
+    return list(_with_tables(text_page, measured, grids))
 
 
 # --- text and places ---
@@ -115,33 +118,34 @@ def _places(text_page: PdfTextPage, text: str) -> Sequence[int]:
         return range(count)
     # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
     shown = [place for place in range(count) if pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, place) >= 0]
-    places, unit = [], 0
-    for character in text:
-        places.append(unit)
-        unit += 1 + (character > "\uffff")
-    return [shown[place] for place in places] if unit == len(shown) else ()
+    *units, end = accumulate((1 + (character > "\uffff") for character in text), initial=0)
+    return [shown[unit] for unit in units] if end == len(shown) else ()
 
 
 def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Measured:
-    import pypdfium2.raw as pdfium
-
     if not places:
         return _Measured(text, ())
-    left, top, right, foot = (ctypes.c_double() for _ in range(4))
-    boxes = tuple(
-        (left.value, right.value, foot.value, top.value)
-        for index in range(pdfium.FPDFText_CountRects(text_page, places[0], places[-1] - places[0] + 1))
-        if pdfium.FPDFText_GetRect(text_page, index, left, top, right, foot)
-    )
     size, turn = _size(text_page, places[_middle(text)])
     # Code and raised numbers in the middle of a line are often smaller than the line.
     size = max(size, _size(text_page, places[len(text.rstrip()) - 1])[0])
-    if turn:
-        boxes = tuple(_turned(box, turn) for box in boxes)
+    boxes = _boxes(text_page, places, turn)
     first = _base(text_page, places[0], turn)
     base = first, _base(text_page, places[-1], turn) if HYPHEN in text else first
-    known = boxes and all(abs(place) < _FARTHEST for box in (*boxes, (*base, size)) for place in box)
-    return _Measured(text, places, boxes, base, size, turn) if known else _Measured(text, ())
+    is_known = boxes and all(abs(place) < _FARTHEST for place in chain(base, (size,), *boxes))
+    return _Measured(text, places, boxes, base, size, turn) if is_known else _Measured(text, ())
+
+
+def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_Box, ...]:
+    """The boxes of the words of a line."""
+    import pypdfium2.raw as pdfium
+
+    left, top, right, foot = (ctypes.c_double() for _ in range(4))
+    count = pdfium.FPDFText_CountRects(text_page, places[0], places[-1] - places[0] + 1)
+    return tuple(
+        _turned((left.value, right.value, foot.value, top.value), turn)
+        for index in range(count)
+        if pdfium.FPDFText_GetRect(text_page, index, left, top, right, foot)
+    )
 
 
 def _middle(text: str) -> int:
@@ -243,15 +247,14 @@ def _is_wide(before: _Box, after: _Box, size: float) -> bool:
 
 def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
     """What stands between the wide gaps of a line."""
-    start = 0
-    words = [(found.start(), found.end()) for found in re.finditer(r"\S+", line.text)]
-    lefts = [_char_box(text_page, line, begin)[0] for begin, _ in words]
-    rights = [_char_box(text_page, line, end - 1)[1] for _, end in words]
-    for place in range(1, len(words) + 1):
-        if place == len(words) or lefts[place] - rights[place - 1] > _TABLE_GAP * line.size:
-            text = line.text[words[start][0] : words[place - 1][1]]
-            yield Part(text, min(lefts[start:place]), max(rights[start:place]))
-            start = place
+    words = list(_WORD.finditer(line.text))
+    lefts = [_char_box(text_page, line, word.start())[0] for word in words]
+    rights = [_char_box(text_page, line, word.end() - 1)[1] for word in words]
+    gap = _TABLE_GAP * line.size
+    for near in grouped(range(len(words)), lambda _, place: lefts[place] - rights[place - 1] <= gap):
+        first, end = near[0], near[-1] + 1
+        text = line.text[words[first].start() : words[end - 1].end()]
+        yield Part(text, min(lefts[first:end]), max(rights[first:end]))
 
 
 def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
@@ -295,55 +298,41 @@ class _Piece:
     end: int
 
 
-def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]) -> list[Line]:
+def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]) -> Iterator[Line]:
     pieces = [list(_pieces(text_page, line, grids)) for line in lines]
     tables = _tables(grids, chain.from_iterable(pieces))
-    written: set[int] = set()
-    made: list[Line] = []
     for line, of_line in zip(lines, pieces, strict=True):
-        of_tables = [None if piece.grid is None else tables[piece.grid] for piece in of_line]
-        if not any(of_tables):
-            made.append(_line(text_page, line))
+        if tables.keys().isdisjoint(piece.grid for piece in of_line):
+            yield _line(text_page, line)
             continue
-        for piece, table in zip(of_line, of_tables, strict=True):
-            if table is None:
-                made.append(_beside(text_page, line, piece))
-            elif piece.grid is not None and piece.grid not in written:
-                written.add(piece.grid)
-                made.append(table)
-    return made
+        for piece in of_line:
+            if piece.grid in tables:
+                yield from tables[piece.grid]
+                tables[piece.grid] = []  # it has stood where its first piece is
+            else:
+                yield _beside(text_page, line, piece)
 
 
-def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> list[Line | None]:
-    """For each grid its table, of the pieces that stand in it."""
-    cells: list[dict[int, list[str]]] = [defaultdict(list) for _ in grids]
+def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None, list[Line]]:
+    """The tables, by the numbers of their grids, of the pieces that stand in them."""
+    cells: defaultdict[int | None, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for piece in pieces:
-        if piece.grid is not None:
-            cells[piece.grid][piece.cell].append(piece.text)
-    return [_table(grid, found) for grid, found in zip(grids, cells, strict=True)]
+        cells[piece.grid][piece.cell].append(piece.text)
+    found = {number: _table(grids[number], texts) for number, texts in cells.items() if number is not None}
+    return {number: [table] for number, table in found.items() if table}
 
 
 def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
     """The parts of a line, by the cells that they stand in; the white space between two is left out."""
-    whole = _Piece(line.text, None, 0, 0, len(line.text))
     if not any(grid.meets(*box) for grid in grids for box in line.boxes):
-        yield whole
+        yield _Piece(line.text, None, 0, 0, len(line.text))
         return
-    begun = whole
-    first: int | None = None
-    end = 0
-    for place, character in enumerate(line.text):
-        if character.isspace():
-            continue
-        grid, cell = _cell_at(_char_box(text_page, line, place), grids)
-        if first is not None and (grid, cell) != (begun.grid, begun.cell):
-            yield replace(begun, text=line.text[first:end], first=first, end=end)
-            first = None
-        if first is None:
-            first, begun = place, replace(whole, grid=grid, cell=cell)
-        end = place + 1
-    if first is not None:
-        yield replace(begun, text=line.text[first:end], first=first, end=end)
+    inked = (found.start() for found in _INK.finditer(line.text))
+    cells = ((_cell_at(_char_box(text_page, line, place), grids), place) for place in inked)
+    for (grid, cell), group in groupby(cells, key=itemgetter(0)):
+        places = [place for _, place in group]
+        first, end = places[0], places[-1] + 1
+        yield _Piece(line.text[first:end], grid, cell, first, end)
 
 
 def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
@@ -359,10 +348,8 @@ def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
     """A table as a line; None if what its rules surround is no table: a diagram, frames, a form that is empty."""
     texts = {cell: "\n".join(lines) for cell, lines in cells.items()}
     rows = grid.rows([texts.get(cell, "") for cell in range((len(grid.xs) - 1) * (len(grid.ys) - 1))])
-    columns = list(zip(*rows, strict=True))
-    is_filled = sum(map(any, rows)) > 1 and sum(map(any, columns)) > 1
-    is_sparse = 4 * len(texts) < len({cell for row in grid.cells for cell in row})
-    if not is_filled or is_sparse or max(map(len, texts.values())) > _LONGEST_CELL:
+    is_sparse = 4 * len(texts) < len(set(chain.from_iterable(grid.cells)))
+    if is_sparse or not _is_filled(rows) or max(map(len, texts.values())) > _LONGEST_CELL:
         return None
     return Line(
         "\n".join(texts.values()),
@@ -372,6 +359,12 @@ def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
         last=grid.ys[0],
         table=tuple(map(tuple, rows)),
     )
+
+
+def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether there is text in more than one row and more than one column."""
+    columns = zip(*rows, strict=True)
+    return sum(map(any, rows)) > 1 and sum(map(any, columns)) > 1
 
 
 def _beside(text_page: PdfTextPage, line: _Measured, piece: _Piece) -> Line:

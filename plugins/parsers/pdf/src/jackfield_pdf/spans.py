@@ -1,0 +1,31 @@
+"""What stands in order, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+Span = tuple[float, float]
+
+
+def grouped(items: Iterable[_Item], belongs: Callable[[Sequence[_Item], _Item], bool]) -> list[list[_Item]]:
+    """Items in their order, each in the group before it if it belongs there, else the first of the next."""
+    groups: list[list[_Item]] = []
+    for item in items:
+        if groups and belongs(groups[-1], item):
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return groups
+
+
+def merged(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
+    """Spans from the lowest to the highest, those that overlap or are not more than `gap` apart as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1] + gap:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
