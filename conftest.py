@@ -51,7 +51,21 @@ TOGETHER = (
     ("tests/test_coming_from_qwen.py",),
     ("tests/test_hostile_neighbours.py",),
     ("tests/test_real_server.py",),
-    ("plugins/tools/code-interpreter/tests/test_escapes.py",),
+    *(
+        (f"plugins/tools/code-interpreter/tests/test_{name}.py",)
+        for name in ("escapes", "tool", "sandboxed", "forgery")
+    ),
+    ("plugins/stores/postgres-store/tests/",),
+    ("plugins/libraries/postgres/tests/",),
+    ("plugins/tools/mcp/tests/test_real_servers.py",),
+    ("plugins/llms/dashscope/tests/test_tokenizer.py", "plugins/llms/dashscope/tests/test_contract.py::TestTokenizer"),
+    ("plugins/libraries/bpe/tests/",),
+    ("plugins/tokenizers/tiktoken/tests/",),
+    (
+        "plugins/llms/openai/tests/test_sdk.py",
+        "plugins/llms/openai/tests/responses/",
+        "plugins/llms/azure/tests/test_sdk.py",
+    ),
 )
 
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
