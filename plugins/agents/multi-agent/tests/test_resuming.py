@@ -22,13 +22,14 @@ def said(request: ChatRequest) -> str:
     return "\n".join(message.get_text_content() for message in request.messages)
 
 
+@tool(read_only=True)
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"{word}: found"
+
+
 def member(name: str) -> FnCallAgent:
     """It looks something up, and says it."""
-
-    @tool(read_only=True)
-    def look_up(word: str) -> str:
-        """Look a word up."""
-        return f"{word}: found"
 
     def step(request: ChatRequest) -> Step:
         has_result = request.messages[-1].role == "function"

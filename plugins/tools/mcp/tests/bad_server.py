@@ -26,7 +26,7 @@ def send(message):
 
 def tools():
     if MODE == "many":
-        return [{"name": f"tool_{number}", "inputSchema": ANY} for number in range(10_000)]
+        return [{"name": f"tool_{number}", "inputSchema": ANY} for number in range(2000)]
     listed = [{"name": name, "description": f"Does {name}.", "inputSchema": ANY} for name in NAMES]
     listed[NAMES.index("lie")]["outputSchema"] = LIAR
     if MODE == "invalid":
