@@ -72,24 +72,20 @@ def decide(
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
         if spent.turns > turns_before:  # its own model's: nobody has answered yet
-            waiting = _unanswered(calls, needs_approval, frozenset())
-        else:
-            waiting = _unanswered(calls, needs_approval, answered, in_doubt) if resume else calls
-        return Pause(waiting) if waiting else RunTools(calls)
+            return _run_or_pause(calls, needs_approval, (), ())
+        return _run_or_pause(calls, needs_approval, answered, in_doubt) if resume else Pause(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
     reached = limit_reached(spent, limits)
     return Finish(reached) if reached else AskModel()
 
 
-def _unanswered(
-    calls: Sequence[PlannedCall],
-    needs_approval: Container[str],
-    answered: Container[str],
-    in_doubt: Container[str] = frozenset(),
-) -> tuple[PlannedCall, ...]:
+def _run_or_pause(
+    calls: tuple[PlannedCall, ...], needs_approval: Container[str], answered: Container[str], in_doubt: Container[str]
+) -> RunTools | Pause:
     asked = (one for one in calls if one.call.name in needs_approval or one.call_id in in_doubt)
-    return tuple(one for one in asked if one.call_id not in answered)
+    waiting = tuple(one for one in asked if one.call_id not in answered)
+    return Pause(waiting) if waiting else RunTools(calls)
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
@@ -100,23 +96,15 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
     calls = [message for message in history[start:end] if message.function_call]
-    given_results = history[end:]
-    if not calls or _answered_in_order(calls, given_results):
-        return ()
     taken = {message.function_id for message in history[start:]}
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     planned: dict[str, PlannedCall] = {}
-    for index, (message, result) in enumerate(zip(calls, results_of(calls, given_results), strict=True)):
+    for index, (message, result) in enumerate(zip(calls, results_of(calls, history[end:]), strict=True)):
         if result is None and message.function_call:
-            given = _id_of(message, planned)
-            call_id = next(fresh) if given is None else given
+            own = None if message.function_id in planned else message.function_id
+            call_id = next(fresh) if own is None else own
             planned[call_id] = PlannedCall(index, call_id, message.function_call)
     return tuple(planned.values())
-
-
-def _id_of(call: Message, others: Container[str]) -> str | None:
-    """The id of a call, if it has one of its own."""
-    return None if call.function_id in others else call.function_id
 
 
 def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
@@ -124,14 +112,6 @@ def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
     while end and history[end - 1].role == role:
         end -= 1
     return end
-
-
-def _answered_in_order(calls: Sequence[Message], results: Sequence[Message]) -> bool:
-    """Whether there is one result for each call, as a run makes them: then nothing need be looked for."""
-    return len(calls) == len(results) and all(
-        call.function_id is not None and call.function_id == result.function_id
-        for call, result in zip(calls, results, strict=True)
-    )
 
 
 def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:

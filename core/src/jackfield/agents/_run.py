@@ -369,10 +369,7 @@ class RunView:
     def _append_results(self) -> bool:
         """Results come as tools finish, and stand in the order of the calls."""
         before = len(self._done)
-        while self._results:
-            lowest = min(self._results)
-            if lowest > self._next_result:
-                break
+        while self._results and (lowest := min(self._results)) <= self._next_result:
             self._done.append(self._results.pop(lowest))
             self._next_result = lowest + 1
         return len(self._done) > before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,22 +23,23 @@ class OpenCall:
     given_id: str | None
     function: FunctionCall
 
-    def closeness(self, result: Message) -> int:
-        """How much a result looks like that of this call: by id and name 3, by id 2, by name 1, else 0."""
-        same_id = self.given_id is not None and self.given_id == result.function_id
-        return 2 * same_id + (self.function.name == result.name)
-
 
 def paired(asked: Sequence[OpenCall], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
-    """For each call its result, the closest pairs first; and the results that are left."""
+    """For each call its result, those by id and name first, then by id, then by name; and the results that are left."""
     found: list[Message | None] = [None] * len(asked)
-    left = list(results)
-    for wanted in (3, 2, 1):
+    left = dict(enumerate(results))
+    for level in range(3):
+        places: defaultdict[object, deque[int]] = defaultdict(deque)
+        for place, result in left.items():
+            places[_keys(result.function_id, result.name)[level]].append(place)
         for number, call in enumerate(asked):
-            if not left:
-                return found, left
-            if found[number] is None:
-                place = next((at for at, result in enumerate(left) if call.closeness(result) == wanted), None)
-                if place is not None:
-                    found[number] = left.pop(place)
-    return found, left
+            alike = places.get(_keys(call.given_id, call.function.name)[level])
+            if found[number] is None and alike:
+                found[number] = left.pop(alike.popleft())
+    return found, [*left.values()]
+
+
+def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:
+    """What a call and its result have in common, the closest first. Two without an id have not the same one."""
+    alone = object()
+    return (alone, alone, name) if call_id is None else ((call_id, name), call_id, name)

@@ -19,7 +19,7 @@ BEGIN = "<think>"
 END = "</think>"
 _MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
 
-Place = Literal["before", "thought", "gap", "answer"]
+Place = Literal["before", "opening", "thought", "gap", "answer"]
 
 
 class WithThoughtsApart(AsyncIterator[ModelEvent]):
@@ -96,27 +96,22 @@ class ThoughtSplitter:
         place: What the next character belongs to.
     """
 
-    __slots__ = ("_began", "_blank", "_held", "_may_open", "place")
+    __slots__ = ("_began", "_blank", "_held", "place")
 
     def __init__(self, *, inside: bool = False) -> None:
-        self.place: Place = "thought" if inside else "before"
+        self.place: Place = "opening" if inside else "before"
         self._held = ""
         self._blank: list[str] = []  # blank lines of a thought, which are its end if no more of it follows
         self._began = False  # whether something of the thought was given
-        self._may_open = inside
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         """The parts of the answer that a piece makes certain."""
-        if self.place == "answer":
-            if piece:
-                yield TextDelta(piece)
-            return
         self._held += piece
         if self.place == "before":
             self._look_for_thought()
-        if self._may_open:
+        elif self.place == "opening":
             self._look_for_opening()
-        if self.place == "thought" and not self._may_open:
+        if self.place == "thought":
             yield from self._think()
         if self.place == "gap":
             self._held = self._held.lstrip("\r\n")
@@ -129,10 +124,11 @@ class ThoughtSplitter:
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was held back for more; nothing that comes is a thought."""
         (held, self._held), (place, self.place) = (self._held, ""), (self.place, "answer")
-        if place == "thought":
+        is_thought = place in ("opening", "thought")
+        if is_thought:
             held = self._more_of_thought(held)
         if held and place != "gap":
-            yield ReasoningDelta(held) if place == "thought" else TextDelta(held)
+            yield ReasoningDelta(held) if is_thought else TextDelta(held)
 
     def give_way(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was held back, if none of a thought has come: nothing that comes is one, then."""
@@ -150,9 +146,8 @@ class ThoughtSplitter:
 
     def _look_for_opening(self) -> None:
         text = self._held.lstrip()
-        self._may_open = BEGIN.startswith(text) and text != BEGIN and len(self._held) - len(text) <= _MOST_SPACE
-        if text.startswith(BEGIN):
-            self._held = text[len(BEGIN) :]
+        if text == BEGIN or not BEGIN.startswith(text) or len(self._held) - len(text) > _MOST_SPACE:
+            self.place, self._held = "thought", text.removeprefix(BEGIN) if text.startswith(BEGIN) else self._held
 
     def _think(self) -> Iterator[ReasoningDelta]:
         end = self._held.find(END)
