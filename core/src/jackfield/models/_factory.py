@@ -105,17 +105,21 @@ def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
             return {name: getattr(cfg, name) for name in cfg.model_fields_set}
         case Mapping():
             return dict(cfg)
-        case str() if cfg in names:
-            return {"model_type": cfg}
-        case str() if cfg.startswith(_HTTP) or (":" in cfg and _looks_like_an_address(cfg)):
-            raise ConfigError(
-                "an address does not say which model: pass a dict with 'model' and 'base_url', "
-                "which begins with http:// or https://"
-            )
         case str():
-            backend, colon, model = cfg.partition(":")
-            return {"model_type": backend.strip(), "model": model.strip()} if colon else {"model": cfg}
+            return _values_of_text(cfg, names)
     raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
+
+
+def _values_of_text(text: str, names: Sequence[str]) -> dict[str, Any]:
+    if text in names:
+        return {"model_type": text}
+    backend, colon, model = text.partition(":")
+    if text.startswith(_HTTP) or (colon and _looks_like_an_address(text)):
+        raise ConfigError(
+            "an address does not say which model: pass a dict with 'model' and 'base_url', "
+            "which begins with http:// or https://"
+        )
+    return {"model_type": backend.strip(), "model": model.strip()} if colon else {"model": text}
 
 
 def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -128,13 +132,17 @@ def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
     named = model.partition(":")[0] if ":" in model else ""
     if not named and (claimed := backend_of_model(model)):
         return claimed
+    raise ConfigError(_nothing_tells(model, named, str(values.get("model_server")), names))
+
+
+def _nothing_tells(model: str, named: str, server: str, names: Sequence[str]) -> str:
+    """What to write, where nothing tells the backend."""
+    installed = f"Installed: {some_of(names) or f'none; try pip install {FIRST_BACKEND}'}"
     if named:
-        asked = f"in a dict, name the backend separately: model_type={named!r}"
-    elif (server := str(values.get("model_server"))) in _said_elsewhere():
-        raise ConfigError(f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too")
-    else:
-        asked = f"which backend has the model {model!r}? Write backend:model, or set model_type"
-    raise ConfigError(f"{asked}. Installed: {some_of(names) or f'none; try pip install {FIRST_BACKEND}'}")
+        return f"in a dict, name the backend separately: model_type={named!r}. {installed}"
+    if server in _said_elsewhere():
+        return f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too"
+    return f"which backend has the model {model!r}? Write backend:model, or set model_type. {installed}"
 
 
 def _is_address(key: str, value: Any) -> bool:

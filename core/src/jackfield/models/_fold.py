@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jackfield.errors import ModelResponseError
@@ -89,33 +89,32 @@ class Fold:
 
     def messages(self) -> list[Message]:
         """The answer so far; of a finished one at least one message, which is empty if nothing was said."""
-        shared: dict[str, Any] = {"name": self._name, "origin": self._origin()}
-        messages = []
+        parts = [{"content": ""}] if self.is_empty else [*self._said(), *self._called()]
+        shared: dict[str, Any] = {"role": ASSISTANT, "name": self._name, "origin": self._origin()}
+        return [Message(**shared, **part) for part in parts]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answer has ended, and nothing was said in it."""
+        return self.finished is not None and not [*self._said(), *self._called()]
+
+    def _said(self) -> Iterator[dict[str, Any]]:
         if self._reasoning:
             self._reasoning = ["".join(self._reasoning)]
-            messages.append(Message(ASSISTANT, "", reasoning_content=self._reasoning[0], **shared))
+            yield {"content": "", "reasoning_content": self._reasoning[0]}
         text = self.text
         if self._media:
-            parts = [ContentItem(text=text)] if text else []
-            messages.append(Message(ASSISTANT, parts + self._media, **shared))
+            yield {"content": [*([ContentItem(text=text)] if text else []), *self._media]}
         elif text:
-            messages.append(Message(ASSISTANT, text, **shared))
+            yield {"content": text}
+
+    def _called(self) -> Iterator[dict[str, Any]]:
         for number, (_, call) in enumerate(sorted(self._calls.items()), start=1):
             if call.name:
                 call.arguments = ["".join(call.arguments)]
                 function_call = FunctionCall(_whole(call.name), call.arguments[0])
                 extra = {"function_id": call.id or str(number)}
-                messages.append(Message(ASSISTANT, "", function_call=function_call, extra=extra, **shared))
-        if self.is_empty:
-            messages.append(Message(ASSISTANT, "", **shared))
-        return messages
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the answer has ended, and nothing was said in it."""
-        if self.finished is None or self._media or any(call.name for call in self._calls.values()):
-            return False
-        return not self.text and not self._reasoning
+                yield {"content": "", "function_call": function_call, "extra": extra}
 
     def _origin(self) -> Origin | None:
         if self.finished is None or self.finished.data is None:
@@ -138,15 +137,17 @@ class Fold:
 
     def response(self) -> ModelResponse:
         """The answer as one object."""
-        finished = self.finished
+        end = self.finished
+        if end is None:
+            return ModelResponse(messages=self.messages(), usage=self.usage)
         return ModelResponse(
             messages=self.messages(),
             usage=self.usage,
-            model=finished.model if finished else "",
-            finish_reason=finished.reason if finished else None,
-            response_id=finished.response_id if finished else None,
-            created=finished.created if finished else None,
-            provider_reason=finished.provider_reason if finished else "",
+            model=end.model,
+            finish_reason=end.reason,
+            response_id=end.response_id,
+            created=end.created,
+            provider_reason=end.provider_reason,
         )
 
 
