@@ -10,15 +10,17 @@ from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Part, Response, Run, RunAbove, RunView
+from jackfield.agents._run import HANDED_TO, Event, Part, Response, Run, RunAbove, RunView
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
 
 if TYPE_CHECKING:
     from jackfield_agent_parts.creating import create_agent
     from jackfield_agent_parts.files import load_agent_config
+    from jackfield_agent_parts.handoffs import Handoff
 
 __all__ = [
+    "HANDED_TO",
     "Agent",
     "AgentOptions",
     "BasicAgent",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Handoff": "jackfield_agent_parts.handoffs",
     "create_agent": "jackfield_agent_parts.creating",
     "load_agent_config": "jackfield_agent_parts.files",
 }

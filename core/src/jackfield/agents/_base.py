@@ -14,7 +14,7 @@ from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
-from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._run import Event, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
@@ -46,9 +46,11 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
+    from jackfield_agent_parts import below
+    from jackfield_agent_parts.handoffs import Handoff
+    from jackfield_records import resuming
     from jackfield_records.stores import Store
 
-_agent_tool = method_of("jackfield_agent_parts.below", "AgentTool", of="as_tool")
 _checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
 _transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools", of="handoffs")
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
@@ -329,31 +331,18 @@ class Agent:
 
     # What one holds: functions over `astream`.
     stream, aask, ask = asking.stream, asking.aask, asking.ask
-    aresume, resume = asking.aresume, asking.resume
+    if TYPE_CHECKING:
+        aresume, resume = resuming.aresume, resuming.resume
+        as_tool = below.as_tool
+    else:
+        aresume = method_of("jackfield_records.resuming", "aresume", of="resume")
+        resume = method_of("jackfield_records.resuming", "resume")
+        as_tool = method_of("jackfield_agent_parts.below", "as_tool")
 
     # For subclasses in Qwen-Agent's way.
     _call_llm = method_of(_QWEN_FORMS, "call_llm", of="_call_llm")
     _call_tool = method_of(_QWEN_FORMS, "call_tool", of="_call_tool")
     _detect_tool = method_of(_QWEN_FORMS, "detect_tool", of="_detect_tool")
-
-    def as_tool(
-        self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
-    ) -> BaseTool:
-        """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
-
-        Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
-        turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
-        the whole run if that has a record.
-
-        Args:
-            name, description: Those of the tool; the agent's own if None.
-            timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
-
-        Raises:
-            ConfigError: It has no name or no description, or one that a tool cannot have.
-        """
-        made: BaseTool = _agent_tool(self, name=name, description=description, timeout_s=timeout_s)
-        return made
 
     # --- parts ---
 

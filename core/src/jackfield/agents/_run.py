@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jackfield._notebook import InNotebooks
 from jackfield.agents._limits import Spent, budget_reached
@@ -39,6 +39,9 @@ from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._toolbox import Toolbox
 
+if TYPE_CHECKING:
+    from jackfield_agent_parts.handoffs import Handoff
+
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
 """What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
@@ -60,26 +63,8 @@ class RunningAgent(Protocol):
     def executor(self) -> ToolExecutor: ...
 
 
-HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
-
-
-@dataclass(frozen=True, slots=True)
-class Handoff:
-    """An agent that takes a conversation over from another one.
-
-    Attributes:
-        agent: Which; it needs a name and a description.
-        history: What it sees of the conversation: `all`, only the last `question`, or what a function makes of it. The
-            history of the result has everything all the same.
-        tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
-    """
-
-    METADATA_KEY: ClassVar[str] = "jackfield/handed_to"
-    """Where the result of a hand-off names the agent, in its metadata."""
-
-    agent: RunningAgent
-    history: Literal["all", "question"] | HistoryFilter = "all"
-    tool_name: str = ""
+HANDED_TO = "jackfield/handed_to"
+"""Where the result of a hand-off names the agent, in its metadata."""
 
 
 def new_run_id() -> str:

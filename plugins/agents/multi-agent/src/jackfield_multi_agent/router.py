@@ -47,7 +47,7 @@ class Router(MultiAgentHub, FnCallAgent):
     ) -> None:
         handoffs = options.get("handoffs", ())
         of_handoffs = [entry if isinstance(entry, Agent) else entry.agent for entry in handoffs]
-        self.agents = checked_agents([*agents, *of_handoffs], "a router")  # type: ignore[list-item]
+        self.agents = checked_agents([*agents, *of_handoffs], "a router")
         options = {**options, "handoffs": [*agents, *handoffs]}
         super().__init__(function_list, llm, system_message, name, description, **options)
         self._prompts = Prompts.read(PROMPTS, prompts)

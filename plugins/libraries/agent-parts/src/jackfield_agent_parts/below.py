@@ -120,6 +120,26 @@ class AgentTool(BaseTool):
         return _result_of(self.name, result)
 
 
+def as_tool(
+    agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
+) -> BaseTool:
+    """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
+
+    Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
+    turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
+    the whole run if that has a record.
+
+    Args:
+        agent: Which; this is a method of agents.
+        name, description: Those of the tool; the agent's own if None.
+        timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
+
+    Raises:
+        ConfigError: It has no name or no description, or one that a tool cannot have.
+    """
+    return AgentTool(agent, name=name, description=description, timeout_s=timeout_s)
+
+
 def _answers(above: RunAbove | None, call_id: str) -> dict[str, bool]:
     """What somebody has said to the calls of the agent that a call asks."""
     answers = {} if above is None else above.answers
