@@ -80,6 +80,11 @@ def test_files_that_no_part_of_an_agent_reads_are_an_error(kind: str) -> None:
     assert made.files == ("a.pdf",)
 
 
+def test_tools_may_come_from_a_generator() -> None:
+    agent = create_agent("fncall", llm=ScriptedModel([]), function_list=(one for one in (double, pages)))
+    assert list(agent.function_map) == ["double", "pages"]
+
+
 # --- settings that name other components ---
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jackfield.agents import Agent, RunAbove
+from jackfield.agents import Agent, Run, RunAbove
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent
 from jackfield.messages import USER, Message, Messages
@@ -38,23 +38,24 @@ async def run_below(
         ToolServiceError: The agent is at work above: it would ask itself for ever.
         JackfieldError: The run failed.
     """
-    if above is None:
-        run = agent.astream(messages, **options)
-    else:
-        if any(agent is busy for busy in _at_work(above)):
-            raise ToolServiceError(
-                f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
-                f"do it without it, or say what you need"
-            )
-        context = above.run.context
-        own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
-        run = agent.astream(messages, above=above, **{**own, **options})
+    depth = 0 if above is None else above.depth + 1
+    run = agent.astream(messages, **options) if above is None else _asked(agent, messages, above, options)
     async with closing(run) as events:
-        depth = 0 if above is None else above.depth + 1
         async for event in events:
             if above is not None and event.depth == depth:
                 above.count(event)
             yield event
+
+
+def _asked(agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, Any]) -> AsyncIterator[RunEvent]:
+    if any(agent is busy for busy in _at_work(above)):
+        raise ToolServiceError(
+            f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
+            f"do it without it, or say what you need"
+        )
+    context = above.run.context
+    own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
+    return agent.astream(messages, above=above, **{**own, **options})
 
 
 def _at_work(above: RunAbove | None) -> Iterator[object]:
@@ -64,11 +65,14 @@ def _at_work(above: RunAbove | None) -> Iterator[object]:
         above = above.run.above
 
 
-def _approve(above: RunAbove) -> Callable[..., Any] | None:
+def _approve(above: RunAbove | None) -> Callable[..., Any] | None:
     """The nearest `approve` of the runs above."""
-    run = above.run
-    own = run.approve or (run.agent.approve if run.agent else None)
-    return own or (_approve(run.above) if run.above else None)
+    return None if above is None else approve_of(above.run) or _approve(above.run.above)
+
+
+def approve_of(run: Run) -> Callable[..., Any] | None:
+    """Who is asked before calls of a run."""
+    return run.approve or (run.agent.approve if run.agent else None)
 
 
 def effects_of(agent: Agent) -> frozenset[str]:
@@ -88,13 +92,12 @@ class AgentTool(BaseTool):
         self, agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None
     ) -> None:
         label = f"agent {agent.name or type(agent).__name__!r}"
-        if not (name or agent.name):
+        self.name, self.description = name or agent.name or "", description or agent.description
+        if not self.name:
             raise ConfigError(f"{label} needs a name to be a tool: pass name=")
-        if not (description or agent.description):
+        if not self.description:
             raise ConfigError(f"{label} needs a description to be a tool: it says when to ask it")
-        self.name = name or agent.name or ""
         check_tool_name(self.name)
-        self.description = description or agent.description
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
         self.idempotent = agent._goes_on()  # in a run with a record; without one, no call is ever in doubt

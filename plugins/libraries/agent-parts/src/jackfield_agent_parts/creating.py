@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypeAlias, Unpack, overload
 
 from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, ToolEntry
 from jackfield.config import Config, LLMConfig, checked_list
@@ -63,12 +63,7 @@ def create_agent(
 
 def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
     if not isinstance(kind, str):
-        config = AgentConfig.parse(kind, what=f"agent {dict(kind).get('name') or ''}".rstrip())
-        given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
-        try:
-            return _created(config.agent, host, {**given, **options})
-        except PluginNotFoundError as error:
-            raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
+        return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
@@ -80,6 +75,18 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
             f"use the kind 'assistant', or give it a tool for files"
         )
     return agent
+
+
+def _label(kind: Mapping[str, Any] | AgentConfig) -> str:
+    return f"agent {dict(kind).get('name') or ''}".rstrip()
+
+
+def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
+    given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
+    try:
+        return _created(config.agent, host, {**given, **options})
+    except PluginNotFoundError as error:
+        raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
 
 
 def _loaded(kind: str, host: PluginHost) -> object:
@@ -101,27 +108,37 @@ def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
 
 def _with_agents(options: Mapping[str, Any], host: PluginHost) -> dict[str, Any]:
     """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
-    around = {key: options[key] for key in ("llm",) if options.get(key) is not None}
+    around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
     def inside(entry: Mapping[str, Any]) -> Agent:
         return _created(entry, host, {} if entry.get("llm") else around)
 
-    def made(value: Any) -> Any:
-        if isinstance(value, list | tuple) and any(map(is_agent, value)):
-            return [made(entry) for entry in value]
-        return inside(value) if is_agent(value) else value
-
-    if any(map(is_agent, tools := options.get("function_list") or ())):
-        tools = [inside(entry).as_tool() if is_agent(entry) else entry for entry in tools]
-        options = {**options, "function_list": tools}
-    if handoffs := options.get("handoffs"):
-        entries = checked_list(handoffs, "handoffs", "agents")
-        entries = [_handoff(entry, inside) if isinstance(entry, Mapping) else entry for entry in entries]
-        options = {**options, "handoffs": entries}
-    return {key: made(value) for key, value in options.items()}
+    return {key: _IN_OPTIONS.get(key, _made)(value, inside) for key, value in options.items()}
 
 
-def _handoff(entry: Mapping[str, Any], inside: Callable[[Mapping[str, Any]], Agent]) -> Handoff:
+_Inside: TypeAlias = Callable[[Mapping[str, Any]], Agent]
+
+
+def _made(value: Any, inside: _Inside) -> Any:
+    if isinstance(value, list | tuple) and any(map(is_agent, value)):
+        return [_made(entry, inside) for entry in value]
+    return inside(value) if is_agent(value) else value
+
+
+def _tools(entries: Any, inside: _Inside) -> list[ToolEntry]:
+    listed = checked_list(entries or (), "function_list", "tools")
+    return [inside(entry).as_tool() if is_agent(entry) else entry for entry in listed]
+
+
+def _handoffs(entries: Any, inside: _Inside) -> list[Agent | Handoff]:
+    listed = checked_list(entries or (), "handoffs", "agents")
+    return [_handoff(entry, inside) if isinstance(entry, Mapping) else entry for entry in listed]
+
+
+_IN_OPTIONS: Mapping[str, Callable[[Any, _Inside], Any]] = {"function_list": _tools, "handoffs": _handoffs}
+
+
+def _handoff(entry: Mapping[str, Any], inside: _Inside) -> Handoff:
     history = entry.get("history", "all")
     if history not in ("all", "question"):
         raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
@@ -137,7 +154,7 @@ def _all_that_is_missing(config: AgentConfig, host: PluginHost) -> str:
 def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
     lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
-    wanted = [*_named_in(config, host)]
+    wanted = _named_in(config, host)
     for component in wanted:  # it grows while it is walked
         kind, _, name = component.partition(".")
         if known := known_components().get(component):
@@ -146,16 +163,20 @@ def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
     return lacking
 
 
-def _named_in(config: AgentConfig, host: PluginHost) -> Iterator[str]:
+def _named_in(config: AgentConfig, host: PluginHost) -> list[str]:
     """The components that an agent names, as `kind.name`."""
-    yield f"agent.{config.agent}"
-    yield from (f"observer.{name}" for name in config.observers)
-    yield from (f"tool.{name_of_entry(entry)}" for entry in config.function_list if not is_agent(entry))
-    if config.store:
-        yield f"store.{name_of_entry(config.store)}"
-    if config.llm is not None:
-        known = (name for kind, _, name in (one.partition(".") for one in known_components()) if kind == "llm")
-        yield f"llm.{backend_of(config.llm, [*host.names('llm'), *known])}"
+    named = {
+        "agent": [config.agent],
+        "observer": config.observers,
+        "tool": [name_of_entry(entry) for entry in config.function_list if not is_agent(entry)],
+        "store": [name_of_entry(config.store)] if config.store else [],
+        "llm": [] if config.llm is None else [backend_of(config.llm, [*host.names("llm"), *_known_backends()])],
+    }
+    return [f"{kind}.{name}" for kind, names in named.items() for name in names]
+
+
+def _known_backends() -> list[str]:
+    return [component.removeprefix("llm.") for component in known_components() if component.startswith("llm.")]
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished,
 from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.streams import closing
 from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
-from jackfield_agent_parts.below import effects_of
+from jackfield_agent_parts.below import approve_of, effects_of
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
@@ -104,29 +104,53 @@ class _TransferTool(BaseTool):
 
 async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
-    view, spent = RunView(agent.name), run.spent
-    before: tuple[Message, ...] = ()
-    run.handoff = _interrupted(agent, run)
+    own = _OwnPart(agent, run)
     if run.later and run.later[0].by_tool:  # it went on with another agent before it was interrupted
-        run.handoff, before = _recorded(agent, run.later[0].agent), run.done
+        own.before, run.handoff = run.done, _recorded(agent, run.later[0].agent)
+    else:
+        run.handoff = _interrupted(agent, run)
     if run.handoff is None:
         run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
-        async with closing(events):
-            async for event in events:
-                if isinstance(event, TurnStarted) and run.handoff is not None:
-                    break
-                if isinstance(event, _OF_TURNS):
-                    view.feed(event)
-                spent = spent.plus(event)
+        async with closing(own.events(events)) as own_events:
+            async for event in own_events:
                 yield event
-            else:
-                return
-        before = (*run.done, *view.messages())
-    target = run.handoff.agent
+        if not own.is_handed_on:
+            return
+    assert run.handoff is not None  # noqa: S101 - it is what the part ended with
+    target, before = run.handoff.agent, own.before
     yield HandedOff(agent.name or type(agent).__name__, target.name or "")
-    async with closing(target._events(_run_of_next(agent, run, run.handoff, before, spent))) as next_events:
+    async with closing(target._events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
         async for event in next_events:
             yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
+
+
+class _OwnPart:
+    """What an agent does before it hands the conversation over.
+
+    Attributes:
+        before: The messages of the run until then.
+        spent: What it has used.
+        is_handed_on: Whether it ended with a hand-off, and not with the run.
+    """
+
+    def __init__(self, agent: Agent, run: Run) -> None:
+        self.before: tuple[Message, ...] = ()
+        self.spent = run.spent
+        self.is_handed_on = False
+        self._run = run
+        self._view = RunView(agent.name)
+
+    async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """The events until a turn would begin after a hand-off."""
+        async with closing(events):
+            async for event in events:
+                if isinstance(event, TurnStarted) and self._run.handoff is not None:
+                    self.before, self.is_handed_on = (*self._run.done, *self._view.messages()), True
+                    return
+                if isinstance(event, _OF_TURNS):
+                    self._view.feed(event)
+                self.spent = self.spent.plus(event)
+                yield event
 
 
 def _interrupted(agent: Agent, run: Run) -> Handoff | None:
@@ -188,7 +212,7 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
         limits=run.limits,
         context=replace(made.context, run_id=run.id),
         config=(made.config or GenerateConfig()).merged({"lang": lang}) if lang else made.config,
-        approve=run.approve or (run.agent.approve if run.agent else None) or agent.approve,
+        approve=approve_of(run) or agent.approve,
         rules=run.rules_below,
         resume=run.resume,
         answers=run.answers,
