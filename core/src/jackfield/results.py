@@ -215,6 +215,9 @@ class ResultFold:
     Args:
         asked: The conversation as the caller gave it; None for what the run began with.
         system_text: The agent's, which is then taken out of it.
+
+    Attributes:
+        run_id: The run's; '' until its first event that has a place.
     """
 
     def __init__(self, asked: Sequence[Message] | None, *, system_text: str = "") -> None:
@@ -225,7 +228,7 @@ class ResultFold:
         self._finish_reason: FinishReason | None = None
         self._waiting: dict[str, FunctionCall] = {}
         self._finished: RunFinished | None = None
-        self._run_id = ""
+        self.run_id = ""
         self._path: list[str] = []
         self._turns: list[tuple[str, Usage]] = []
 
@@ -233,16 +236,16 @@ class ResultFold:
         """Take one event; with its place, it may also be one of an agent below."""
         if not isinstance(event, RunEvent):
             self._feed(event)
-        elif type(event.event) not in _DELTAS:  # most of all are
+        elif type(event.event) not in _DELTAS or not self.run_id:  # most of all are
             self._feed_placed(event, event.event)
 
     def _feed_placed(self, placed: RunEvent, event: ModelEvent | AgentEvent) -> None:
-        if not self._run_id:
-            self._run_id, self._path = placed.run_id, [placed.agent]
+        if not self.run_id:
+            self.run_id, self._path = placed.run_id, [placed.agent]
         if isinstance(event, TurnFinished):
             self._turns.append((placed.agent, event.usage))
         # Of an agent below, what it was shown counts.
-        if placed.run_id == self._run_id or isinstance(event, PluginEvent | ToolFinished):
+        if placed.run_id == self.run_id or isinstance(event, PluginEvent | ToolFinished):
             self._feed(event)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> None:
@@ -262,12 +265,11 @@ class ResultFold:
             case RunStarted() if self._asked is None:
                 self._asked = without_system_text(event.messages, self._system_text)
 
-    def result(self, read: Callable[[str], T], *, run_id: str = "") -> RunResult[T]:
+    def result(self, read: Callable[[str], T]) -> RunResult[T]:
         """The result of a run that has ended.
 
         Args:
             read: Makes the output of the answer's text; `str` for the text itself.
-            run_id: The run's.
 
         Raises:
             RuntimeError: It has not ended.
@@ -284,7 +286,7 @@ class ResultFold:
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
             waiting=self._waiting,
-            run_id=run_id,
+            run_id=self.run_id,
             seconds=time.monotonic() - self._began,
             path=tuple(self._path),
             usage_by_agent=self._usage_by_agent(end.usage),
@@ -355,17 +357,16 @@ class RunStream(Generic[T]):
         await self.aclose()
 
     async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent | RunEvent]:
-        fold, run_id = self._fold, ""
+        fold = self._fold
         async with closing(self._events) as events:
             async for event in events:
                 fold.feed(event)
-                run_id = run_id or event.run_id
-                if event.run_id != run_id:
+                if event.run_id != fold.run_id:  # of an agent below
                     yield event
                     continue
                 inner = event.event
                 if isinstance(inner, RunFinished):
-                    self._result = fold.result(self._read, run_id=run_id)
+                    self._result = fold.result(self._read)
                 yield inner
 
 

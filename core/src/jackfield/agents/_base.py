@@ -14,7 +14,7 @@ from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
-from jackfield.agents._run import Event, Recording, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._run import Event, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from jackfield_agent_parts import below
     from jackfield_agent_parts.handoffs import Handoff
     from jackfield_records import resuming
+    from jackfield_records.recording import Recording, RecordingBelow
     from jackfield_records.stores import Store
 
 _checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
@@ -264,7 +265,7 @@ class Agent:
         self,
         messages: Messages,
         run_id: str | None,
-        recording: Recording | None,
+        recording: Recording | RecordingBelow | None,
         *,
         lang: Lang | None,
         resume: bool | Mapping[str, bool],
@@ -368,7 +369,7 @@ class Agent:
         made: Recording = _recording_of(self)
         return made
 
-    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
+    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | RecordingBelow | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
         if run_id is None and above is not None and above.run.record is not None:
             label = self.name or type(self).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -41,6 +41,8 @@ from jackfield.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from jackfield_agent_parts.handoffs import Handoff
+    from jackfield_records.progress import Progress
+    from jackfield_records.recording import Recorder
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
@@ -91,35 +93,6 @@ class Part:
     in_doubt: frozenset[str] = frozenset()
     handing: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
-
-
-class Recorded(Protocol):
-    """How far a run is that goes on."""
-
-    messages: tuple[Message, ...]
-
-    def put_into(self, run: Run) -> None:
-        """Have a run go on from here."""
-
-
-class Recording(Protocol):
-    """Writes the steps of a run before the next ones begin."""
-
-    async def found(self, run_id: str | None, messages: Sequence[Message]) -> Recorded | None:
-        """How far a run of the store is; without an id, one of an interrupted tree that begins with these messages."""
-
-    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of a run, each step after it is written."""
-
-
-class Record(Protocol):
-    """What writes the steps of a run; its events are written without being asked."""
-
-    async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that neither the model nor a tool made."""
-
-    def below(self, agent: str, place: str, *, goes_on: bool) -> Recording:
-        """What writes the steps of an agent that was asked at a place of the run."""
 
 
 @dataclass(kw_only=True)
@@ -174,9 +147,9 @@ class Run:
     done: tuple[Message, ...] = ()
     in_doubt: frozenset[str] = frozenset()
     reported: tuple[PluginEvent, ...] = ()
-    recorded: Recorded | None = None
+    recorded: Progress | None = None
     session: str = ""
-    record: Record | None = None
+    record: Recorder | None = None
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     agent: RunningAgent | None = None

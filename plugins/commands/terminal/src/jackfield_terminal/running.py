@@ -96,7 +96,7 @@ def shown_to_its_end(
     finally:
         screen.renderer.end_line()  # what is reported of an error begins a line, also in the middle of an answer
         sync.run(resources.aclose())
-    return fold.result(str, run_id=screen.account.run_id) if screen.account.end else None
+    return fold.result(str) if screen.account.end else None
 
 
 def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
