@@ -784,6 +784,7 @@ call_tool("edit_file", {"path": "notes/tides.md", "edits": [{"old_text": "once",
 print(call_tool("search_files", {"query": "TWICE", "ignore_case": True}))
 """,
         "notes/tides.md\n1: twice a day",
+        beside=("jackfield-agent-parts",),
     ),
     "jackfield-monty": Job(
         """

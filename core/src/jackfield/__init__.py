@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from jackfield.plugins import PluginHost
     from jackfield.request import ChatRequest, ModelFacts
     from jackfield.results import RunResult
-    from jackfield.tools import BaseTool, ToolContext, ToolResult, acall_tool, call_tool, tool
+    from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
     from jackfield_agent_parts.configs import AgentConfig
     from jackfield_agent_parts.creating import create_agent
+    from jackfield_agent_parts.tools import acall_tool, call_tool
 
 _HOME = {
     **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent"), "agents"),
@@ -32,9 +33,10 @@ _HOME = {
     "PluginHost": "plugins",
     **dict.fromkeys(("ChatRequest", "ModelFacts"), "request"),
     "RunResult": "results",
-    **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "acall_tool", "call_tool", "tool"), "tools"),
+    **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "tool"), "tools"),
     "AgentConfig": "jackfield_agent_parts.configs",
     "create_agent": "jackfield_agent_parts.creating",
+    **dict.fromkeys(("acall_tool", "call_tool"), "jackfield_agent_parts.tools"),
 }
 
 __all__ = [

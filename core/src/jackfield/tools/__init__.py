@@ -1,9 +1,12 @@
 """Tools: what a model may call."""
 
+from typing import TYPE_CHECKING
+
+from jackfield._lazy import fetching
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
-from jackfield.tools._calling import acall_tool, as_tool, call_tool, name_of_entry, tools_of
+from jackfield.tools._calling import as_tool, name_of_entry, tools_of
 from jackfield.tools._content import content_of, cut_middle, cut_text
 from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
@@ -11,8 +14,11 @@ from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
-from jackfield.tools._toolset import ToolEntry, Toolset, toolset
+from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
+
+if TYPE_CHECKING:
+    from jackfield_agent_parts.tools import acall_tool, call_tool, toolset
 
 __all__ = [
     "REFUSED_TEXT",
@@ -47,3 +53,7 @@ __all__ = [
     "tools_of",
     "toolset",
 ]
+
+__getattr__, _ = fetching(
+    __name__, dict.fromkeys(("acall_tool", "call_tool", "toolset"), "jackfield_agent_parts.tools")
+)

@@ -1,4 +1,4 @@
-"""Find the tools that an entry means, and call one without an agent."""
+"""Find the tools that an entry means."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from jackfield import sync
 from jackfield.descriptors import ComponentSpec, ToolsetSpec
 from jackfield.errors import ConfigError, JackfieldError, ToolServiceError
-from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_with_key
-from jackfield.runs._resources import RunResources
 from jackfield.settings import some_of
-from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._base import BaseTool
 from jackfield.tools._failures import shown
-from jackfield.tools._foreign import Escaped, output_of
+from jackfield.tools._foreign import Escaped
 from jackfield.tools._function_tool import tool
 from jackfield.tools._plugin_tool import find_tool
 from jackfield.tools._safety import split_settings, with_settings
@@ -120,47 +118,6 @@ def _parts_of_set(one: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
     with blaming(one):
         fixed = one.fixed_tools()
     return [one] if fixed is None else parts_of(one, fixed, host)
-
-
-async def acall_tool(
-    entry: ToolEntry,
-    arguments: str | Mapping[str, Any] | None = None,
-    *,
-    context: ToolContext[Any] | None = None,
-    host: PluginHost | None = None,
-) -> Any:
-    """The same as `call_tool`, for code in an event loop."""
-    made = as_tool(entry, host or default_host())
-    async with RunResources() as own:
-        checked = made.parse_arguments(arguments or {})
-        return await output_of(made, checked, context or ToolContext(resources=own))
-
-
-def call_tool(
-    entry: ToolEntry,
-    arguments: str | Mapping[str, Any] | None = None,
-    *,
-    context: ToolContext[Any] | None = None,
-    host: PluginHost | None = None,
-) -> Any:
-    """Call a tool once, as an agent does, but without asking for approval.
-
-    Args:
-        entry: As for an agent: a tool, the name of an installed one, a typed function, …
-        arguments: By name, or as the JSON text that a model would write.
-        context: The context that it gets: files, `deps`, the workspace, resources. Without one, it gets an empty
-            context, and what it opens is closed when it has answered.
-        host: Where names are looked up.
-
-    Returns:
-        The tool's result, unchanged.
-
-    Raises:
-        ToolArgumentError: The arguments do not fit.
-        ToolServiceError: The tool failed.
-        ConfigError, PluginError: See `as_tool`.
-    """
-    return sync.run(acall_tool(entry, arguments, context=context, host=host))
 
 
 def _instance_of(tool_class: type[BaseTool] | type[Toolset]) -> BaseTool | Toolset:

@@ -7,7 +7,7 @@ The tools of a set are the same for every run, and then the agent has them from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, Union
 
 from jackfield.config import Configured
@@ -15,7 +15,6 @@ from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._foreign import called
 from jackfield.tools._safety import NO_SETTINGS, SafetySettings
 
 ToolEntry: TypeAlias = Union[
@@ -81,27 +80,3 @@ class Toolset(Configured, ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
-
-
-class FunctionToolset(Toolset):
-    """A set that a function makes for each run; made by `toolset`."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.name = function.__name__
-        self._function = function
-
-    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """What the function gives; a plain one runs in a worker thread."""
-        made: Sequence[ToolEntry] = await called(self._function, context)
-        return made
-
-
-def toolset(
-    function: Callable[[ToolContext[Any]], Sequence[ToolEntry] | Awaitable[Sequence[ToolEntry]]],
-) -> FunctionToolset:
-    """Make a set of tools from a function that gets the context of a run, and returns a list of tools for it.
-
-    It registers nothing: pass the set to an agent.
-    """
-    return FunctionToolset(function)
