@@ -10,16 +10,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from jackfield import sync
+from jackfield._lazy import needed
 from jackfield.errors import ToolTimeoutError
 from jackfield.jsontext import dumps
 from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, StandIn, ToolContext
-from jackfield.tools._progress import gives_progress, result_of
 
 T = TypeVar("T")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
 END_PATIENCE_S = 5.0  # for a cancelled tool to clean up; after it, nobody waits for it any more
+_PROGRESS = "jackfield_agent_parts.progress"
+_FOR_PROGRESS = "a tool that yields how far it is needs jackfield-agent-parts"
 _log = logging.getLogger(__name__)
 
 
@@ -35,7 +37,8 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
 
     Raises:
-        ToolServiceError: It gave a generator that does not do what `result_of` says.
+        ToolServiceError: It gave a generator that does not do what `jackfield_agent_parts.progress.result_of` says.
+        ConfigError: It gave a generator, and jackfield-agent-parts is not installed.
     """
     if isinstance(tool, StandIn):
         tool = await loaded(tool)
@@ -47,7 +50,10 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
         output = await in_worker(tool.call, arguments, context=context)
     if inspect.isawaitable(output):
         output = await output
-    return await result_of(output, tool.name, context) if gives_progress(output) else output
+    if inspect.isgenerator(output) or inspect.isasyncgen(output):
+        result_of = await sync.in_worker(needed, _PROGRESS, "result_of", _FOR_PROGRESS)
+        return await result_of(output, tool.name, context)
+    return output
 
 
 def must_load(tool: BaseTool) -> TypeGuard[StandIn]:

@@ -9,14 +9,9 @@ from typing import Any
 from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield.streams import closing
-from jackfield.tools._base import ToolContext, ToolResult
+from jackfield.tools import ToolContext, ToolResult
 
 _NOTHING = object()
-
-
-def gives_progress(output: object) -> bool:
-    """Whether this is what `result_of` takes."""
-    return inspect.isgenerator(output) or inspect.isasyncgen(output)
 
 
 async def result_of(output: Any, name: str, context: ToolContext) -> object:
