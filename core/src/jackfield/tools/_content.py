@@ -18,17 +18,15 @@ _MEDIA = "jackfield_backend.media"
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
     """The content for the model, with files of this machine inside, and the metadata for people."""
-    metadata: dict[str, Any] = {}
-    if isinstance(output, ToolResult):
-        output, metadata = output.content, dict(output.metadata)
-    if isinstance(output, str):
-        return output, metadata
-    if not isinstance(output, list) or not all(isinstance(item, ContentItem) for item in output):
-        return _json_of(output), metadata
-    content: list[ContentItem] = output
-    if any(map(is_local, content)):
+    given, metadata = (output.content, output.metadata) if isinstance(output, ToolResult) else (output, {})
+    content: Content = given if isinstance(given, str) or _are_items(given) else _json_of(given)
+    if not isinstance(content, str) and any(map(is_local, content)):
         content = await sync.in_worker(_with_files_inside, content)
-    return content, metadata
+    return content, dict(metadata)
+
+
+def _are_items(output: object) -> bool:
+    return isinstance(output, list) and all(isinstance(item, ContentItem) for item in output)
 
 
 def _with_files_inside(content: list[ContentItem]) -> list[ContentItem]:

@@ -28,11 +28,7 @@ class Workspace:
         Raises:
             ToolArgumentError: The name leads outside: absolute, `..`, percent-encoded, through a symbolic link.
         """
-        decoded = unquote(name)
-        if "\0" in decoded or not decoded.strip():
-            raise ToolArgumentError(f"{name!r} is not a valid file name")
-        if _leads_outside(name) or _leads_outside(decoded):
-            raise ToolArgumentError(f"{name!r} is outside of the workspace: use a path relative to it, without '..'")
+        _refuse_what_is_outside(name)
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
@@ -41,9 +37,18 @@ class Workspace:
             raise ToolArgumentError(f"{name!r} is not a valid file name: {type(error).__name__}") from error
         if goes_round:
             raise ToolArgumentError(f"{name!r} is not a valid file name: it is a link to itself")
-        if path != root and root not in path.parents:
+        if not path.is_relative_to(root):
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path
+
+
+def _refuse_what_is_outside(name: str) -> None:
+    """Refuse what needs no look at the folder."""
+    decoded = unquote(name)
+    if "\0" in decoded or not decoded.strip():
+        raise ToolArgumentError(f"{name!r} is not a valid file name")
+    if _leads_outside(name) or _leads_outside(decoded):
+        raise ToolArgumentError(f"{name!r} is outside of the workspace: use a path relative to it, without '..'")
 
 
 def _leads_outside(name: str) -> bool:
