@@ -11,7 +11,7 @@ T = TypeVar("T")
 _MARK = "_says_if_not_awaited"
 
 
-class NotAwaited(Coroutine[Any, Any, T]):
+class _NotAwaited(Coroutine[Any, Any, T]):
     """The result of an async `call` before it is awaited; its text says that awaiting it is missing."""
 
     def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
@@ -22,15 +22,12 @@ class NotAwaited(Coroutine[Any, Any, T]):
         return self._call.__await__()
 
     def send(self, value: object) -> object:
-        """As of any coroutine."""
         return self._call.send(value)
 
     def throw(self, *error: Any) -> object:
-        """As of any coroutine."""
         return self._call.throw(*error)
 
     def close(self) -> None:
-        """As of any coroutine."""
         self._call.close()
 
     def __repr__(self) -> str:
@@ -40,12 +37,12 @@ class NotAwaited(Coroutine[Any, Any, T]):
         )
 
 
-def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., NotAwaited[T]]:
+def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
     """Decorates the async `call` of a tool: what it gives says so as long as nobody has awaited it."""
 
     @functools.wraps(call)
-    def calling(self: Any, *args: Any, **kwargs: Any) -> NotAwaited[T]:
-        return NotAwaited(call(self, *args, **kwargs), self.name)
+    def calling(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
+        return _NotAwaited(call(self, *args, **kwargs), self.name)
 
     setattr(calling, _MARK, True)
     return calling

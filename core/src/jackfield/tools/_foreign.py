@@ -113,11 +113,10 @@ async def apart(work: Callable[[], Awaitable[T]], *, name: str, timeout_s: float
     task = asyncio.create_task(_outcome_of(work), name=name)
     try:
         in_time = await _ends(task, timeout_s)
-    except BaseException:
-        await _given_up(task)
-        raise
+    finally:
+        if not task.done():
+            await _given_up(task)
     if not in_time:
-        await _given_up(task)
         raise _timed_out(name, timeout_s, goes_on=not task.done() or sync.is_abandoned(_end_of(task)[1]))
     result, error = _end_of(task)
     if error is not None:

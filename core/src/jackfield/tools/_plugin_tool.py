@@ -18,10 +18,7 @@ from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
 
-_OF_SPEC = (
-    *("description", "parameters", "raw_argument", "read_only", "concurrent", "timeout_s", "effects"),
-    *("needs_approval", "file_access", "idempotent", "cacheable"),
-)
+_OF_SPEC = ("description", "parameters", "raw_argument", *Safety.__dataclass_fields__)
 
 
 class PluginTool(StandIn):

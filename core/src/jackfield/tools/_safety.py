@@ -117,7 +117,7 @@ def _effects(value: object, name: str) -> frozenset[str]:
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
-CORE_SETTINGS = frozenset((*_PERMISSIONS, "needs_approval", "effects", "timeout_s", "approval"))
+CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
 """The settings of a tool that the core reads itself; a tool never gets them."""
 
 
