@@ -24,8 +24,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, Self, TypeVar
 
 from jackfield.errors import JackfieldError
 from jackfield.streams import closing
@@ -143,7 +144,7 @@ class _Call(Generic[T]):
     def start(self) -> None:
         self.background.waiting.add(self)
         if self.background.has_ended:  # read after it was added, as `_run` reads the set after it said so
-            raise _lost()
+            _raise_lost()
         self.background.call(self._begin)
 
     def _begin(self) -> None:
@@ -356,6 +357,7 @@ def _settle(
         future.set_exception(error)
 
 
+@dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
     """Something for a worker thread. `arrive` gets what it gives, or an error: its own, or that no thread will be free.
 
@@ -364,20 +366,15 @@ class _Job(Generic[T]):
         is_lent: It waits for the bridge, and so perhaps for another job.
     """
 
-    __slots__ = ("_function", "arrive", "given_up", "is_lent", "name")
-
-    def __init__(
-        self, function: Callable[[], T], arrive: Callable[[T | None, BaseException | None], None], name: str = ""
-    ) -> None:
-        self._function = function
-        self.arrive = arrive
-        self.name = name
-        self.given_up = False
-        self.is_lent = False
+    function: Callable[[], T]
+    arrive: Callable[[T | None, BaseException | None], None]
+    name: str = ""
+    given_up: bool = False
+    is_lent: bool = False
 
     def work(self) -> None:
         try:
-            result = self._function()
+            result = self.function()
         except BaseException as error:  # noqa: BLE001 - handed to who waits, who raises it
             self.arrive(None, _as_raised_in_a_task(error))
         else:
@@ -472,21 +469,18 @@ class _Workers:
 
     def _start(self, count: int) -> JackfieldError | None:
         """Start threads; an error if the machine cannot."""
-        problems = (self._start_one() for _ in range(count))
-        return next((problem for problem in problems if problem is not None), None)
-
-    def _start_one(self) -> JackfieldError | None:
-        try:
-            threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
-        except (RuntimeError, MemoryError) as error:
-            problem = JackfieldError(
-                f"no thread for a plain function: the machine cannot start any more ({error}), and none of the "
-                f"{len(self._running)} worker threads will become free: raise the limit of threads (ulimit -u, or the "
-                f"container's), or run less at once"
-            )
-            problem.__cause__ = error
-            return problem
-        self._idle += 1
+        for _ in range(count):
+            try:
+                threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
+            except (RuntimeError, MemoryError) as error:
+                problem = JackfieldError(
+                    f"no thread for a plain function: the machine cannot start any more ({error}), and none of the "
+                    f"{len(self._running)} worker threads will become free: raise the limit of threads (ulimit -u, or "
+                    f"the container's), or run less at once"
+                )
+                problem.__cause__ = error
+                return problem
+            self._idle += 1
         return None
 
     def _all_given_up(self) -> JackfieldError:
@@ -569,8 +563,8 @@ class _Background:
         """
         try:
             self.loop.call_soon_threadsafe(function, *args)
-        except RuntimeError as error:
-            raise _lost() from error
+        except RuntimeError:
+            _raise_lost()
 
     def _run(self) -> None:
         try:
@@ -604,12 +598,8 @@ class _Background:
         asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: over.set())
 
 
-def _raise_lost() -> Any:
-    raise _lost()
-
-
-def _lost() -> JackfieldError:
-    return JackfieldError("the background event loop ended before this was done (the log says why): ask again")
+def _raise_lost() -> NoReturn:
+    raise JackfieldError("the background event loop ended before this was done (the log says why): ask again")
 
 
 class _Process:
