@@ -16,8 +16,12 @@ def fits(value: object, hint: object) -> bool:
         return True
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)
-    if not isinstance(value, _ALSO.get(origin, origin)) or (isinstance(value, bool) and origin is not bool):
+    if isinstance(value, bool) and origin is not bool:
         return False
+    return isinstance(value, _ALSO.get(origin, origin)) and (not inner or _content_fits(value, inner))
+
+
+def _content_fits(value: Any, inner: tuple[Any, ...]) -> bool:
     if isinstance(value, Mapping):
         return all(fits(name, inner[0]) and fits(one, inner[1]) for name, one in value.items())
-    return all(fits(one, inner[0]) for one in value) if inner else True
+    return all(fits(one, inner[0]) for one in value)

@@ -118,12 +118,13 @@ class Config(BaseModel):
         """
         if isinstance(value, cls):
             return value
-        if value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{what or cls.__name__} must be a dict, not {type(value).__name__}")
+        what = what or cls.__name__
+        if not isinstance(value, Mapping | None):
+            raise ConfigError(f"{what} must be a dict, not {type(value).__name__}")
         try:
             return cls.model_validate(dict(value or {}))
         except ValidationError as error:
-            raise ConfigError(_explain(error, cls, what or cls.__name__)) from None
+            raise ConfigError(_explain(error, cls, what)) from None
 
 
 def _picklable(name: str, value: object) -> object:

@@ -28,9 +28,12 @@ def acting(host: PluginHost, kind: str, *, named: Collection[Row] = ()) -> list[
 def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> list[Row]:
     """Of the default chain, what acts besides these: one of the same name takes a default's place, and nobody acts
     whom nothing proves to be ours."""
-    taken = {row.name for row in besides}
-    defaults = (row for row in host.rows(kind) if kind == "processor" and row.address in DEFAULT_CHAIN)
-    return [row for row in defaults if row.name not in taken and not host.unproven(row)]
+    if kind != "processor":
+        return []
+    free = {address.rpartition("/")[2]: address for address in DEFAULT_CHAIN}
+    for row in besides:
+        free.pop(row.name, None)
+    return [row for row in host.rows(kind) if free.get(row.name) == row.address and not host.unproven(row)]
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:

@@ -18,8 +18,8 @@ from jackfield.plugins._metadata import read_some
 API = 1
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
-_SECTION = re.compile(r"\[\s*(.*?)\s*\]$")
-_OUR_SECTION = re.compile(r"jackfield\.v(\d+)$")
+_SECTION = re.compile(r"^\[[^\S\n]*(.*?)[^\S\n]*\]$", re.MULTILINE)
+_OUR_GROUP = re.compile(r"jackfield\.v(\d+)$")
 _NAME_SEPARATORS = re.compile(r"[-_.]+")
 _NAME = re.compile(r"[\w.-]{1,64}$", re.ASCII)
 _COMPONENT = re.compile(r"(?:[\w.-]{1,64}|\*)$", re.ASCII)
@@ -204,15 +204,11 @@ def _fault_of_file(raw: bytes) -> str:
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
     """The entries of our groups, each with the major of the API that its group names."""
-    api: int | None = None
-    for line in map(str.strip, text.splitlines()):
-        if not line or line[0] in "#;":
-            continue
-        if line[0] == "[" and (section := _SECTION.match(line)):
-            ours = _OUR_SECTION.match(section[1])
-            api = int(ours[1]) if ours else None
-        elif api is not None:
-            yield api, line
+    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#;"]
+    parts = _SECTION.split("\n".join(lines))
+    for group, entries in zip(parts[1::2], parts[2::2], strict=True):
+        if ours := _OUR_GROUP.match(group):
+            yield from ((int(ours[1]), line) for line in entries.split("\n") if line)
 
 
 def _fault_of_entry(line: str, entry: str, target: str) -> str:

@@ -62,11 +62,6 @@ def known_components() -> Mapping[str, Known]:
     return {component: Known.of(entry["distribution"], entry) for component, entry in json.loads(raw).items()}
 
 
-def known_names(kind: str) -> list[str]:
-    """The names of the known components of a kind."""
-    return [name for name, _ in _known(kind)]
-
-
 def known_distribution(kind: str, name: str) -> str | None:
     """The distribution that offers a component, if it is one of ours."""
     found = known_components().get(f"{kind}.{name}")

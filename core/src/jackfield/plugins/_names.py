@@ -126,19 +126,20 @@ class Names(ABC):
         A list of what is allowed names distributions, so it lets in what is proven to be of one of them. The
         manager repairs an installation, so if it is proven to be ours, only a rule that names it keeps it from loading.
         """
-        reason = why_not(row, self.settings) or (self._fault_of_local(row) if self.settings.local else "")
+        reason = why_not(row, self.settings) or self._fault_of_local(row) or self._doubt_of_allowed(row)
         if reason and row.distribution == MANAGER and not self.unproven(row):
             return why_not(row, replace(self.settings, safe=False, allow=None))
-        if reason or self.settings.allow is None:
-            return reason
-        doubt = self.unproven(row)
+        return reason
+
+    def _fault_of_local(self, row: Row) -> str:
+        return next((file.fault for file in self.settings.local if file.name == row.distribution), "")
+
+    def _doubt_of_allowed(self, row: Row) -> str:
+        doubt = "" if self.settings.allow is None else self.unproven(row)
         return doubt and (
             f"{doubt}, so it does not count as the {row.distribution} that is allowed "
             f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
         )
-
-    def _fault_of_local(self, row: Row) -> str:
-        return next((file.fault for file in self.settings.local if file.name == row.distribution), "")
 
     def unproven(self, row: Row) -> str:
         """Why nothing proves that a component is of its distribution, or ''; the sentence goes on after its name.

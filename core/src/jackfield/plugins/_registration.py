@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pluggy
 
@@ -55,12 +55,8 @@ class RegistrationManager(pluggy.PluginManager):
         caller: pluggy.HookCaller = getattr(self.hook, hook.name)
         # Not a subset caller, which takes plugins away from those there are: one that another thread registers
         # meanwhile would be asked as well.
-        own = [one for one in caller.get_hookimpls() if one.plugin_name == plugin_name]
-        answers: list[Any] = [implementation.function() for implementation in own]
-        wanted = hook.spec_class
-        if not all(_is_list_of(wanted, answer) for answer in answers):
-            raise TypeError(f"the hook {hook.name!r} must return a list of {wanted.__name__}")
-        return [spec for answer in answers for spec in answer]
+        own = (one for one in caller.get_hookimpls() if one.plugin_name == plugin_name)
+        return [spec for one in own for spec in _checked(one.function(), hook)]
 
     def offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
         """What one registered plugin offers of a kind, by whichever hook.
@@ -85,5 +81,8 @@ def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
     return ""
 
 
-def _is_list_of(wanted: type, answer: object) -> bool:
-    return isinstance(answer, Sequence) and all(isinstance(spec, wanted) for spec in answer)
+def _checked(answer: object, hook: Hook[Spec]) -> Sequence[Spec]:
+    wanted = hook.spec_class
+    if isinstance(answer, Sequence) and all(isinstance(spec, wanted) for spec in answer):
+        return answer
+    raise TypeError(f"the hook {hook.name!r} must return a list of {wanted.__name__}")
