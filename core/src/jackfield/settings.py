@@ -280,8 +280,9 @@ def enabled_form(name: str) -> str:
     """
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
-    asks = component == "*" and distribution and kind.isidentifier() and kind not in ENABLED_KINDS
-    if not asks and (kind not in ENABLED_KINDS or component in ("", "*")):
+    acts = kind in ENABLED_KINDS and component not in ("", "*")
+    asks = kind not in ENABLED_KINDS and component == "*" and distribution and kind.isidentifier()
+    if not (acts or asks):
         kinds = " or ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
         raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds are used by naming them in code")
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"

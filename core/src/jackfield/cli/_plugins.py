@@ -39,19 +39,19 @@ def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
     """Print the lines of the list, and what is wrong with the metadata of plugins."""
+    problems = host.problems()
     if as_json:
-        problems = [{key: getattr(one, key) for key in ("distribution", "text", "location")} for one in host.problems()]
-        print_json({"plugins": rows, "problems": problems})
+        shown = [{"distribution": one.distribution, "text": one.text, "location": one.location} for one in problems]
+        print_json({"plugins": rows, "problems": shown})
         return
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        what = f"plugins of the kind {kind!r}" if kind else "plugins"
-        print(f"No {what} are installed. To see what is available: jackfield plugins search {kind or ''}".rstrip())
-    if not kind and not host.rows("llm"):  # not `names`: local files would be asked
+        what, wanted = (f"plugins of the kind {kind!r}", f" {kind}") if kind else ("plugins", "")
+        print(f"No {what} are installed. To see what is available: jackfield plugins search{wanted}")
+    if not (kind or host.rows("llm")):  # not `names`: local files would be asked
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
-    for problem in host.problems():
-        sys.stderr.write(f"{printable(problem.distribution)} {printable(problem.text)}\n")
+    sys.stderr.writelines(f"{printable(one.distribution)} {printable(one.text)}\n" for one in problems)
 
 
 def _facts(row: Row, state: str) -> dict[str, str]:

@@ -10,11 +10,11 @@ import importlib
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins._catalog import Row
-from jackfield.plugins._loading import Loading
+from jackfield.plugins._loading import Key, Loading
 from jackfield.plugins._own import ANY, Registered, modules_by_name, name_in_code, row_in_code
 from jackfield.settings import Settings, closest
 
@@ -88,10 +88,13 @@ class PluginHost(Loading):
                 raise ConfigError(f"{name!r} is not registered{closest(name, list(self._own))}")
             self._own = {other: one for other, one in self._own.items() if other != name}
             self._catalog = None
-            known = dict(self._known)  # a copy is taken at once; meanwhile other threads add to what it is of
-            self._known = {key: made for key, made in known.items() if key[1] != name}
+            self._forget(lambda key, _: key[1] == name)
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
+
+    def _forget(self, is_stale: Callable[[Key, object], bool]) -> None:
+        known = dict(self._known)  # a copy is taken at once; meanwhile other threads add to what it is of
+        self._known = {key: made for key, made in known.items() if not is_stale(key, made)}
 
     def _rows_in_code(self, plugin: object, own_name: str) -> tuple[Row, ...]:
         rows = self.offered_by(row_in_code(plugin, own_name, ANY, ANY))
@@ -107,10 +110,7 @@ class PluginHost(Loading):
         with self._lock:
             self.settings = settings or self.settings
             self._scanned = self._catalog = self._identities = None
-            known = dict(self._known)  # as in `unregister`
-            self._known = {
-                key: made for key, made in known.items() if key[0] != "offers" and not isinstance(made, PluginError)
-            }
+            self._forget(lambda key, made: key[0] == "offers" or isinstance(made, PluginError))
 
 
 def _forget_what_folders_hold() -> None:

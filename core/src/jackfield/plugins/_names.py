@@ -36,7 +36,6 @@ class Names(ABC):
         self._lock = threading.RLock()
         self._scanned: Catalog | None = None
         self._catalog: Catalog | None = None
-        self._sources: tuple[Row, ...] = ()  # those of the catalog
         self._identities: Identities | None = None
         self._own: dict[str, Registered] = {}
         self._told: set[Row] = set()
@@ -62,9 +61,7 @@ class Names(ABC):
             if installed is None:
                 installed = self._scanned = scan(self.paths)
             with self._lock:
-                catalog = self._with_own(installed)
-                self._sources = tuple(row for row in catalog.rows if row.is_source)
-                self._catalog = catalog
+                catalog = self._catalog = self._with_own(installed)
         if self.settings.strict and catalog.problems:
             first = catalog.problems[0]
             raise BrokenPluginError(f"{first.distribution} {first.text} ({first.location})")
@@ -84,8 +81,8 @@ class Names(ABC):
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
-        self.catalog  # noqa: B018 - it knows them
-        return [row for row in self._sources if row.kind in (kind, ANY) and not self.why_not(row)]
+        sources = (row for row in self.catalog.rows if row.is_source and row.kind in (kind, ANY))
+        return [row for row in sources if not self.why_not(row)]
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind that may be used, without duplicates. Local files are asked."""
@@ -243,13 +240,9 @@ class Names(ABC):
         """What sources answer that may be asked: those of the distribution, or without one local files and enabled
         ones."""
         named = f"{wanted}/{name}" if wanted else ""
-        return [
-            row
-            for source in self._sources
-            if source.kind == source_kind and self._is_asked(source, wanted)
-            for row in self._rows_of(source, kind, named=named)
-            if row.name == name
-        ]
+        sources = (row for row in self.catalog.rows if row.is_source and row.kind == source_kind)
+        asked = (source for source in sources if self._is_asked(source, wanted))
+        return [row for source in asked for row in self._rows_of(source, kind, named=named) if row.name == name]
 
     def _is_asked(self, source: Row, wanted: str | None) -> bool:
         if wanted is not None:
