@@ -37,7 +37,7 @@ GROUP = "jackfield.v1"
 # What most programs that use the core import first, and nothing but what every environment with it has.
 CORE = """
 import asyncio, base64, email.message, html, http.server, importlib.metadata, json, sqlite3, threading, urllib.request
-import jsonschema, yaml
+import jsonschema
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.testing
 import jackfield.tools
 """
