@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     SecretStr,
+    StringConstraints,
     ValidationError,
     field_validator,
 )
@@ -307,7 +308,9 @@ class GenerateConfig(Config):
 class LLMConfig(Config):
     """Which model, where, and how to ask it. A backend with settings of its own subclasses this."""
 
-    model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
+    model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
+        description="The model's name, as its server knows it; there is no default"
+    )
     model_type: str | None = Field(default=None, description="The backend: openai, offline …")
     model_server: ServerAddress | None = Field(
         default=None, description="The same as base_url, or a name that the backend knows"
@@ -322,11 +325,6 @@ class LLMConfig(Config):
         default=(),
         description="Names or addresses of processors, or dicts of `name` and settings; added to the enabled ones",
     )
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _strip_model(cls, model: object) -> object:
-        return model.strip() if isinstance(model, str) else model
 
     @field_validator("api_base", "base_url")
     @classmethod

@@ -13,13 +13,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a heading, columns aligned, the last one as long as it is."""
     if not rows:
         return
-    shown = [list(map(printable, column)) for column in zip(columns, *rows, strict=True)]
-    padded = []
-    for column in shown:
-        width = max(map(len, column))
-        padded.append([cell.ljust(width) for cell in column])
+    table = [[*map(printable, row)] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     # Written at once: where nothing is buffered, each line would be two writes.
-    sys.stdout.write("".join(f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)))
+    sys.stdout.write("".join(f"{'  '.join(map(str.ljust, row, widths)).rstrip()}\n" for row in table))
 
 
 def print_json(value: Any) -> None:
