@@ -105,22 +105,10 @@ class Loading(Names):
         return meant[0]
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
-        """What the plugin of a row offers of a kind.
-
-        Raises:
-            PluginError: It cannot be loaded, or its hook fails.
-        """
-        plugin_name = self._register(row)
+        """What the plugin of a row offers of a kind; it is imported, registered and asked once."""
+        plugin = self._once(("plugin", row.distribution, row.module), lambda: self._registered(row))
         with _blaming(row, f"its hook for {kind}s failed"):
-            return self._offers(plugin_name, kind)
-
-    def _offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
-        """What a registered plugin offers of a kind; it is asked once."""
-        return self._once(("offers", plugin_name, kind), lambda: self._manager.offers(plugin_name, kind))
-
-    def _register(self, row: Row) -> str:
-        """Import a light module and register its hooks; gives the name it has in pluggy."""
-        return self._once(("plugin", row.distribution, row.module), lambda: self._name_registered(row))
+            return self._once(("offers", plugin, kind), lambda: self._manager.offers(plugin, kind))
 
     def _once(self, key: Key, make: Callable[[], Found]) -> Found:
         """What is made once, while others are made; whoever asks again for what failed gets the same error."""
@@ -140,7 +128,8 @@ class Loading(Names):
             raise _again(found)
         return cast("Found", found)
 
-    def _name_registered(self, row: Row) -> str:
+    def _registered(self, row: Row) -> str:
+        """The name that the plugin of a row has in pluggy, where it is registered now."""
         plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
         with self._lock:
             if self._manager is None:

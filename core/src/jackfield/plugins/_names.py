@@ -42,15 +42,10 @@ class Names(ABC):
 
     @abstractmethod
     def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
-        """What a source offers, of one kind or all; it is asked, and loaded if need be.
-
-        Raises:
-            PluginError: It cannot be loaded, or its hook fails.
-        """
+        """See `Loading`, as below."""
 
     @abstractmethod
-    def load_target(self, row: Row, target: str) -> Any:
-        """Something else a descriptor names, such as its configuration class."""
+    def load_target(self, row: Row, target: str) -> Any: ...
 
     @property
     def catalog(self) -> Catalog:
