@@ -386,7 +386,7 @@ def on_a_runner(published: Path, **more: str) -> dict[str, str]:
 def repository(folder: Path, execute: Callable[..., Any]) -> str:
     """The address of a repository that has the core, the test kit and what it needs where this one has them."""
     place = folder / "repository"
-    libraries = ("answers", "confine", "documents", "metering", "records")
+    libraries = ("agent-parts", "answers", "confine", "documents", "metering", "records", "search-parts")
     parts = ("plugins/testing/testkit", "plugins/commands/manage", *(f"plugins/libraries/{one}" for one in libraries))
     for part in ("core", *parts):
         shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))

@@ -42,7 +42,7 @@ class Names(ABC):
 
     @abstractmethod
     def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
-        """See `Loading`, as below."""
+        """Done by `Loading`, which knows how to ask."""
 
     @abstractmethod
     def load_target(self, row: Row, target: str) -> Any: ...
