@@ -170,10 +170,8 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
         raw, foreign = read_file(path) if path else (b"", False)
     except OSError:  # the working directory has gone, or the file may not be read
         return None
-    if path is None or b"jackfield" not in raw or not _MAY_HAVE_OUR_TABLE.search(raw):
-        return None  # most projects at most depend on Jackfield: spare them the parser
-    table = _project_table(path, raw)
-    if not table:
+    table = _project_table(path, raw) if path else {}
+    if path is None or not table:
         return None
     local = local_files(path.parent, table.get("local", ()), "project")
     content = content_of(table, local)
@@ -329,6 +327,8 @@ def _user_folder(env: Mapping[str, str]) -> Path:
 
 
 def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
+    if b"jackfield" not in raw or not _MAY_HAVE_OUR_TABLE.search(raw):
+        return {}  # most projects at most depend on Jackfield: spare them the parser
     tool = _parsed(raw, path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: 'tool' must be a table")

@@ -149,12 +149,15 @@ def _run_without_manager(command: str, arguments: Sequence[str], host: PluginHos
     if command == "plugins" and not {"-h", "--help"}.isdisjoint(arguments):
         return _run_own_command(["plugins", *(word for word in arguments[:1] if word == "list"), "--help"])
     typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
-    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
-    other = f". A command of another package has the same name: {', '.join(others)}" if others else ""
     raise ConfigError(
         f"{typed!r:.200} is not part of the core: the commands that manage an installation come with {MANAGER}. "
-        f"Install it: pip install {MANAGER}{other}"
+        f"Install it: pip install {MANAGER}{_same_name(command, host)}"
     )
+
+
+def _same_name(command: str, host: PluginHost) -> str:
+    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
+    return f". A command of another package has the same name: {', '.join(others)}" if others else ""
 
 
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:

@@ -91,10 +91,9 @@ class Loading(Names):
         offers = self._answers(row, row.kind)
         meant = [spec for spec in offers if spec.name == row.name]
         if not meant:
-            offered = some_of([str(spec.name)[:80] for spec in offers]) or "none"
             raise BrokenPluginError(
-                f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it "
-                f"(it offers: {offered}); report this to its authors, or: pip uninstall {row.distribution}"
+                f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it (it offers: "
+                f"{_names_of(offers)}); report this to its authors, or: pip uninstall {row.distribution}"
             )
         if len(meant) > 1:
             raise BrokenPluginError(
@@ -263,6 +262,10 @@ class Loading(Names):
             if self.settings.trace:
                 milliseconds = (time.perf_counter() - started) * 1000
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
+
+
+def _names_of(offers: Iterable[ComponentSpec]) -> str:
+    return some_of([str(spec.name)[:80] for spec in offers]) or "none"
 
 
 @contextmanager
