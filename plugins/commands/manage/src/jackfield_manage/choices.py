@@ -38,12 +38,12 @@ def load_choices(path: Path | None = None) -> Choices:
     Raises:
         ConfigError: The file is not valid TOML, or has keys that do not belong there.
     """
-    table = read_choices(path or choices_path())
-    known = {key: table[key] for key in Choices.__dataclass_fields__ if key in table}
-    other = set(table) - set(known)
+    path = path or choices_path()
+    table = read_choices(path)
+    other = table.keys() - Choices.__dataclass_fields__.keys()
     if other:
-        raise ConfigError(f"{path or choices_path()} has {', '.join(sorted(other))}: move it to config.toml beside it")
-    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
+        raise ConfigError(f"{path} has {', '.join(sorted(other))}: move it to config.toml beside it")
+    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return Choices(**made)
 
 
@@ -80,17 +80,15 @@ def write_whole(target: Path, text: str) -> None:
 
 def as_toml(choices: Choices) -> str:
     """The file's text."""
-    lines = [_HEADING]
-    for key in ("allow", "block", "enabled", "order"):
-        values = getattr(choices, key)
-        if values or (key == "allow" and values is not None):
-            lines.append(f"{key} = [{', '.join(map(_toml, values))}]\n")
+    # An empty `allow` is a rule, too: nothing may load.
+    lists = {"allow": choices.allow, **{key: getattr(choices, key) or None for key in ("block", "enabled", "order")}}
+    lines = [f"{key} = {_toml(names)}\n" for key, names in lists.items() if names is not None]
     tables: dict[str, Mapping[str, object]] = {"prefer": choices.prefer} if choices.prefer else {}
     tables |= {f"settings.{_toml(name)}": values for name, values in choices.settings.items()}
     for heading, values in tables.items():
         lines.append(f"\n[{heading}]\n")
         lines += [f"{_toml(key)} = {_toml(value)}\n" for key, value in values.items()]
-    return "".join(lines)
+    return "".join([_HEADING, *lines])
 
 
 def _toml(value: object) -> str:

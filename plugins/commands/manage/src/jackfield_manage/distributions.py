@@ -11,16 +11,22 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import importlib_metadata
 
 from jackfield.plugins import read_file
 from jackfield.settings import normalise
 
+if TYPE_CHECKING:
+    from packaging.markers import Marker
+
 CORE = "jackfield"
+_HEADERS = ("METADATA", "PKG-INFO")
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
@@ -62,22 +68,21 @@ class Distribution:
 def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
     """All distributions on `paths`, or `sys.path`, by normalised name; of two with one name, the first on the path."""
     found: dict[str, Distribution] = {}
-    for folder in dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths)):
-        for location in _metadata_folders(folder):
-            distribution = read_distribution(location)
-            if distribution:
-                found.setdefault(distribution.name, distribution)
+    folders = dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths))
+    locations = chain.from_iterable(map(_metadata_folders, folders))
+    for distribution in filter(None, map(read_distribution, locations)):
+        found.setdefault(distribution.name, distribution)
     return found
 
 
 def read_distribution(location: str) -> Distribution | None:
     """The distribution whose metadata is in a folder, or in one in an archive; None if it has no name and version."""
     metadata = _Metadata(location)
-    if not (metadata.read_text("METADATA") or metadata.read_text("PKG-INFO")):
+    if not any(map(metadata.read_text, _HEADERS)):
         return None  # what `importlib_metadata` does then depends on its version
     headers = metadata.metadata
     name, version = _text(headers, "Name"), _text(headers, "Version")
-    if not name or not version:
+    if not (name and version):
         return None
     installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
     return Distribution(
@@ -85,7 +90,7 @@ def read_distribution(location: str) -> Distribution | None:
         version,
         location,
         requires=_texts(headers, "Requires-Dist"),
-        extras=tuple(normalise(extra) for extra in _texts(headers, "Provides-Extra")),
+        extras=tuple(map(normalise, _texts(headers, "Provides-Extra"))),
         requires_python=_text(headers, "Requires-Python"),
         licence=(_text(headers, "License-Expression") or _text(headers, "License"))[:200],
         installer=installer,
@@ -105,14 +110,16 @@ def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any
     from packaging.requirements import InvalidRequirement, Requirement
 
     for text in distribution.requires:
-        try:
+        # An installer has read a strange one otherwise or not at all; what is installed is what counts here.
+        with suppress(InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             requirement = Requirement(text)
-            applies = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-            without = extra and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
-        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
-            continue  # an installer has read it otherwise or not at all; what is installed is what counts here
-        if applies and not without:
-            yield requirement
+            parts = (part for part in ("", extra) if _applies(requirement.marker, part))
+            if next(parts, None) == extra:
+                yield requirement
+
+
+def _applies(marker: Marker | None, extra: str) -> bool:
+    return marker is None or marker.evaluate({"extra": extra})
 
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
@@ -126,30 +133,31 @@ def requirers(names: Collection[str], distributions: Mapping[str, Distribution])
     for other in distributions.values():
         for text in other.requires:
             name = _REQUIRED_NAME.match(text)
-            if name is None:
-                continue
-            needed = normalise(name[0])
-            if needed not in names:
-                continue
-            for extra in _extras_of(text, other.extras):
-                one = replace(other, requires=(text,))
-                if extra is None or any(requirements_of(one, extra)):
-                    found[needed].add(f"{other.name}[{extra}]" if extra else other.name)
+            needed = normalise(name[0]) if name else ""
+            if needed in names:
+                found[needed].update(_requiring(other, text))
     return {name: sorted(others - {name}) for name, others in found.items()}
 
 
-def _extras_of(text: str, extras: Sequence[str]) -> Sequence[str | None]:
-    """The parts for which a requirement may count, '' for always; None where no marker has to be asked.
+def _requiring(distribution: Distribution, text: str) -> Iterator[str]:
+    """The name of a distribution, and with each extra, where one of its requirements counts."""
+    if ";" not in text:
+        # So are most, and evaluating a marker takes longer than reading all metadata of a distribution.
+        yield distribution.name
+        return
+    one = replace(distribution, requires=(text,))
+    for extra in _extras_of(text.partition(";")[2], distribution.extras):
+        if any(requirements_of(one, extra)):
+            yield f"{distribution.name}[{extra}]" if extra else distribution.name
 
-    Most requirements have no marker, and evaluating one takes longer than reading all metadata of its distribution.
-    """
-    _, semicolon, marker = text.partition(";")
-    if not semicolon:
-        return (None,)
-    named = [normalise(extra) for extra in _EXTRA.findall(marker)]
-    if not named:
-        return ("",) if "extra" not in marker else ("", *extras)
-    return ("", *named) if " or " in marker else named
+
+def _extras_of(marker: str, extras: Sequence[str]) -> Sequence[str]:
+    """The parts for which a requirement with a marker may count, '' for always."""
+    if "extra" not in marker:
+        return ("",)
+    named = list(map(normalise, _EXTRA.findall(marker)))
+    # Only if nothing else than an extra can bring it, '' need not be asked.
+    return ["", *(named or extras)] if " or " in marker or not named else named
 
 
 def _metadata_folders(folder: str) -> Iterator[str]:
@@ -174,7 +182,7 @@ class _Metadata(importlib_metadata.Distribution):
             return None
         text = raw.decode(errors="replace").replace("\r\n", "\n")
         # Behind the headers stands the README, which would be most of the work.
-        return text.partition("\n\n")[0] + "\n" if filename in ("METADATA", "PKG-INFO") else text
+        return text.partition("\n\n")[0] + "\n" if filename in _HEADERS else text
 
     def locate_file(self, path: str | os.PathLike[str]) -> importlib_metadata.SimplePath:
         return Path(self._location).parent / path

@@ -9,6 +9,7 @@ import base64
 import binascii
 import csv
 import hashlib
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ _BLOCK_BYTES = 1 << 20
 _WRITTEN_BY_INSTALLERS = frozenset(
     ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_build.json", "uv_cache.json")
 )
+# What leads out of the folder, on whichever system: a step upwards, a root, a drive; and what no path may have.
+_OUTSIDE = re.compile(r"(^|/)\.\.(/|$)|^/|^$|^[^/]*:|\0")
 # Only these: `hashlib.new` would take whatever OpenSSL has, also what anybody can collide.
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 
@@ -69,16 +72,15 @@ def changed_files(location: str) -> list[ChangedFile]:
         PluginError: There is no RECORD, or it cannot be read.
     """
     site = Path(location).parent
-    changes = []
-    for path, digest in sorted(_recorded(location)):
-        if not digest:
-            continue
-        found = _digest_of(site / path, digest.partition("=")[0])
-        if found is None:
-            changes.append(ChangedFile(path, "missing"))
-        elif not found or found != _decoded(digest):
-            changes.append(ChangedFile(path, "changed"))
-    return changes
+    changes = (_change(site, path, digest) for path, digest in sorted(_recorded(location)) if digest)
+    return list(filter(None, changes))
+
+
+def _change(site: Path, path: str, digest: str) -> ChangedFile | None:
+    found = _digest_of(site / path, digest.partition("=")[0])
+    if found is None:
+        return ChangedFile(path, "missing")
+    return None if found and found == _decoded(digest) else ChangedFile(path, "changed")
 
 
 def files_below(location: str, folder: str) -> list[str]:
@@ -96,11 +98,11 @@ def _recorded(location: str) -> list[tuple[str, str]]:
     """The path and the hash ('' if it has none) of every file that is the wheel's own."""
     record = Path(location) / "RECORD"
     try:
-        rows = [row for row in csv.reader(_text_of(record).splitlines(), strict=True) if row]
+        rows = list(filter(None, csv.reader(_text_of(record).splitlines(), strict=True)))
     except (UnicodeDecodeError, csv.Error) as error:
         raise PluginError(f"{record} is not a table of files: {error}; install the package again") from error
     own = record.parent.name
-    return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], own)]
+    return [(path, "".join(rest[:1])) for path, *rest in rows if _is_from_wheel(path, own)]
 
 
 def _text_of(record: Path) -> str:
@@ -120,10 +122,11 @@ def _text_of(record: Path) -> str:
 
 
 def _is_from_wheel(path: str, metadata_folder: str) -> bool:
-    parts = path.replace("\\", "/").split("/")
-    if ".." in parts or not parts[0] or ":" in parts[0] or "\0" in path or path.endswith(".pyc"):
+    path = path.replace("\\", "/")
+    if _OUTSIDE.search(path) or path.endswith(".pyc"):
         return False
-    return not (len(parts) == 2 and parts[0] == metadata_folder and parts[1] in _WRITTEN_BY_INSTALLERS)
+    folder, _, name = path.rpartition("/")
+    return folder != metadata_folder or name not in _WRITTEN_BY_INSTALLERS
 
 
 def _digest_of(path: Path, algorithm: str) -> bytes | None:
