@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +117,9 @@ def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, 
         ConfigError: Something in it does not fit; the message names the case.
     """
     file = _File.parse({**_table(path), **(changes or {})}, what=str(path))
-    cases = tuple(_case(path, number, entry) for number, entry in enumerate(file.cases, start=1))
+    cases = tuple(map(partial(_case, path), count(1), file.cases))
     _check_names(path, [case.name for case in cases])
-    named = [Path(one) for one in agents] or [path.parent / one for one in file.agents]
+    named = list(map(Path, agents)) or list(map(path.parent.joinpath, file.agents))
     if not named:
         raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
     folders = tuple(dict.fromkeys(one.resolve().parent for one in (path, *named)))
@@ -125,6 +127,13 @@ def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, 
 
 
 def _table(path: Path) -> dict[str, Any]:
+    table = _value_of(_text_of(path), path)
+    if not isinstance(table, dict) or not table.get("cases"):
+        raise ConfigError(f"{path} has no cases: it needs a list 'cases', each with name, prompt and expect or score")
+    return {str(key): value for key, value in table.items()}
+
+
+def _text_of(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8") if path.stat().st_size <= _MAX_BYTES else None
     except OSError as error:
@@ -133,16 +142,17 @@ def _table(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not UTF-8 text: {error}") from None
     if text is None:
         raise ConfigError(f"{path} is larger than 16 MiB, too large for a file of cases")
+    return text
+
+
+def _value_of(text: str, path: Path) -> object:
     try:
         # An alias can stand for aliases, so that a short file is a value of any size.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             raise ConfigError(f"{path}: aliases (*name) are not allowed: write the value again")
-        table = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
-    if not isinstance(table, dict) or not table.get("cases"):
-        raise ConfigError(f"{path} has no cases: it needs a list 'cases', each with name, prompt and expect or score")
-    return {str(key): value for key, value in table.items()}
 
 
 def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
@@ -154,16 +164,20 @@ def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
     if (case.prompt is None) == (not case.messages):
         raise ConfigError(f"{where}: it needs a prompt, or messages in place of one")
     try:
-        scorers = [scorer_of(one) for one in case.score]
-        messages = as_messages(case.prompt if case.prompt is not None else case.messages)
+        scorers = tuple(_scorers_of(case))
+        messages = as_messages(case.messages if case.prompt is None else case.prompt)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
-    if case.expect is not None:
-        scorers.append(Contains(expected=case.expect))
     if not scorers:
         raise ConfigError(f"{where} has nothing to score its answer by: add expect: TEXT, or score: [{{regex: …}}]")
     files = tuple(one if "://" in one else str(path.resolve().parent / one) for one in case.files)
-    return Case(case.name, messages, files, tuple(scorers), _digest(entry))
+    return Case(case.name, messages, files, scorers, _digest(entry))
+
+
+def _scorers_of(case: _Case) -> Iterator[Scorer]:
+    yield from map(scorer_of, case.score)
+    if case.expect is not None:
+        yield Contains(expected=case.expect)
 
 
 def _digest(entry: Mapping[str, Any]) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield.cli import Parser, print_json, print_table, printable
 
 if TYPE_CHECKING:
     from jackfield_eval.cases import Suite
-    from jackfield_eval.report import Report
+    from jackfield_eval.report import AgentResult, Comparison, Report
     from jackfield_eval.running import Attempt
     from jackfield_eval.statistics import Interval
     from jackfield_eval.taping import Mode
@@ -68,11 +68,14 @@ def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
     from jackfield.settings import closest
 
     names = [case.name for case in suite.cases]
+    chosen: set[str] = set()
     for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
+        found = fnmatch.filter(names, pattern)
+        if not found:
             raise ConfigError(f"{suite.path} has no case {pattern!r}{closest(pattern, names)}")
-    cases = [case for case in suite.cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
-    return replace(suite, cases=tuple(cases)) if patterns else suite
+        chosen.update(found)
+    cases = tuple(case for case in suite.cases if case.name in chosen)
+    return replace(suite, cases=cases) if patterns else suite
 
 
 def _judged(
@@ -92,71 +95,77 @@ def _judged(
     return report
 
 
-def _unmet(report: Report, options: argparse.Namespace) -> list[str]:
+def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
     from jackfield_eval.report import percent
 
     failed = sum(one.errors for one in report.agents)
-    unmet = [f"{failed} of the runs failed"] if failed else []
-    if options.min is not None:
-        unmet += [
-            f"{one.agent} passes {percent(one.share)}, less than {percent(options.min)}"
-            for one in report.agents
-            if one.share < options.min
-        ]
-    if options.no_worse and report.comparison is not None and report.comparison.worse:
-        worse = len(report.comparison.worse)
-        unmet.append(f"{worse} {'case' if worse == 1 else 'cases'} became worse")
-    return unmet
+    if failed:
+        yield f"{failed} of the runs failed"
+    least = options.min or 0
+    for one in report.agents:
+        if one.share < least:
+            yield f"{one.agent} passes {percent(one.share)}, less than {percent(least)}"
+    worse = len(report.comparison.worse) if report.comparison else 0
+    if worse and options.no_worse:
+        yield f"{worse} {'case' if worse == 1 else 'cases'} became worse"
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------
 
 
 def _print(report: Report) -> None:
-    from jackfield_eval.report import percent
-
     print_table(
         ("agent", "case", "passed", "95 %", "score", "tokens", "seconds", "why not"),
         [_row(one.agent, one.case, one.attempts, one.score, one.interval) for one in report.cases],
     )
     sys.stdout.write("\n")
-    for one in report.agents:
-        used = f"{one.usage.total_tokens} tokens"
-        if one.usage.cost is not None:
-            used += f", {one.usage.cost:f} {one.usage.currency or ''}".rstrip()
-        of_score = f" ({_shown(one.score_interval, '.2f')})" if one.score_interval else ""
-        share = f"{percent(one.share)} passed ({_percents(one.share_interval)})"
-        sys.stdout.write(printable(f"{one.agent}: {share}, score {one.score:.2f}{of_score}, {used}") + "\n")
-    _print_comparison(report)
-    for condition in report.unmet:
-        sys.stderr.write(printable(f"jackfield: {condition}") + "\n")
+    _write(sys.stdout, map(_line_of, report.agents))
+    if report.comparison:
+        _write(sys.stdout, _lines_of(report.comparison))
+    _write(sys.stderr, map("jackfield: {}".format, report.unmet))
+
+
+def _write(stream: TextIO, lines: Iterable[str]) -> None:
+    stream.writelines(f"{printable(line)}\n" for line in lines)
+
+
+def _line_of(one: AgentResult) -> str:
+    from jackfield_eval.report import percent
+
+    used = f"{one.usage.total_tokens} tokens"
+    if one.usage.cost is not None:
+        used += f", {one.usage.cost:f} {one.usage.currency or ''}".rstrip()
+    of_score = f" ({_shown(one.score_interval, '.2f')})" if one.score_interval else ""
+    share = f"{percent(one.share)} passed ({_percents(one.share_interval)})"
+    return f"{one.agent}: {share}, score {one.score:.2f}{of_score}, {used}"
 
 
 def _row(
     agent: str, case: str, attempts: Sequence[Attempt], score: float, interval: Interval | None
 ) -> tuple[str, ...]:
     passed = f"{sum(one.passed for one in attempts)}/{len(attempts)}"
-    reasons = dict.fromkeys(one.why for one in attempts if one.why)
-    first = next(iter(reasons), "").partition("\n")[0]
-    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     tokens = sum(one.usage.total_tokens for one in attempts)
     seconds = sum(one.seconds for one in attempts)
     of_share = _percents(interval) if interval else "-"
-    return agent, case, passed, of_share, f"{score:.2f}", str(tokens), f"{seconds:.1f}", first[:200] + more
+    return agent, case, passed, of_share, f"{score:.2f}", str(tokens), f"{seconds:.1f}", _why(attempts)
 
 
-def _print_comparison(report: Report) -> None:
-    then = report.comparison
-    if then is None:
-        return
+def _why(attempts: Sequence[Attempt]) -> str:
+    """The first reason for which some did not pass, and how many others there are."""
+    reasons = dict.fromkeys(one.why for one in attempts if one.why)
+    first = next(iter(reasons), "").partition("\n")[0]
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return first[:200] + more
+
+
+def _lines_of(then: Comparison) -> Iterator[str]:
     sure = f" ({_shown(then.interval, '+.2f')})" if then.interval else ""
     pairs = "1 pair" if then.pairs == 1 else f"{then.pairs} pairs"
-    lines = [f"since {then.since}: score {then.difference:+.2f}{sure} over {pairs}"]
-    lines += [f"  worse: {what}" for what in then.worse]
-    lines += [f"  better: {what}" for what in then.better]
+    yield f"since {then.since}: score {then.difference:+.2f}{sure} over {pairs}"
+    yield from map("  worse: {}".format, then.worse)
+    yield from map("  better: {}".format, then.better)
     if then.left_out:
-        lines.append(f"  not compared, because new or changed: {then.left_out}")
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+        yield f"  not compared, because new or changed: {then.left_out}"
 
 
 def _shown(interval: Interval, form: str) -> str:

@@ -29,6 +29,18 @@ def load_function(address: str, settings: Settings) -> Callable[..., Any]:
 
 
 def _module(stem: str, settings: Settings) -> ModuleType:
+    path, source = _trusted_source(stem, settings)
+    module = ModuleType(f"_jackfield_eval_{stem}")
+    module.__file__ = path
+    try:
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the user trusts it
+    except Exception as error:
+        raise ConfigError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _trusted_source(stem: str, settings: Settings) -> tuple[str, bytes]:
+    """The path and the content of a trusted local file."""
     file = next((one for one in settings.local if Path(one.path).stem == stem), None)
     if file is None:
         raise ConfigError(_how_to_trust(stem, settings))
@@ -38,13 +50,7 @@ def _module(stem: str, settings: Settings) -> ModuleType:
     # What is run is what was agreed to, and not what somebody has put there since.
     if hashlib.sha256(raw).hexdigest() != file.content:
         raise ConfigError(f"{file.path} has changed since the settings were read: run the command again")
-    module = ModuleType(f"_jackfield_eval_{stem}")
-    module.__file__ = file.path
-    try:
-        exec(compile(raw, file.path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the user trusts it
-    except Exception as error:
-        raise ConfigError(f"{file.path} cannot be run: {type(error).__name__}: {error}") from error
-    return module
+    return file.path, raw
 
 
 def _how_to_trust(stem: str, settings: Settings) -> str:

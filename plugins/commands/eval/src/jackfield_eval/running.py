@@ -6,7 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import product
 
@@ -173,18 +173,11 @@ class _Runner:
             account.error = f"it took longer than {self.suite.settings.timeout_s:g} s (timeout_s)"
         except Exception as error:  # noqa: BLE001 - of an agent, a tool or a scorer of anybody: the others go on
             account.error = f"{type(error).__name__}: {error}"
-        result = account.result
-        return Attempt(
-            agent,
-            case.name,
-            number,
-            scores=tuple(account.scores),
-            answer=result.text if result else "",
-            stop_reason=result.stop_reason if result else "",
-            error=account.error,
-            usage=sum((score.usage for score in account.scores), result.usage if result else account.spent),
-            seconds=loop.time() - began,
-        )
+        attempt = Attempt(agent, case.name, number, error=account.error, usage=account.spent)
+        if result := account.result:
+            attempt = replace(attempt, answer=result.text, stop_reason=result.stop_reason, usage=result.usage)
+        usage = sum((score.usage for score in account.scores), attempt.usage)
+        return replace(attempt, scores=tuple(account.scores), usage=usage, seconds=loop.time() - began)
 
     async def _run(self, config: AgentConfig, case: Case, workspace: str, account: _Account) -> None:
         agent = create_agent(config, host=self.host, workspace=workspace, files=(*config.files, *case.files))

@@ -6,8 +6,9 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import filterfalse
 from typing import Annotated, Any, ClassVar, Literal
 
 import regex
@@ -100,7 +101,7 @@ class Contains(Scorer):
         text = fold(answered.result.text)
         missing = [one for one in wanted if fold(one) not in text]
         why = f"{', '.join(map(_shown, missing))} is not in the answer {_shown(answered.result.text)}"
-        return Score(self.name, 1 - len(missing) / len(wanted), not missing, why if missing else "")
+        return replace(self._of(not missing, why), value=1 - len(missing) / len(wanted))
 
 
 def _checked_regex(text: str) -> str:
@@ -162,9 +163,9 @@ class Tools(Scorer):
         """Compare the calls of the run."""
         calls = [one.function_call for one in answered.result.messages if one.function_call]
         follows = _FOLLOWS[self.match](self.expected, calls)
-        called = ", ".join(call.name for call in calls) or "nothing"
-        wanted = ", ".join(one if isinstance(one, str) else _line(one) for one in self.expected) or "nothing"
-        return self._of(follows, f"it called {called}; expected ({self.match}): {wanted}")
+        called = ", ".join(call.name for call in calls)
+        wanted = ", ".join(map(_as_written, self.expected))
+        return self._of(follows, f"it called {called or 'nothing'}; expected ({self.match}): {wanted or 'nothing'}")
 
 
 class Judge(Scorer):
@@ -216,9 +217,8 @@ class Function(Scorer):
         value = await found if inspect.isawaitable(found) else found
         if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
             raise JackfieldError(f"{self.expected} must give True, False or a number from 0 to 1, not {value!r:.80}")
-        passed = value >= self.at_least
-        why = "" if passed else f"{self.expected} gives {float(value):g}, less than {self.at_least:g}"
-        return Score(self.name, float(value), passed, why)
+        why = f"{self.expected} gives {float(value):g}, less than {self.at_least:g}"
+        return replace(self._of(value >= self.at_least, why), value=float(value))
 
 
 SCORERS: Mapping[str, type[Scorer]] = {
@@ -235,11 +235,12 @@ def scorer_of(entry: object) -> Scorer:
     """
     if not isinstance(entry, Mapping) or not entry:
         raise ConfigError(f"a scorer is written as in {{contains: text}}, not {entry!r:.80}")
-    names = [str(key) for key in entry if key in SCORERS]
-    if len(names) != 1:
-        unknown = next((str(key) for key in entry if key not in SCORERS), "")
-        what = "two scorers in one entry: " + ", ".join(names) if names else f"unknown scorer {unknown!r}"
-        raise ConfigError(what if names else what + closest(unknown, list(SCORERS)))
+    names = list(filter(SCORERS.__contains__, entry))
+    if not names:
+        unknown = str(next(iter(entry)))
+        raise ConfigError(f"unknown scorer {unknown!r}{closest(unknown, list(SCORERS))}")
+    if len(names) > 1:
+        raise ConfigError(f"two scorers in one entry: {', '.join(names)}")
     options = {"expected" if key == names[0] else str(key): value for key, value in entry.items()}
     return SCORERS[names[0]].parse(options, what=f"scorer {names[0]!r}")
 
@@ -250,24 +251,27 @@ def scorer_of(entry: object) -> Scorer:
 def _difference(wanted: object, value: object, *, subset: bool, place: str = "$") -> str:
     """The first place at which two JSON values differ; '' if nowhere."""
     if isinstance(wanted, Mapping) and isinstance(value, Mapping):
-        return _difference_of_keys(wanted, value, subset=subset, place=place) or _first_difference(
-            [(f"{place}.{key}", one, value[key]) for key, one in wanted.items()], subset=subset
-        )
+        return _difference_of_tables(wanted, value, subset=subset, place=place)
     if isinstance(wanted, list) and isinstance(value, list):
-        if len(wanted) != len(value):
-            return f"{place} ({len(value)} entries instead of {len(wanted)})"
-        pairs = zip(wanted, value, strict=True)
-        return _first_difference([(f"{place}[{at}]", *pair) for at, pair in enumerate(pairs)], subset=subset)
+        return _difference_of_lists(wanted, value, subset=subset, place=place)
     # True is 1 in Python, and not in JSON.
     same = wanted == value and isinstance(wanted, bool) == isinstance(value, bool)
     return "" if same else f"{place} ({_shown(value)} instead of {_shown(wanted)})"
 
 
-def _difference_of_keys(wanted: Mapping[str, Any], value: Mapping[str, Any], *, subset: bool, place: str) -> str:
-    if missing := [key for key in wanted if key not in value]:
-        return f"{place}.{missing[0]} (it is missing)"
-    more = [] if subset else [key for key in value if key not in wanted]
-    return f"{place}.{more[0]} (it is not expected)" if more else ""
+def _difference_of_tables(wanted: Mapping[str, Any], value: Mapping[str, Any], *, subset: bool, place: str) -> str:
+    for key in filterfalse(value.__contains__, wanted):
+        return f"{place}.{key} (it is missing)"
+    for key in filterfalse(wanted.__contains__, value if not subset else ()):
+        return f"{place}.{key} (it is not expected)"
+    return _first_difference([(f"{place}.{key}", one, value[key]) for key, one in wanted.items()], subset=subset)
+
+
+def _difference_of_lists(wanted: Sequence[object], value: Sequence[object], *, subset: bool, place: str) -> str:
+    if len(wanted) != len(value):
+        return f"{place} ({len(value)} entries instead of {len(wanted)})"
+    pairs = zip(wanted, value, strict=True)
+    return _first_difference([(f"{place}[{at}]", *pair) for at, pair in enumerate(pairs)], subset=subset)
 
 
 def _first_difference(pairs: Sequence[tuple[str, object, object]], *, subset: bool) -> str:
@@ -276,6 +280,10 @@ def _first_difference(pairs: Sequence[tuple[str, object, object]], *, subset: bo
 
 
 Wanted = Sequence[str | dict[str, dict[str, Any]]]
+
+
+def _as_written(wanted: str | Mapping[str, Mapping[str, Any]]) -> str:
+    return wanted if isinstance(wanted, str) else _line(wanted)
 
 
 def _is_call(wanted: str | Mapping[str, Mapping[str, Any]], call: FunctionCall) -> bool:
