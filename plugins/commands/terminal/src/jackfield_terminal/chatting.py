@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TextIO
 
 from jackfield.cli import guarded, printable
 from jackfield_terminal.conversation import Conversation
-from jackfield_terminal.lines import open_lines
+from jackfield_terminal.lines import Lines, open_lines
 from jackfield_terminal.made import check_folder
 from jackfield_terminal.options import chat_parser
 from jackfield_terminal.safe import Terminal
@@ -40,25 +41,30 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
     if conversation.session:
         _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
     try:
-        while True:
-            try:
-                line = lines.read()
-            except EOFError:
-                return 0
-            except KeyboardInterrupt:
-                if not sys.stdin.isatty():
-                    raise
-                print("Ctrl-D exits.")
-                continue
+        for line in iter(partial(_typed, lines), None):
             if line.startswith("/"):
                 obey(line.rstrip(), conversation, _say)
             elif line.strip():
                 conversation.ask(line.strip())
                 screen.tell_account()
     except LeaveError:
-        return 0
+        pass
     finally:
         conversation.close()
+    return 0
+
+
+def _typed(lines: Lines) -> str | None:
+    """A line; None at the end of the input, '' after Ctrl-C at a terminal."""
+    try:
+        return lines.read()
+    except EOFError:
+        return None
+    except KeyboardInterrupt:
+        if not sys.stdin.isatty():
+            raise
+        print("Ctrl-D exits.")
+        return ""
 
 
 def _say(text: str) -> None:

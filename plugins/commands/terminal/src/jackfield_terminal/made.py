@@ -10,6 +10,7 @@ import shutil
 import stat
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -121,10 +122,9 @@ def _data_of(item: ContentItem) -> tuple[str, bytes] | None:
     value = item.value
     if isinstance(value, dict):  # sound, as OpenAI has it
         value = value.get("data")
-    found = _DATA.match(value) if isinstance(value, str) and item.type != "text" else None
-    if not found:
+    if item.type == "text" or not isinstance(value, str):
         return None
-    try:
-        return found[1], b64decode(value[found.end() :], validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    with suppress(binascii.Error, ValueError):
+        if found := _DATA.match(value):
+            return found[1], b64decode(value[found.end() :], validate=True)
+    return None

@@ -175,13 +175,12 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     given = _from_file(options.config) if options.config else {}
     if options.model or options.base_url or "llm" not in given:
         given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
-    wanted = [*options.file, *(f"index:{name}" for name in options.index)]
+    wanted = [*options.file, *map("index:{}".format, options.index)]
     given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if wanted else "fncall")
     # A tool knows best what it reads.
     documents = documents_of(wanted, why_nothing_reads(default_host()) if given["agent"] == AGENT_WITH_FILES else None)
-    for name, more in (("function_list", options.tool), ("files", documents.files)):
-        if more:
-            given[name] = (*given.get(name, ()), *more)
+    more = {"function_list": options.tool, "files": documents.files}
+    given |= {name: (*given.get(name, ()), *more[name]) for name in filter(more.get, more)}
     return create_agent(given | _said(options, given)), documents
 
 
@@ -199,20 +198,24 @@ def _said(options: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, An
     from jackfield import Limits
     from jackfield.errors import ConfigError
 
-    said: dict[str, Any] = {}
-    if options.system is not None:
-        said["system_message"] = options.system
     if options.ask and options.allow:
         raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
-    if options.ask or options.allow:
-        said["approve"] = options.ask or {"allow": options.allow}
-    if options.forbid:
-        said["forbid"] = options.forbid
-    if getattr(options, "store", None) and not (options.store == STORE and given.get("store")):
-        said["store"] = options.store
+    said = {
+        "system_message": options.system,
+        "approve": options.ask or ({"allow": options.allow} if options.allow else None),
+        "forbid": options.forbid or None,
+        "store": _store_of(options, given),
+        "limits": options.max_turns,
+    }
     if options.max_turns is not None:
         said["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
-    return said
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _store_of(options: argparse.Namespace, given: Mapping[str, Any]) -> str | None:
+    """The store that is named; the one that is only the default does not take the place of the file's."""
+    store: str | None = getattr(options, "store", None) or None
+    return None if store == STORE and given.get("store") else store
 
 
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:

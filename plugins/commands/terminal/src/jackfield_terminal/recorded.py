@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, printable
@@ -126,7 +126,7 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def _resume(options: argparse.Namespace, bare: TextIO) -> int:
-    from jackfield_terminal.running import how_to_resume, shown_to_its_end
+    from jackfield_terminal.running import EXIT_CODES, how_to_resume, shown_to_its_end
     from jackfield_terminal.screen import Screen
 
     agent, documents = agent_of(options)
@@ -140,11 +140,11 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     answers = _answers(agent.store, run_id, options)
     result = shown_to_its_end(agent, None, options, screen, run_id=run_id, resume=answers or True)
     if result is None:
-        return 130
+        return EXIT_CODES["cancelled"]
     screen.tell_account()
     if result.stop_reason == "approval_needed":
         sys.stderr.write(f"It waits. {how_to_resume(run_id, options)}")
-    return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
+    return EXIT_CODES.get(result.stop_reason, 1)
 
 
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
@@ -173,13 +173,13 @@ def run_id_of(store: Store, given: str) -> str:
         RunNotFoundError: There is none, or several.
     """
     ids = [run.run_id for run in sync.run(store.runs(limit=_MOST))]
-    found = ids[:1] if given == "last" else [run_id for run_id in ids if run_id.startswith(given)]
-    if given in found:
-        return given
-    if len(found) != 1:
+    if given == "last":
+        given = "".join(ids[:1]) or given
+    found = [run_id for run_id in ids if run_id.startswith(given)]
+    if given not in found and len(found) != 1:
         problem = f"{len(found)} runs begin with {given!r}: write more of it" if found else f"there is no run {given!r}"
         raise RunNotFoundError(f"{problem}; jackfield runs list shows them")
-    return found[0]
+    return given if given in found else found[0]
 
 
 def conversation_of(store: Store, session: str, agent: Agent) -> list[Message]:
@@ -261,14 +261,15 @@ def _said_by(entry: Mapping[str, object]) -> str:
 
 def _said_in_messages(entry: Mapping[str, object]) -> str:
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
-    texts = []
-    for message in messages if isinstance(messages, list) else ():
-        call, content = message.get("function_call"), message.get("content", "")
-        if call:
-            texts.append(_call(call))
-        elif content:
-            texts.append(content if isinstance(content, str) else f"[{len(content)} parts]")
-    return " ".join([*texts, str(entry.get("stop_reason") or entry.get("error") or "")])
+    texts = map(_said_in, messages if isinstance(messages, list) else ())
+    return " ".join([*filter(None, texts), str(entry.get("stop_reason") or entry.get("error") or "")])
+
+
+def _said_in(message: Mapping[str, Any]) -> str:
+    call, content = message.get("function_call"), message.get("content", "")
+    if call:
+        return _call(call)
+    return content if isinstance(content, str) else f"[{len(content)} parts]" * bool(content)
 
 
 def _call(call: Mapping[str, str]) -> str:

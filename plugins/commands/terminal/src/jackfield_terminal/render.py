@@ -92,13 +92,8 @@ class Renderer:
 
     def _show(self, event: RunEvent) -> None:
         match event.event:
-            case TextDelta(text) if self._rich is not None:
-                if self._open != "rich":
-                    self.end_line()
-                self._rich.feed(text)
-                self._open = "rich"
             case TextDelta(text):
-                self._write(self._answers, text)
+                self._answer(text)
             case ReasoningDelta(text):
                 if not self._quiet:
                     self._write(self._notes, text, dim=True)
@@ -111,6 +106,15 @@ class Renderer:
                     self.note(line)
                 for line in _told_once(other):
                     self.note_once(line)
+
+    def _answer(self, text: str) -> None:
+        if self._rich is None:
+            self._write(self._answers, text)
+            return
+        if self._open != "rich":
+            self.end_line()
+        self._rich.feed(text)
+        self._open = "rich"
 
     def note(self, text: str, *, always: bool = False) -> None:
         """Write a line beside the answer, which comes as a terminal may have it (`printable`).
@@ -148,17 +152,25 @@ class Renderer:
             self._open = None
 
     def _write(self, stream: TextIO, text: str, *, dim: bool = False) -> None:
-        if self._open is not None and self._open is not stream:
+        if self._open is not stream:
             self.end_line()
+            self._last = ""
         # What came before in this line: a joiner at the beginning of a piece belongs to it.
-        shown = shown_text(text, self._last if self._open is stream else "")
-        if dim and self._colour and isinstance(stream, Terminal):
-            stream.styled(shown, before=_DIM, after=_PLAIN)
+        shown = shown_text(text, self._last)
+        if dim and self._colour:
+            _write_dim(stream, shown)
         else:
-            stream.write(f"{_DIM}{shown}{_PLAIN}" if dim and self._colour else shown)
+            stream.write(shown)
         stream.flush()
         self._last = text[-1:]
         self._open = None if text.endswith("\n") else stream
+
+
+def _write_dim(stream: TextIO, text: str) -> None:
+    if isinstance(stream, Terminal):
+        stream.styled(text, before=_DIM, after=_PLAIN)
+    else:
+        stream.write(f"{_DIM}{text}{_PLAIN}")
 
 
 def _with_agent(line: str, name: str) -> str:

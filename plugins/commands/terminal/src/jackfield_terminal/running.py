@@ -50,18 +50,19 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     resume = _answers(history, options) if options.resume else False
     result = shown_to_its_end(agent, history, options, screen, resume=resume)
     if result is None:  # an error is raised, and a run without an end cannot be gone on with
-        return 130
+        return EXIT_CODES["cancelled"]
     if options.json:
-        print_json({**result.to_dict(), "files": [str(path) for path in screen.made.kept]})
+        print_json({**result.to_dict(), "files": list(map(str, screen.made.kept))})
     elif not options.events:
         screen.tell_account()
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason)
-    if result.stop_reason == "approval_needed":
-        sys.stderr.write(_how_to_continue(options, result.run_id if agent.store else ""))
-    elif result.stop_reason == "input_needed":
-        sys.stderr.write(f"To have a say: {' '.join(filter(None, ('jackfield chat', typed_again(options))))}\n")
-    return 0 if result.stop_reason == "finished" else 130 if result.stop_reason == "cancelled" else 1
+    sys.stderr.write(_what_next(options, result.stop_reason, result.run_id if agent.store else ""))
+    return EXIT_CODES.get(result.stop_reason, 1)
+
+
+EXIT_CODES = {"finished": 0, "cancelled": 130}
+"""By how a run has ended; 1 for any other end."""
 
 
 def shown_to_its_end(
@@ -114,13 +115,17 @@ def _is_for_programs(options: argparse.Namespace) -> bool:
 
 def _question(options: argparse.Namespace) -> Message:
     """What is asked: the prompt, and what comes through a pipe."""
-    prompt = options.prompt
-    is_attached = "-" in options.attach
-    piped = read_text() if not is_attached and (prompt == "-" or is_piped(sys.stdin)) else ""
-    text = "\n\n".join(part for part in ("" if prompt == "-" else prompt or "", piped) if part.strip())
-    if not text.strip() and prompt is None:
+    prompt = "" if options.prompt in (None, "-") else options.prompt
+    parts = [prompt, read_text() if _is_text_piped(options) else ""]
+    text = "\n\n".join(filter(str.strip, parts))
+    if not text and options.prompt is None:
         raise ConfigError("what should be asked? Pass a prompt, pipe in a text, or use --resume FILE")
     return question(text, options.attach)
+
+
+def _is_text_piped(options: argparse.Namespace) -> bool:
+    """Whether standard input is a part of the prompt; it may be an attachment instead."""
+    return "-" not in options.attach and (options.prompt == "-" or is_piped(sys.stdin))
 
 
 def _check_resume(options: argparse.Namespace) -> None:
@@ -139,14 +144,23 @@ def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
     """The command that answers the calls of a recorded run, whole."""
-    command = " ".join(filter(None, ("jackfield runs resume", run_id[:12], typed_again(options))))
-    return f"To continue: {command} --approve (or --refuse)\n"
+    return f"To continue: {_command(options, 'jackfield runs resume', run_id[:12])} --approve (or --refuse)\n"
 
 
-def _how_to_continue(options: argparse.Namespace, recorded: str) -> str:
+def _what_next(options: argparse.Namespace, stop_reason: str, recorded: str) -> str:
+    """What to type after a run that waits; '' after any other."""
+    if stop_reason == "input_needed":
+        return f"To have a say: {_command(options, 'jackfield chat')}\n"
+    if stop_reason != "approval_needed":
+        return ""
     if recorded:
         return f"It is recorded. {how_to_resume(recorded, options)}"
     if not options.save:
         return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
-    command = " ".join(filter(None, ("jackfield run --resume", shlex.quote(options.save), typed_again(options))))
+    command = _command(options, "jackfield run --resume", shlex.quote(options.save))
     return f"Saved. To continue: {command} --approve (or --refuse)\n"
+
+
+def _command(options: argparse.Namespace, *words: str) -> str:
+    """A command with the options of the agent."""
+    return " ".join(filter(None, (*words, typed_again(options))))
