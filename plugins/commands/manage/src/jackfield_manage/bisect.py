@@ -90,11 +90,11 @@ def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool])
     parts = 2
     while len(items) > 1:
         pieces = _split(items, parts)
-        smaller = next((piece for piece in pieces if fails(piece)), None)
-        rest = None if smaller is not None else _failing_rest(items, pieces, fails)
-        if smaller is not None:
+        # The rest of one of two is the other.
+        rests = (_without(items, piece) for piece in pieces if parts > 2)
+        if smaller := next(filter(fails, pieces), None):
             items, parts = smaller, 2
-        elif rest is not None:
+        elif rest := next(filter(fails, rests), None):
             items, parts = rest, max(parts - 1, 2)
         elif parts < len(items):
             parts = min(2 * parts, len(items))
@@ -103,14 +103,8 @@ def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool])
     return items
 
 
-def _failing_rest(
-    items: tuple[Item, ...], pieces: Sequence[tuple[Item, ...]], fails: Callable[[tuple[Item, ...]], bool]
-) -> tuple[Item, ...] | None:
-    """What fails without one of the pieces."""
-    if len(pieces) == 2:
-        return None  # the rest of one is the other
-    rests = (tuple(item for item in items if item not in piece) for piece in pieces)
-    return next((rest for rest in rests if fails(rest)), None)
+def _without(items: tuple[Item, ...], piece: tuple[Item, ...]) -> tuple[Item, ...]:
+    return tuple(item for item in items if item not in piece)
 
 
 def command_fails(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import filterfalse
@@ -167,6 +167,13 @@ def _content_of(name: str, location: str, notes: list[str]) -> str:
 
 def _closure(roots: Sequence[str], found: Mapping[str, Distribution], notes: list[str]) -> dict[str, str]:
     """All that the roots require, and what that requires, but not the roots: name → version."""
+    names = sorted({name for name, _ in _reached(roots, found, notes)}.difference(roots))
+    versions = {name: canonical_version(found[name].version) for name in names}
+    return {name: version for name, version in versions.items() if version}
+
+
+def _reached(roots: Sequence[str], found: Mapping[str, Distribution], notes: list[str]) -> Collection[tuple[str, str]]:
+    """The roots and all that they require, with each extra for which it is required."""
     seen = dict.fromkeys((name, "") for name in roots if name in found)
     waiting = list(seen)
     for name, extra in waiting:  # it grows while it is walked
@@ -178,9 +185,7 @@ def _closure(roots: Sequence[str], found: Mapping[str, Distribution], notes: lis
             parts = dict.fromkeys((needed, normalise(part)) for part in ("", *sorted(wanted.extras)))
             waiting += filterfalse(seen.__contains__, parts)
             seen |= parts
-    names = sorted({name for name, _ in seen}.difference(roots))
-    versions = {name: canonical_version(found[name].version) for name in names}
-    return {name: version for name, version in versions.items() if version}
+    return seen
 
 
 def _common_python(distributions: Iterable[Distribution]) -> str:

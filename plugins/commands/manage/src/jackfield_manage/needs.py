@@ -38,6 +38,11 @@ class Needs:
     unknown: tuple[str, ...] = ()
 
     @property
+    def listed(self) -> list[str]:
+        """The core, and the distributions that are needed for something."""
+        return [name for name, uses in self.distributions.items() if uses or name == CORE]
+
+    @property
     def install_line(self) -> str:
         """The command that installs what is missing, '' if nothing is."""
         return f"pip install {' '.join(self.missing)}" if self.missing else ""

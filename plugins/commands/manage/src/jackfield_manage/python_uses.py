@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,15 +66,10 @@ def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], lis
     positions = _POSITIONS.get(called, _CLASS_POSITIONS if called[:1].isupper() and keywords else ())
     arguments = {**dict(zip(positions, call.args, strict=False)), **keywords}
     given: dict[str, object] = {}
-    unreadable: list[str] = []
-    for name, node in arguments.items():
-        if name not in _PARTS:
-            continue
-        try:
-            given[name] = _readable(name, node, constants)
-        except UnknownValueError:
-            unreadable.append(name)
-    return given, unreadable
+    for name in filter(_PARTS.__contains__, arguments):
+        with suppress(UnknownValueError):
+            given[name] = _readable(name, arguments[name], constants)
+    return given, [name for name in arguments if name in _PARTS.difference(given)]
 
 
 def _readable(name: str, node: ast.expr, constants: Constants) -> object:
@@ -86,21 +82,17 @@ def _readable(name: str, node: ast.expr, constants: Constants) -> object:
 
 def _model_config(node: ast.expr, constants: Constants) -> object:
     """What a model's configuration says of its backend; keys and addresses are often computed, and do not matter."""
-    try:
+    with suppress(UnknownValueError):
         return constants.value_of(node)
-    except UnknownValueError:
-        pass
-    config: dict[str, object] = {}
-    for key, value in constants.entries_of(node):
+    config: dict[str, object] = dict(_STAND_INS)
+    written = dict(constants.entries_of(node))
+    for key, value in written.items():
         try:
             config[key] = constants.value_of(value)
         except UnknownValueError:
-            if key not in _STAND_INS:
-                if key in _DECISIVE:
-                    raise
-                continue
-            config[key] = _STAND_INS[key]
-    return config
+            if key in _DECISIVE:
+                raise
+    return {key: value for key, value in config.items() if key in written}
 
 
 def _entries(node: ast.expr, constants: Constants) -> Iterator[object]:
@@ -118,9 +110,16 @@ def _entries(node: ast.expr, constants: Constants) -> Iterator[object]:
 
 def _plugin_packages(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module]
-        yield from (name.partition(".")[0] for name in names if name.startswith("jackfield_"))
+        for name in _modules_of(node):
+            if name.startswith("jackfield_"):
+                yield name.partition(".")[0]
+
+
+def _modules_of(node: ast.AST) -> list[str]:
+    """The modules that a statement imports by their whole names."""
+    match node:
+        case ast.Import(names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(str(module), _, 0):
+            return [module]
+    return []

@@ -92,10 +92,9 @@ class Explanation:
 
 def _who_requires(names: Sequence[str]) -> str:
     with_extra = [name for name in names if name.endswith("]")]
-    always = [name for name in names if name not in with_extra]
+    always = [name for name in names if name not in with_extra] or ["nothing that is installed"]
     extra = f"; {', '.join(with_extra)} would, if that extra was chosen" if with_extra else ""
-    needed = f"{' and '.join(always)} {'require' if len(always) > 1 else 'requires'} it"
-    return (needed if always else "nothing that is installed requires it") + extra
+    return f"{' and '.join(always)} require{'s' * (len(always) == 1)} it{extra}"
 
 
 def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> list[Explanation]:
@@ -181,26 +180,33 @@ def _choice(row: Row, settings: Settings, others: Collection[str]) -> str:
 
 
 def _sentences(offer: Offer) -> list[str]:
-    lines = [f"{offer.id} {'may load' if offer.may_load else offer.reason}."]
-    lines += [f"  It {remark}." for remark in offer.remarks]
+    lines = [f"{offer.id} {offer.reason or 'may load'}.", *map("  It {}.".format, offer.remarks)]
     if offer.also_from:
         lines.append(f"  {', '.join(offer.also_from)} also offers it.")
     if offer.choice:
         lines.append(f"  {offer.choice}.")
     if offer.acts is not None and offer.may_load:
-        enable = "" if offer.acts else f": jackfield plugins enable {offer.id}"
-        lines.append(f"  It {offer.acts_because}{enable}{'.' * offer.acts}")
+        end = "." if offer.acts else f": jackfield plugins enable {offer.id}"
+        lines.append(f"  It {offer.acts_because}{end}")
     return lines
 
 
 def _absence(name: str, settings: Settings, catalog: Catalog) -> str:
-    rules = [key.split(":", 1) for key in settings.origins if key.partition(":")[2] in (name, normalise(name))]
-    told = "".join(f"; {rule} in {settings.origins[f'{rule}:{named}']} names it" for rule, named in rules)
     publishers = sorted(_publishers(name))
-    if publishers:
-        return f"nothing called {name!r:.200} is installed{told}. Install it: jackfield plugins install {publishers[0]}"
+    what_next = f". Install it: jackfield plugins install {publishers[0]}" if publishers else _close(name, catalog)
+    return f"nothing called {name!r:.200} is installed{''.join(_rules_about(name, settings))}{what_next}"
+
+
+def _close(name: str, catalog: Catalog) -> str:
     names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
-    return f"nothing called {name!r:.200} is installed{told}{closest(name, sorted(names))}"
+    return closest(name, sorted(names))
+
+
+def _rules_about(name: str, settings: Settings) -> Iterator[str]:
+    for key, origin in settings.origins.items():
+        rule, _, named = key.partition(":")
+        if named in (name, normalise(name)):
+            yield f"; {rule} in {origin} names it"
 
 
 def _publishers(name: str) -> Iterator[str]:

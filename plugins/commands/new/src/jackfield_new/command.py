@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jackfield.errors import ConfigError
 from jackfield_new.folder import check_free, write_folder
@@ -29,15 +29,19 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(_kinds(questions))
         return 0
     options["kind"] = options["kind"].replace("-", "_")
-    given = {one.name: value for one in questions if (value := options.get(one.name)) is not None}
-    # A person is asked where something has to be answered, and then for the rest, too; a script never is.
-    asks = "name" not in given and sys.stdin is not None and sys.stdin.isatty()
-    answers = complete(questions, given, ask=_ask if asks else None)
+    answers = _answers(questions, options)
     target = options["dir"] or _place(answers)
     check_free(target)
     write_folder(target, rendered_files(template / "template", answers))
     sys.stdout.write(_told(target, answers))
     return 0
+
+
+def _answers(questions: Sequence[Question], options: Mapping[str, Any]) -> Answers:
+    given = {one.name: value for one in questions if (value := options.get(one.name)) is not None}
+    # A person is asked where something has to be answered, and then for the rest, too; a script never is.
+    asks = "name" not in given and sys.stdin is not None and sys.stdin.isatty()
+    return complete(questions, given, ask=_ask if asks else None)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,21 +62,25 @@ def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for question in questions:
-        option = "--" + question.name.replace("_", "-")
-        text = question.help.replace("%", "%%")
-        if question.name in ("kind", "name"):
-            parser.add_argument(question.name, nargs="?", metavar=question.name.upper(), help=text)
-        elif question.name == "standalone":
-            text = "Make it for Jackfield's own repository; run this at the root of the repository."
-            parser.add_argument("--in-repo", dest="standalone", action="store_false", default=None, help=text)
-        elif question.type == "bool":
-            parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
-        elif not question.is_computed:
-            parser.add_argument(option, metavar="TEXT", help=text)
+        _add(parser, question)
     parser.add_argument(
         "--dir", type=Path, metavar="PATH", help="The folder to make; by default it has the plugin's name."
     )
     return parser
+
+
+def _add(parser: argparse.ArgumentParser, question: Question) -> None:
+    option = "--" + question.name.replace("_", "-")
+    text = question.help.replace("%", "%%")
+    if question.name in ("kind", "name"):
+        parser.add_argument(question.name, nargs="?", metavar=question.name.upper(), help=text)
+    elif question.name == "standalone":
+        text = "Make it for Jackfield's own repository; run this at the root of the repository."
+        parser.add_argument("--in-repo", dest="standalone", action="store_false", default=None, help=text)
+    elif question.type == "bool":
+        parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
+    elif not question.is_computed:
+        parser.add_argument(option, metavar="TEXT", help=text)
 
 
 def _kinds(questions: Iterable[Question]) -> str:

@@ -94,16 +94,22 @@ def complete(questions: Sequence[Question], given: Mapping[str, Answer], *, ask:
 
 
 def _answer(question: Question, given: Answer | None, before: Answers, ask: Ask | None) -> Answer:
-    asked = question.when if isinstance(question.when, bool) else rendered(question.when, before) == "True"
     default = rendered(question.default, before) if isinstance(question.default, str) else question.default
-    if not asked:
+    if not _is_asked(question, before):
         if given is not None:
             raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
         assert default is not None, f"{question.name} has no default"  # noqa: S101 - a template without it is no template
         return default
     if given is None and ask is not None:
         return _asked(question, default, before, ask)
-    value = default if given is None else given
+    return _checked(question, default if given is None else given, before)
+
+
+def _is_asked(question: Question, before: Answers) -> bool:
+    return question.when if isinstance(question.when, bool) else rendered(question.when, before) == "True"
+
+
+def _checked(question: Question, value: Answer | None, before: Answers) -> Answer:
     if value is None:
         raise ConfigError(f"{question.name.upper()} is missing. {question.help}")
     if problem := problem_with(question, value, before):
@@ -115,11 +121,15 @@ def _asked(question: Question, default: Answer | None, before: Answers, ask: Ask
     problem = ""
     while True:
         typed = ask(question, default, problem).strip()
-        value = default if not typed else _WORDS.get(typed.lower()) if question.type == "bool" else typed
+        value = _meant(question, typed) if typed else default
         if value is None:
             problem = "Answer yes or no." if typed else "Please enter an answer."
         elif not (problem := problem_with(question, value, before)):
             return value
+
+
+def _meant(question: Question, typed: str) -> Answer | None:
+    return _WORDS.get(typed.lower()) if question.type == "bool" else typed
 
 
 def problem_with(question: Question, value: Answer, before: Answers) -> str:

@@ -13,7 +13,7 @@ from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
 from jackfield_manage.cli.newcomers import tell_news
-from jackfield_manage.distributions import CORE, installed
+from jackfield_manage.distributions import installed
 from jackfield_manage.needs import Needs, needs_of, needs_of_python
 from jackfield_manage.pipelines import Placed
 from jackfield_manage.pipelines import pipeline as pipeline_of
@@ -114,44 +114,48 @@ def _origin(placed: Placed) -> str:
 
 def _left_out(host: PluginHost) -> Iterator[str]:
     """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
-    if host.settings.project is not None and host.settings.project.remark:
-        yield host.settings.project.remark
+    project = host.settings.project
+    yield from filter(None, [project.remark if project else ""])
     for row, stands in standings(host).items():
         if acts_by_default(row) and not stands.acts:
             yield f"{row.kind} {row.address!r} {stands.why}"
-    for name in host.settings.enabled:
-        kind, _, address = name.partition(".")
-        if kind == "processor":
-            try:
-                host.find(kind, address)
-            except PluginBlockedError as error:
-                yield str(error)
+    kinds = (name.partition(".")[::2] for name in host.settings.enabled)
+    yield from filter(None, (_why_blocked(address, host) for kind, address in kinds if kind == "processor"))
+
+
+def _why_blocked(address: str, host: PluginHost) -> str:
+    """Why a processor may not load, '' if it may."""
+    try:
+        host.find("processor", address)
+    except PluginBlockedError as error:
+        return str(error)
+    return ""
 
 
 def requirements(options: argparse.Namespace) -> int:
     """Print what an agent needs as lines for `pip install -r`; 1 if something of it is nowhere to be found."""
-    host = default_host()
-    if options.agent_file.endswith(".py"):
-        uses = python_uses(options.agent_file)
-        for line in uses.unknown:
-            sys.stderr.write(f"jackfield: {printable(line)}: this list does not include what it needs\n")
-        needs = needs_of_python(uses, host)
-    else:
-        needs = needs_of(load_agent_config(options.agent_file), host)
+    needs = _needs_of_file(options.agent_file, default_host())
     for line in requirement_lines(needs, pin=options.pin):
         print(printable(line))
-    unpinned = list(_unpinned(needs)) if options.pin else []
-    for line in (*needs.unknown, *unpinned):
+    problems = [*needs.unknown, *(_unpinned(needs) if options.pin else ())]
+    for line in problems:
         sys.stderr.write(f"jackfield: {printable(line)}\n")
-    return 1 if needs.unknown or unpinned else 0
+    return int(bool(problems))
+
+
+def _needs_of_file(path: str, host: PluginHost) -> Needs:
+    if not path.endswith(".py"):
+        return needs_of(load_agent_config(path), host)
+    uses = python_uses(path)
+    for line in uses.unknown:
+        sys.stderr.write(f"jackfield: {printable(line)}: this list does not include what it needs\n")
+    return needs_of_python(uses, host)
 
 
 def _unpinned(needs: Needs) -> Iterator[str]:
     """What `--pin` cannot hold to a version that an index has, a line each."""
     found = installed()
-    for name, uses in needs.distributions.items():
-        if not (uses or name == CORE):
-            continue
+    for name in needs.listed:
         if name not in found:
             yield f"{name} is not installed here, so its line has no version"
         elif found[name].direct:
@@ -164,8 +168,5 @@ def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:
     found = installed() if pin else {}
     names = {name: f"{name}=={found[name].version}" if name in found else name for name in needs.distributions}
     width = max(map(len, names.values()))
-    return [
-        f"{names[name]:{width}}  # {', '.join(uses)}" if uses else names[name]
-        for name, uses in needs.distributions.items()
-        if uses or name == CORE
-    ]
+    uses = {name: ", ".join(needs.distributions[name]) for name in needs.listed}
+    return [f"{names[name]:{width}}  # {uses[name]}" if uses[name] else names[name] for name in uses]

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import asdict
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,9 @@ def install(options: argparse.Namespace) -> int:
     if code or options.dry_run:
         return _exit_code(code, "installed")
     host = PluginHost(load_settings())
-    for row in host.catalog.rows:
-        if row not in before:
-            warnings = "".join(f"; warning: it {remark}" for remark in remarks(row, host))
-            print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
+    for row in filterfalse(before.__contains__, host.catalog.rows):
+        warnings = "".join(map("; warning: it {}".format, remarks(row, host)))
+        print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
     wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
     remember(host, packages.names_of(wanted, installed()))
     return 0
@@ -140,12 +140,12 @@ def uninstall(options: argparse.Namespace) -> int:
     for line in _lacking(going):
         sys.stderr.write(f"jackfield: {line}\n")
     code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
-    for problem in catalog.problems if code else ():
-        if problem.distribution in going:
-            sys.stderr.write(
-                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
-                f"use uv instead of pip, or remove it by hand: {problem.location}\n"
-            )
+    problems = [problem for problem in catalog.problems if problem.distribution in going]
+    for problem in problems if code else ():
+        sys.stderr.write(
+            f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
+            f"use uv instead of pip, or remove it by hand: {problem.location}\n"
+        )
     return _exit_code(code, "removed")
 
 
@@ -216,16 +216,15 @@ def bisect(options: argparse.Namespace) -> int:
     from jackfield_manage import bisect as search
 
     loadable = _loadable()
-    keep = [normalise(name) for name in options.keep]
-    for name in keep:
-        if name not in loadable:
-            raise ConfigError(f"--keep {name}: this is not a plugin that may load")
+    keep = list(map(normalise, options.keep))
+    for name in filterfalse(loadable.__contains__, keep):
+        raise ConfigError(f"--keep {name}: this is not a plugin that may load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
         fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
     else:
         fails = search.asked_fails(keep=keep)
-    result = search.bisect([name for name in loadable if name not in keep], fails)
+    result = search.bisect(list(filterfalse(keep.__contains__, loadable)), fails)
     print(result.sentence())
     return 0 if result.culprits else 1
 
