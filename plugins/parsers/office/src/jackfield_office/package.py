@@ -14,7 +14,11 @@ from jackfield_markup import Element, xml_tree
 
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+LEVELS = {str(level): level for level in range(9)}
+"""The levels that outlines and lists have, by how a file writes them."""
+
 _CORE = "docProps/core.xml"
+_LONGEST_LINK = 300  # characters
 _STATED = {
     "creator": "author",
     "created": "created",
@@ -39,6 +43,15 @@ class Relation:
     kind: str
     target: str
     is_external: bool
+
+
+def links_in(relations: Mapping[str, Relation]) -> dict[str, str]:
+    """The URLs that a part refers to, by the ids that it uses, as they stand in Markdown; without very long ones."""
+    return {
+        key: relation.target.replace("(", "%28").replace(")", "%29")
+        for key, relation in relations.items()
+        if relation.is_external and len(relation.target) <= _LONGEST_LINK
+    }
 
 
 class Package:
@@ -91,35 +104,26 @@ class Package:
         path = posixpath.join(folder, "_rels", f"{file}.rels")
         if path not in self._archive.names:
             return {}
-        found = {}
-        for entry in self.part(path):
-            target = entry.get("Target") or ""
-            is_external = entry.get("TargetMode") == "External"
-            if not is_external:
-                target = _path(folder, target)
-            kind = (entry.get("Type") or "").rpartition("/")[2]
-            found[entry.get("Id") or ""] = Relation(kind, target, is_external)
-        return found
+        return {entry.get("Id", ""): _relation(entry, folder) for entry in self.part(path)}
 
     def stated(self) -> tuple[str, dict[str, str]]:
         """Its title, and what else it says of itself: `author`, `created`, `modified`, `subject`, `keywords`."""
-        title, stated = "", {}
-        if _CORE in self._archive.names:
-            for entry in self.part(_CORE):
-                name = entry.tag.rpartition("}")[2]
-                text = " ".join((entry.text or "").split())
-                if name == "title":
-                    title = text
-                elif name in _STATED and text:
-                    stated[_STATED[name]] = text
-        return title, stated
+        if _CORE not in self._archive.names:
+            return "", {}
+        texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in self.part(_CORE)}
+        return texts.get("title", ""), {_STATED[name]: text for name, text in texts.items() if text and name in _STATED}
 
     def _main(self, main: str) -> str:
         """The part that the others hang on, if its name begins as it does in a file of this kind."""
-        for relation in self.relations("").values():
-            if relation.kind == "officeDocument" and relation.target in self._archive.names:
-                return relation.target if relation.target.startswith(main) else ""
-        return ""
+        stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
+        name = next((target for target in stated if target in self._archive.names), "")
+        return name if name.startswith(main) else ""
+
+
+def _relation(entry: Element, folder: str) -> Relation:
+    kind, target = entry.get("Type", "").rpartition("/")[2], entry.get("Target", "")
+    is_external = entry.get("TargetMode") == "External"
+    return Relation(kind, target if is_external else _path(folder, target), is_external)
 
 
 @lru_cache(maxsize=1000)  # most slides refer to the same few layouts

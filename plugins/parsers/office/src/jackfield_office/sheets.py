@@ -6,7 +6,7 @@ import datetime
 import io
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -61,12 +61,7 @@ class SpreadsheetParser(Parser):
         Raises:
             DocParserError: It is empty, encrypted, damaged, not a spreadsheet, too long, or has no text.
         """
-        if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
-            title, stated = "", dict[str, str]()
-            sheets = _old_sheets(data, source)
-        else:
-            title, stated = _checked(data, source)
-            sheets = _new_sheets(data, source)
+        title, stated, sheets = _read(data, source)
         names: list[str] = []
         blocks: list[Block] = []
         for number, (name, height, rows) in enumerate(sheets, start=1):
@@ -79,6 +74,13 @@ class SpreadsheetParser(Parser):
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells has text")
         return Document(source, tuple(blocks), content_hash="", title=title, metadata={"sheets": names, **stated})
+
+
+def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Iterator[_Sheet]]:
+    """The title of a file, what it says of itself, and its sheets."""
+    if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
+        return "", {}, _old_sheets(data, source)
+    return *_checked(data, source), _new_sheets(data, source)
 
 
 def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
@@ -172,12 +174,19 @@ def _errors_of_calamine(source: str) -> Iterator[None]:
 
 def _text(value: Any) -> str:
     """A value as a reader writes it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, datetime.datetime):
-        return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ")
-    return str(value)
+    return _WRITTEN.get(type(value), str)(value)
+
+
+def _bool(value: bool) -> str:
+    return str(value).upper()
+
+
+def _float(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _datetime(value: datetime.datetime) -> str:
+    return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ")
+
+
+_WRITTEN: dict[type, Callable[[Any], str]] = {bool: _bool, float: _float, datetime.datetime: _datetime}

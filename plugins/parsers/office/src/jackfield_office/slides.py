@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby, starmap
 from typing import ClassVar
 
 from lxml import etree
@@ -10,7 +11,7 @@ from lxml import etree
 from jackfield.errors import DocParserError
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
-from jackfield_office.package import MC, Package, R, Relation
+from jackfield_office.package import LEVELS, MC, Package, R, links_in
 from jackfield_search_parts.documents import Block, Document, Parser
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -58,10 +59,8 @@ class PptxParser(Parser):
 
 def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
     relations = package.relations(name)
-    links = {key: relation for key, relation in relations.items() if relation.is_external}
-    title, blocks = _texts(package.part(name), links, number)
-    notes = [relation.target for relation in relations.values() if relation.kind == "notesSlide"]
-    said = [_notes(package, target) for target in notes if target in package.names]
+    title, blocks = _texts(package.part(name), links_in(relations), number)
+    said = [_notes(package, relation.target) for relation in relations.values() if relation.kind == "notesSlide"]
     blocks += [Block(f"Notes: {text}", page=number) for text in said if text]
     if title or blocks:
         # Without a heading of its own, it would stand below that of the slide before.
@@ -69,43 +68,44 @@ def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
         yield from blocks
 
 
-def _texts(root: Element, links: Mapping[str, Relation], number: int) -> tuple[str, list[Block]]:
+def _texts(root: Element, links: Mapping[str, str], number: int) -> tuple[str, list[Block]]:
     """The title of a slide, and the blocks of the rest."""
     etree.strip_elements(root, MC + "Fallback", with_tail=False)
     title, blocks = "", list[Block]()
     for shape in root.iter(_P + "sp", _A + "tbl"):
-        if shape.tag == _A + "tbl":
-            table = pipe_table(_rows(shape, links))
-            blocks += [Block(table, kind="table", page=number)] if table else []
-            continue
         kind = _placeholder(shape)
         if kind in _TITLES and not title:
             title = " ".join(" ".join(_text(paragraph, {}) for paragraph in shape.iter(_PARAGRAPH)).split())
+        elif shape.tag == _A + "tbl":
+            blocks += _table(shape, links, number)
         elif kind not in _OF_THE_MASTER:
             blocks += _body(shape, links, number, is_outline=kind in ("body", "obj"))
     return title, blocks
 
 
-def _body(shape: Element, links: Mapping[str, Relation], number: int, *, is_outline: bool) -> Iterator[Block]:
+def _table(shape: Element, links: Mapping[str, str], number: int) -> Iterator[Block]:
+    if table := pipe_table(_rows(shape, links)):
+        yield Block(table, kind="table", page=number)
+
+
+def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: bool) -> Iterator[Block]:
     """The paragraphs of a shape: those with bullets, and those of an outline of several, are a list."""
-    paragraphs = [(paragraph, _text(paragraph, links).strip()) for paragraph in shape.iter(_PARAGRAPH)]
-    paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text]
-    lines: list[str] = []
-    for paragraph, text in paragraphs:
-        properties = next(paragraph.iterchildren(_PROPERTIES), None)
-        if _is_item(properties, is_outline=is_outline and len(paragraphs) > 1):
-            level = (properties.get("lvl") if properties is not None else None) or "0"
-            lines.append("  " * (int(level) if level in "012345678" else 0) + "- " + text.replace("\n", " "))
-            continue
-        yield from _list(lines, number)
-        yield Block(text, page=number)
-    yield from _list(lines, number)
+    paragraphs = [
+        (next(paragraph.iterchildren(_PROPERTIES), None), text)
+        for paragraph in shape.iter(_PARAGRAPH)
+        if (text := _text(paragraph, links).strip())
+    ]
+    is_list = is_outline and len(paragraphs) > 1
+    for is_item, group in groupby(paragraphs, key=lambda paragraph: _is_item(paragraph[0], is_outline=is_list)):
+        if is_item:
+            yield Block("\n".join(starmap(_item, group)), kind="list", page=number)
+        else:
+            yield from (Block(text, page=number) for _, text in group)
 
 
-def _list(lines: list[str], number: int) -> Iterator[Block]:
-    if lines:
-        yield Block("\n".join(lines), kind="list", page=number)
-        lines.clear()
+def _item(properties: Element | None, text: str) -> str:
+    level = "0" if properties is None else properties.get("lvl", "0")
+    return "  " * LEVELS.get(level, 0) + "- " + text.replace("\n", " ")
 
 
 def _is_item(properties: Element | None, *, is_outline: bool) -> bool:
@@ -122,7 +122,7 @@ def _placeholder(shape: Element) -> str:
     return "" if found is None else found.get("type") or "obj"
 
 
-def _text(paragraph: Element, links: Mapping[str, Relation]) -> str:
+def _text(paragraph: Element, links: Mapping[str, str]) -> str:
     parts: list[str] = []
     for node in paragraph.iter():
         if node.tag == _LINE_BREAK:
@@ -132,15 +132,13 @@ def _text(paragraph: Element, links: Mapping[str, Relation]) -> str:
     return "".join(parts).replace("\v", "\n")
 
 
-def _linked(node: Element, links: Mapping[str, Relation]) -> str:
-    link = node.getparent().find(f"{_A}rPr/{_A}hlinkClick")
-    relation = None if link is None else links.get(link.get(R + "id") or "")
-    if relation is None or len(relation.target) > 300 or not node.text.strip():
-        return str(node.text)
-    return f"[{node.text.strip()}]({relation.target.replace('(', '%28').replace(')', '%29')})"
+def _linked(node: Element, links: Mapping[str, str]) -> str:
+    link, shown = node.getparent().find(f"{_A}rPr/{_A}hlinkClick"), node.text.strip()
+    target = None if link is None else links.get(link.get(R + "id", ""))
+    return f"[{shown}]({target})" if shown and target is not None else str(node.text)
 
 
-def _rows(table: Element, links: Mapping[str, Relation]) -> Iterator[list[str]]:
+def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
     above: list[str] = []
     for row in table.iterchildren(_A + "tr"):
         texts: list[str] = []
@@ -156,8 +154,11 @@ def _rows(table: Element, links: Mapping[str, Relation]) -> Iterator[list[str]]:
 
 
 def _notes(package: Package, name: str) -> str:
+    """What the speaker has noted; '' if the part is missing."""
+    if name not in package.names:
+        return ""
     shapes = [shape for shape in package.part(name).iter(_P + "sp") if _placeholder(shape) == "body"]
-    texts = [_text(paragraph, {}).strip() for shape in shapes for paragraph in shape.iter(_PARAGRAPH)]
+    texts = (_text(paragraph, {}).strip() for shape in shapes for paragraph in shape.iter(_PARAGRAPH))
     return "\n".join(filter(None, texts))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from lxml import etree
 from jackfield.errors import DocParserError
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
-from jackfield_office.package import MC, Package, R, Relation
+from jackfield_office.package import LEVELS, MC, Package, R, links_in
 from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -23,10 +23,10 @@ _NOTE_REFERENCES = {_W + "footnoteReference": "", _W + "endnoteReference": "e"}
 _IN_LINE = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _TEXTS = (_T, _M + "t")
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
-_HEADING = re.compile(r"heading ([1-9])$")
+_LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
 _MOST_SPAN = 63  # columns, which is Word's limit
-_LONGEST_LINK = 300  # characters
+
 _BULLETS = ("bullet", "none")
 
 
@@ -47,7 +47,7 @@ class DocxParser(Parser):
         package = Package(data, source=source, kind="docx", main="word/")
         root = package.part(package.main)
         etree.strip_elements(root, *_GONE, with_tail=False)
-        _write_links(root, package.relations(package.main))
+        _write_links(root, links_in(package.relations(package.main)))
         reader = _Reader(
             _styles(package.part_beside("styles.xml")),
             _numbering(package.part_beside("numbering.xml")),
@@ -114,10 +114,9 @@ class _Reader:
     def read_notes(self, notes: Element | None, mark: str) -> None:
         """Read the notes at the end, each with its number."""
         for note in () if notes is None else notes:
-            if note.get(_W + "type") in (None, "normal"):
-                text = "\n".join(filter(None, (self._text(paragraph) for paragraph in note.iter(_P))))
-                if text:
-                    self._add(f"[^{mark}{note.get(_W + 'id')}]: {text}", "paragraph")
+            text = self._all_text(note) if note.get(_W + "type") in (None, "normal") else ""
+            if text:
+                self._add(f"[^{mark}{note.get(_W + 'id')}]: {text}", "paragraph")
 
     def finish(self) -> list[Block]:
         """All that was read."""
@@ -132,30 +131,36 @@ class _Reader:
         before = self.page
         text = self._text(paragraph)
         if text.strip():
-            page = before if self.page == before or not _begins_a_page(paragraph) else self.page
-            if style.level:
-                self._add(" ".join(text.split()), "heading", level=style.level, page=page)
-            elif numbering:
-                self._line(self._item(numbering, text.strip()), "list", page)
-            elif style.is_code:
-                self._line(text.rstrip(), "code", page)
-            else:
-                self._add(text.strip(), "paragraph", page=page)
+            page = self.page if _begins_a_page(paragraph) else before
+            self._add_paragraph(text, style, numbering, page)
         for box in boxes:
             self.read(box)
 
+    def _add_paragraph(self, text: str, style: _Style, numbering: tuple[str, int] | None, page: int | None) -> None:
+        if style.level:
+            self._add(" ".join(text.split()), "heading", level=style.level, page=page)
+        elif numbering:
+            self._line(self._item(numbering, text.strip()), "list", page)
+        elif style.is_code:
+            self._line(text.rstrip(), "code", page)
+        else:
+            self._add(text.strip(), "paragraph", page=page)
+
     def _style_of(self, paragraph: Element) -> tuple[_Style, tuple[str, int] | None]:
         properties = _properties(paragraph, _PPR)
-        if properties is None:
-            return self.styles.get("", _Style()), None
         style = self.styles.get(_value(properties, "pStyle") or "", _Style())
-        outline = _value(properties, "outlineLvl")
-        if outline and outline in "012345678":
-            style = _Style(int(outline) + 1)
-        numbering = _numbering_of(properties)
-        if numbering and numbering[0] == "0":  # which takes away what the style gives
+        if properties is None:
             return style, None
-        return style, numbering or style.numbering
+        level = _outline_level(properties)
+        if level:
+            style = _Style(level)
+        numbering = _numbering_of(properties)
+        is_taken_away = numbering is not None and numbering[0] == "0"
+        return style, None if is_taken_away else numbering or style.numbering
+
+    def _all_text(self, element: Element) -> str:
+        """The paragraphs that have text, each in lines of its own."""
+        return "\n".join(filter(None, map(self._text, element.iter(_P))))
 
     def _text(self, paragraph: Element) -> str:
         parts: list[str] = []
@@ -191,13 +196,11 @@ class _Reader:
         for row in _inside(table, _TR):
             texts: list[str] = []
             for cell in _inside(row, _TC):
-                text = "\n".join(filter(None, [self._text(paragraph) for paragraph in cell.iter(_P)]))
+                text = self._all_text(cell)
                 is_merged, span = _merging(cell)
                 if is_merged and len(texts) < len(above):
                     text = above[len(texts)]
-                texts.append(text)
-                if span > 1:
-                    texts += [""] * (span - 1)
+                texts += [text, *[""] * (span - 1)]
             above = texts
             yield texts
 
@@ -221,16 +224,16 @@ class _Reader:
             self.blocks.append(Block(text, kind=kind, level=level, page=page or self.page))
 
 
-def _write_links(root: Element, relations: Mapping[str, Relation]) -> None:
+def _write_links(root: Element, links: Mapping[str, str]) -> None:
     """Write links as Markdown, each into the first of its texts."""
     for link in root.iter(_HYPERLINK):
-        relation = relations.get(link.get(R + "id") or "")
+        target = links.get(link.get(R + "id", ""))
         texts = list(link.iter(_T))
         shown = "".join(text.text or "" for text in texts).strip()
-        if relation and relation.is_external and shown and len(relation.target) <= _LONGEST_LINK:
+        if shown and target is not None:
             for text in texts:
                 text.text = ""
-            texts[0].text = f"[{shown}]({relation.target.replace('(', '%28').replace(')', '%29')})"
+            texts[0].text = f"[{shown}]({target})"
 
 
 def _has(root: Element, tag: str) -> bool:
@@ -263,15 +266,10 @@ def _inside(parent: Element, tag: str) -> Iterator[Element]:
 
 def _merging(cell: Element) -> tuple[bool, int]:
     """Whether a cell is a part of the one above it, and how many columns it spans."""
-    is_merged, span = False, 1
     properties = _properties(cell, _TCPR)
-    for entry in () if properties is None else properties:
-        if entry.tag == _W + "vMerge":
-            is_merged = entry.get(_W + "val") in (None, "continue")
-        elif entry.tag == _W + "gridSpan":
-            value = entry.get(_W + "val") or ""
-            span = max(1, min(int(value), _MOST_SPAN)) if value.isdecimal() and len(value) < 6 else 1
-    return is_merged, span
+    merging = _child(properties, _W + "vMerge")
+    is_merged = merging is not None and merging.get(_W + "val") in (None, "continue")
+    return is_merged, max(1, min(_small(_value(properties, "gridSpan")), _MOST_SPAN))
 
 
 def _title(blocks: list[Block]) -> str:
@@ -286,64 +284,85 @@ def _properties(parent: Element, tag: str) -> Element | None:
     return parent[0] if len(parent) and parent[0].tag == tag else None
 
 
-def _child(parent: Element, tag: str) -> Element | None:
-    """The first child with a tag; lxml's own `find` reads a path each time."""
-    return next(parent.iterchildren(tag), None)
+def _child(parent: Element | None, tag: str) -> Element | None:
+    """The first child with a tag, if there are any; lxml's own `find` reads a path each time."""
+    return None if parent is None else next(parent.iterchildren(tag), None)
 
 
-def _value(properties: Element, name: str) -> str | None:
+def _all(root: Element | None, tag: str) -> Iterable[Element]:
+    return () if root is None else root.iter(tag)
+
+
+def _value(properties: Element | None, name: str) -> str | None:
     found = _child(properties, _W + name)
     return None if found is None else found.get(_W + "val")
 
 
-def _numbering_of(properties: Element) -> tuple[str, int] | None:
+def _small(number: str | None) -> int:
+    """A number that a file states, if it has few digits; else 1."""
+    return int(number) if number and number.isdecimal() and len(number) < 6 else 1
+
+
+def _outline_level(properties: Element | None) -> int:
+    """The level of a heading; 0 if it is none."""
+    return LEVELS.get(_value(properties, "outlineLvl") or "", -1) + 1
+
+
+def _numbering_of(properties: Element | None) -> tuple[str, int] | None:
     found = _child(properties, _W + "numPr")
     if found is None:
         return None
-    level = _value(found, "ilvl") or "0"
-    return (_value(found, "numId") or "", int(level) if level in "012345678" else 0)
+    return _value(found, "numId") or "", LEVELS.get(_value(found, "ilvl") or "", 0)
 
 
 def _styles(root: Element | None) -> dict[str, _Style]:
     """What each style makes of a paragraph; that of '' is the one of paragraphs that name none."""
-    found = () if root is None else root.iter(_W + "style")
-    entries = {entry.get(_W + "styleId") or "": entry for entry in found if entry.get(_W + "type") == "paragraph"}
+    entries = {
+        entry.get(_W + "styleId", ""): entry
+        for entry in _all(root, _W + "style")
+        if entry.get(_W + "type") == "paragraph"
+    }
     made = {name: _style(entry, entries) for name, entry in entries.items()}
     usual = next((name for name, entry in entries.items() if entry.get(_W + "default") == "1"), None)
     return made if usual is None else {**made, "": made[usual]}
 
 
 def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
-    level, is_code, numbering = 0, False, None
-    for _ in range(10):  # styles that stand on each other; in a hostile file they stand in a circle
-        name = (_value(entry, "name") or "").lower()
-        properties = _child(entry, _PPR)
-        outline = None if properties is None else _value(properties, "outlineLvl")
-        heading = _HEADING.match(name)
-        if not level:
-            level = int(heading[1]) if heading else 1 if name == "title" else 0
-        if not level and outline and outline in "012345678":
-            level = int(outline) + 1
-        is_code = is_code or _CODE.match(name) is not None
-        numbering = numbering or (None if properties is None else _numbering_of(properties))
-        basis = entries.get(_value(entry, "basedOn") or "")
-        if basis is None:
-            break
-        entry = basis
-    return _Style(level, is_code, numbering)
+    """What a style makes of a paragraph, itself or one that it stands on: of each, the nearest that says so."""
+    styles = [_own_style(basis) for basis in _bases(entry, entries)]
+    return _Style(
+        level=next((style.level for style in styles if style.level), 0),
+        is_code=any(style.is_code for style in styles),
+        numbering=next((style.numbering for style in styles if style.numbering), None),
+    )
+
+
+def _bases(entry: Element | None, entries: Mapping[str, Element]) -> Iterator[Element]:
+    """A style, and those that it stands on; in a hostile file they stand in a circle."""
+    for _ in range(10):
+        if entry is not None:
+            yield entry
+            entry = entries.get(_value(entry, "basedOn") or "")
+
+
+def _own_style(entry: Element) -> _Style:
+    name, properties = (_value(entry, "name") or "").lower(), _child(entry, _PPR)
+    level = _LEVEL_OF_NAME.get(name) or _outline_level(properties)
+    return _Style(level, _CODE.match(name) is not None, _numbering_of(properties))
 
 
 def _numbering(root: Element | None) -> dict[tuple[str, int], _Level]:
-    if root is None:
-        return {}
-    abstract = {entry.get(_W + "abstractNumId"): entry for entry in root.iter(_W + "abstractNum")}
+    abstract = {entry.get(_W + "abstractNumId"): entry for entry in _all(root, _W + "abstractNum")}
     levels: dict[tuple[str, int], _Level] = {}
-    for entry in root.iter(_W + "num"):
+    for entry in _all(root, _W + "num"):
         basis = abstract.get(_value(entry, "abstractNumId"))
-        for level in () if basis is None else basis.iter(_W + "lvl"):
-            place, start = level.get(_W + "ilvl") or "", _value(level, "start") or "1"
-            if place in ("0", "1", "2", "3", "4", "5", "6", "7", "8"):
-                is_counted = (_value(level, "numFmt") or "bullet") not in _BULLETS
-                first = int(start) if start.isdecimal() and len(start) < 6 else 1
-                levels[entry.get(_W + "numId") or "", int(place)] = _Level(is_counted, first)
+        for level in _all(basis, _W + "lvl"):
+            place = LEVELS.get(level.get(_W + "ilvl", ""))
+            if place is not None:
+                levels[entry.get(_W + "numId", ""), place] = _level(level)
     return levels
+
+
+def _level(level: Element) -> _Level:
+    is_counted = (_value(level, "numFmt") or "bullet") not in _BULLETS
+    return _Level(is_counted, _small(_value(level, "start")))
