@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from lxml import etree
 
@@ -14,12 +16,14 @@ from jackfield_search_parts.documents import Block, BlockKind
 _LONGEST_LINK = 300  # characters; longer ones are for machines, or are the picture itself
 _LONGEST_CELL = 2000  # characters; in a table of data no cell is that long
 _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
+_SCHEMES = ("http", "https", "mailto", "ftp", "tel")
 _BREAK = "\v"  # which stands in no page
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
 _ITEMS = frozenset(("li", "dt", "dd"))
 _CELLS = frozenset(("td", "th"))
 _CODE = frozenset(("code", "kbd", "samp", "tt"))
+_HIDDEN = re.compile(r"display *: *none", re.IGNORECASE)
 _UNSEEN_TAGS = (
     "title script style template noscript svg canvas iframe object embed applet audio video map select datalist button "
     "input textarea dialog noembed noframes"
@@ -30,8 +34,6 @@ _APART_TAGS = (
 )
 _UNSEEN = frozenset(_UNSEEN_TAGS.split())
 _APART = frozenset(_APART_TAGS.split())
-# What has a say in the blocks; all other elements are text in a line.
-_STRUCTURE = frozenset((*_APART, *_HEADINGS, *_LISTS, *_ITEMS, *_CODE, "pre", "br", "hr", "img", "a"))
 
 
 def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = None) -> Iterator[Block]:
@@ -44,30 +46,27 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
         root: The element.
         leave_out: Whether an element is left out, with all that is in it.
     """
-    writer = _Writer()
-    inline = writer.inline
+    writer = _Writer(leave_out or _stays)
     walker = etree.iterwalk(root, events=("start", "end"))
     skipped = None
     for event, element in walker:
-        tag = element.tag
         if event == "start":
-            is_left_out = _is_unseen(element, tag) or (leave_out is not None and leave_out(element))
-            if is_left_out or (tag in _STRUCTURE and not writer.start(tag, element)):
+            if not writer.start(element.tag, element):
                 skipped = element
                 walker.skip_subtree()
-            elif tag not in _STRUCTURE and (text := element.text):
-                inline.append(text)
             continue
-        if element is skipped:
-            skipped = None
-        elif tag in _STRUCTURE:
-            writer.end(tag, element)
+        if element is not skipped:
+            writer.end(element.tag, element)
         if element is not root and (tail := element.tail):
-            inline.append(tail)
+            writer.inline.append(tail)
         if writer.done:
             yield from writer.take()
     writer.flush_all()
     yield from writer.take()
+
+
+def _stays(_: Element) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -92,6 +91,7 @@ class _Mark:
 class _Writer:
     """What has been read of a page and is not yet a block."""
 
+    leave_out: Callable[[Element], bool]
     inline: list[str] = field(default_factory=list)
     flushes: int = 0
     marks: list[_Mark] = field(default_factory=list)
@@ -108,38 +108,20 @@ class _Writer:
     # --- elements ---
 
     def start(self, tag: str, element: Element) -> bool:
-        """An element begins; False if it has been read whole."""
-        if tag in _APART or tag in _HEADINGS:
-            if tag == "table" and (rows := _rows_of_data(element)):
-                self._table(element, rows)
-                return False
-            self.flush()
-            self.level = _level(tag, element) or self.level
-        elif tag in _LISTS or tag in _ITEMS:
-            self._start_list(tag, element)
-        elif tag == "pre":
-            self._code(element)
+        """An element begins; False if it has been read whole, or is left out."""
+        if _is_unseen(element, tag) or self.leave_out(element):
             return False
-        else:
-            self._start_inline(tag, element)
-        if text := element.text:
+        begin = _BEGINNINGS.get(tag)
+        goes_on = begin is None or begin(self, tag, element)
+        if goes_on and (text := element.text):
             self.inline.append(text)
-        return True
+        return goes_on
 
     def end(self, tag: str, element: Element) -> None:
         """An element ends."""
-        if tag in _APART or tag in _HEADINGS:
-            self.flush()
-            if tag in _HEADINGS or _level(tag, element):
-                self.level = 0
-        elif tag in _LISTS:
-            self._end_list()
-        elif tag in _ITEMS:
-            self.flush()
-            if self.lists and self.lists[-1].is_implied and getattr(element.getnext(), "tag", None) not in _ITEMS:
-                self._end_list()
-        elif self.marks and self.marks[-1].tag == tag:
-            self._end_mark(self.marks.pop(), element)
+        end = _ENDS.get(tag)
+        if end is not None:
+            end(self, tag, element)
 
     def flush(self) -> None:
         """End the line: it is a paragraph, a heading, or a line of a list."""
@@ -148,16 +130,8 @@ class _Writer:
         text = _lines_of("".join(self.inline))
         self.inline.clear()
         self.flushes += 1
-        if not text:
-            return
-        if self.lists:
-            self._line_of_list(text)
-        elif self.level:
-            heading = " ".join(text.split("\n")).rstrip("¶#").rstrip()
-            if heading:
-                self.done.append(Block(heading, kind="heading", level=self.level))
-        else:
-            self.done.append(Block(text))
+        if text:
+            self._line(text)
 
     def flush_all(self) -> None:
         """End the line, and the list that it may stand in."""
@@ -166,38 +140,60 @@ class _Writer:
 
     # --- parts ---
 
-    def _start_inline(self, tag: str, element: Element) -> None:
-        if tag == "br":
-            self.inline.append(_BREAK)
-        elif tag == "hr":
-            self.flush()
-        elif tag == "img":
-            self.inline.append(element.get("alt") or "")
-        elif (tag == "a" or tag in _CODE) and not self.level and all(mark.tag != tag for mark in self.marks):
-            self.marks.append(_Mark(tag, len(self.inline), self.flushes))
+    def _line(self, text: str) -> None:
+        if self.lists:
+            self._line_of_list(text)
+        elif not self.level:
+            self.done.append(Block(text))
+        elif heading := " ".join(text.split("\n")).rstrip("¶#").rstrip():
+            self.done.append(Block(heading, kind="heading", level=self.level))
 
-    def _end_mark(self, mark: _Mark, element: Element) -> None:
+    def _start_apart(self, tag: str, element: Element) -> bool:
+        self.flush()
+        self.level = _level(tag, element) or self.level
+        return True
+
+    def _end_apart(self, tag: str, element: Element) -> None:
+        self.flush()
+        if _level(tag, element):
+            self.level = 0
+
+    def _start_break(self, _: str, __: Element) -> bool:
+        self.inline.append(_BREAK)
+        return True
+
+    def _start_rule(self, _: str, __: Element) -> bool:
+        self.flush()
+        return True
+
+    def _start_picture(self, _: str, element: Element) -> bool:
+        self.inline.append(element.get("alt", ""))
+        return True
+
+    def _start_mark(self, tag: str, _: Element) -> bool:
+        if not self.level and all(mark.tag != tag for mark in self.marks):
+            self.marks.append(_Mark(tag, len(self.inline), self.flushes))
+        return True
+
+    def _end_mark(self, tag: str, element: Element) -> None:
+        if not self.marks or self.marks[-1].tag != tag:
+            return
+        mark = self.marks.pop()
         if mark.flushes != self.flushes:
             return  # a link around whole paragraphs
         text = "".join(self.inline[mark.place :])
         shown = _lines_of(text)
-        if not shown or "\n" in shown:
-            return
-        if mark.tag == "a":
-            if shown in ("¶", "#"):
-                shown = ""
-            elif target := _target(element):
-                shown = f"[{shown}]({target})"
-        elif "`" not in shown:
-            shown = f"`{shown}`"
-        before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-        self.inline[mark.place :] = [before, shown, after]
+        if shown and "\n" not in shown:
+            before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+            self.inline[mark.place :] = [before, _marked(tag, shown, element), after]
 
-    def _start_list(self, tag: str, element: Element) -> None:
+    def _start_list(self, tag: str, element: Element) -> bool:
         self.flush()
-        if tag in _LISTS:
-            self.lists.append(_List(_number(element.get("start"), 1) if tag == "ol" else None))
-            return
+        self.lists.append(_List(_number(element.get("start"), 1) if tag == "ol" else None))
+        return True
+
+    def _start_item(self, tag: str, element: Element) -> bool:
+        self.flush()
         if not self.lists:  # an item without a list, which browsers show as one
             self.lists.append(_List(None, is_implied=True))
         inner = self.lists[-1]
@@ -209,11 +205,17 @@ class _Writer:
             inner.number = _number(element.get("value"), inner.number)
             inner.lead = f"{inner.number}. "
             inner.number += 1
+        return True
 
-    def _end_list(self) -> None:
+    def _end_item(self, tag: str, element: Element) -> None:
         self.flush()
-        if self.lists:
-            self.lists.pop()
+        is_implied = bool(self.lists) and self.lists[-1].is_implied
+        if is_implied and getattr(element.getnext(), "tag", None) not in _ITEMS:
+            self._end_list(tag, element)
+
+    def _end_list(self, _: str, __: Element) -> None:
+        self.flush()
+        del self.lists[-1:]
         if not self.lists:
             self._finish_list()
 
@@ -229,16 +231,21 @@ class _Writer:
             self.done.append(Block("\n".join(self.lines), kind="list"))
             self.lines.clear()
 
-    def _code(self, element: Element) -> None:
+    def _start_code(self, _: str, element: Element) -> bool:
         for line_break in element.iter("br"):
             line_break.text = "\n"
         self._apart("".join(element.itertext()).strip("\n").rstrip(), "code")
+        return False
 
-    def _table(self, element: Element, rows: Sequence[Sequence[Element]]) -> None:
+    def _start_table(self, tag: str, element: Element) -> bool:
+        rows = _rows_of_data(element)
+        if not rows:
+            return self._start_apart(tag, element)
         caption = next(element.iterchildren("caption"), None)
         if caption is not None:
             self._apart(_lines_of("".join(caption.itertext())), "paragraph")
         self._apart(pipe_table(_texts(rows)), "table")
+        return False
 
     def _apart(self, text: str, kind: BlockKind) -> None:
         self.flush_all()
@@ -246,15 +253,44 @@ class _Writer:
             self.done.append(Block(text, kind=kind))
 
 
+_BEGINNINGS: dict[str, Callable[[_Writer, str, Element], bool]] = {
+    **dict.fromkeys((*_APART, *_HEADINGS), _Writer._start_apart),
+    **dict.fromkeys(_LISTS, _Writer._start_list),
+    **dict.fromkeys(_ITEMS, _Writer._start_item),
+    **dict.fromkeys(("a", *_CODE), _Writer._start_mark),
+    "table": _Writer._start_table,
+    "pre": _Writer._start_code,
+    "br": _Writer._start_break,
+    "hr": _Writer._start_rule,
+    "img": _Writer._start_picture,
+}
+"""What is done where an element begins, by its tag; False if it has been read whole. All others are text in a line."""
+
+_ENDS: dict[str, Callable[[_Writer, str, Element], None]] = {
+    **dict.fromkeys((*_APART, *_HEADINGS), _Writer._end_apart),
+    **dict.fromkeys(_LISTS, _Writer._end_list),
+    **dict.fromkeys(_ITEMS, _Writer._end_item),
+    **dict.fromkeys(("a", *_CODE), _Writer._end_mark),
+}
+
+
+def _marked(tag: str, text: str, element: Element) -> str:
+    """A link or inline code as it stands in Markdown."""
+    if tag != "a":
+        return text if "`" in text else f"`{text}`"
+    if text in ("¶", "#"):
+        return ""
+    target = _target(element)
+    return f"[{text}]({target})" if target else text
+
+
 def _is_unseen(element: Element, tag: object) -> bool:
     if not isinstance(tag, str) or tag in _UNSEEN:
         return True
     if not element.keys():
         return False
-    style = element.get("style")
-    if style and "none" in style and "display:none" in style.replace(" ", "").lower():
-        return True
-    return element.get("hidden") is not None or element.get("aria-hidden") == "true"
+    is_hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+    return is_hidden or _HIDDEN.search(element.get("style", "")) is not None
 
 
 def _level(tag: str, element: Element) -> int:
@@ -278,32 +314,33 @@ def _lines_of(text: str) -> str:
 
 def _target(element: Element) -> str:
     """Where a link leads; '' if that says nothing to a reader."""
-    target = "".join((element.get("href") or "").split())
-    if not target or len(target) > _LONGEST_LINK or target.startswith("#"):
+    target = "".join(element.get("href", "").split())
+    if len(target) > _LONGEST_LINK or target.startswith("#"):
         return ""
     scheme, colon, _ = target.partition(":")
-    is_other = colon and "/" not in scheme and scheme.lower() not in ("http", "https", "mailto", "ftp", "tel")
+    is_other = colon and "/" not in scheme and scheme.lower() not in _SCHEMES
     return "" if is_other else target.replace("(", "%28").replace(")", "%29")
 
 
 # --- tables ---
 
 
-def _rows_of_data(table: Element) -> list[list[Element]] | None:
-    """The cells of a table that is one; None if it is a way to put parts of a page beside each other."""
-    if table.get("role") in ("presentation", "none"):
-        return None
-    if next(table.iterdescendants("table", "form", *_HEADINGS), None) is not None:
-        return None
+def _rows_of_data(table: Element) -> list[list[Element]]:
+    """The cells of a table that is one; [] if it is a way to put parts of a page beside each other."""
+    if table.get("role") in ("presentation", "none") or _has(table.iterdescendants("table", "form", *_HEADINGS)):
+        return []
     rows = [[cell for cell in row if cell.tag in _CELLS] for row in table.iter("tr")]
-    if len(rows) < 2 and next(table.iter("th"), None) is None:
-        return None
-    is_wide = any(len(row) > 1 for row in rows)
-    return rows if is_wide and not any(len(cell) and _is_long(cell) for row in rows for cell in row) else None
+    is_wide = max(map(len, rows), default=0) > 1
+    has_header = len(rows) > 1 or _has(table.iter("th"))
+    return rows if is_wide and has_header and not any(map(_is_long, chain.from_iterable(rows))) else []
+
+
+def _has(elements: Iterator[Element]) -> bool:
+    return next(elements, None) is not None
 
 
 def _is_long(cell: Element) -> bool:
-    return len(etree.tostring(cell, method="text", encoding="unicode")) > _LONGEST_CELL
+    return len(cell) > 0 and len(etree.tostring(cell, method="text", encoding="unicode")) > _LONGEST_CELL
 
 
 def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
@@ -314,25 +351,24 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
     for row in rows:
         texts: list[str] = []
         for cell in row:
-            if below:
-                spare -= _from_above(texts, below)
-            text = _cell_text(cell) if len(cell) else _lines_of(cell.text or "")
-            texts.append(text)
-            if not cell.keys():
-                continue
-            width = min(_number(cell.get("colspan"), 1), _MOST_SPAN)
-            height = min(_number(cell.get("rowspan"), 1), _MOST_SPAN)
-            if spare < width:
-                continue
-            if height > 1:
-                first = len(texts) - 1
-                below.update((first + place, ("" if place else text, height - 1)) for place in range(width))
-            texts += [""] * (width - 1)
-            spare -= width - 1
+            spare -= _from_above(texts, below)
+            text, (width, height) = _cell_text(cell), _spans(cell)
+            filled = [text, *[""] * (width - 1)] if width <= spare else [text]
+            if height > 1 and width <= spare:
+                below.update((place, (text, height - 1)) for place, text in enumerate(filled, start=len(texts)))
+            texts += filled
+            spare -= len(filled) - 1
         spare -= _from_above(texts, below)
         if spare < 0:
             below.clear()
         yield texts
+
+
+def _spans(cell: Element) -> tuple[int, int]:
+    """How many columns and rows a cell spans."""
+    if not cell.keys():  # as most
+        return 1, 1
+    return min(_number(cell.get("colspan"), 1), _MOST_SPAN), min(_number(cell.get("rowspan"), 1), _MOST_SPAN)
 
 
 def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:
@@ -348,4 +384,6 @@ def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:
 
 
 def _cell_text(cell: Element) -> str:
+    if not len(cell):
+        return _lines_of(cell.text or "")
     return "\n".join(block.text for block in blocks_of(cell))

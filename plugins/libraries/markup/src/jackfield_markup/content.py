@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from lxml import etree
 
@@ -46,36 +47,42 @@ def main_blocks(root: Element) -> list[Block]:
 
 def title_of(root: Element, blocks: Iterable[Block] = ()) -> str:
     """What a page is called: its title, else what it calls itself elsewhere, else its first main heading."""
+    headings = (block.text for block in blocks if block.kind == "heading" and block.level == 1)
+    return next(filter(None, chain(_titles(root), headings)), "")
+
+
+def _titles(root: Element) -> Iterator[str]:
     for element in root.iter("title"):
-        if all(parent.tag != "svg" for parent in element.iterancestors("svg")) and (title := _text(element)):
-            return title
+        if next(element.iterancestors("svg"), None) is None:
+            yield _text(element)
     for element in root.iter("meta"):
-        if element.get("property") == "og:title" and (title := " ".join((element.get("content") or "").split())):
-            return title
-    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
+        if element.get("property") == "og:title":
+            yield _content(element)
 
 
 def metadata_of(root: Element) -> dict[str, str]:
     """What a page says of itself: `language`, `author`, `description`, `keywords`, `published`, as far as it does."""
-    stated: dict[str, str] = {}
     language = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
-    if language:
-        stated["language"] = language
+    stated: dict[str, str] = {"language": language} if language else {}
     for element in root.iter("meta"):
         name = _META.get((element.get("name") or element.get("property") or "").lower())
-        content = " ".join((element.get("content") or "").split())
+        content = _content(element)
         if name and content:
             stated.setdefault(name, content)
     return stated
 
 
+def _content(meta: Element) -> str:
+    return " ".join(meta.get("content", "").split())
+
+
 def _main(root: Element) -> tuple[Element, bool]:
     """The part of a page that holds its text, and whether the page says so."""
     # Not `body`: where a page leaves it out, the tree has some of the text in `head`.
-    length = len(_text(root))
+    enough = _ENOUGH * len(_text(root))
     named = [*root.iter("main"), *(element for element in root.iter("div", "section") if element.get("role") == "main")]
     for candidates in (named, list(root.iter("article"))):
-        if len(candidates) == 1 and len(_text(candidates[0])) >= _ENOUGH * length:
+        if len(candidates) == 1 and len(_text(candidates[0])) >= enough:
             return candidates[0], True
     return root, False
 
@@ -87,14 +94,14 @@ def _is_menu(element: Element) -> bool:
         return True
     if not element.keys() or tag in ("body", "main", "article"):
         return False
-    if element.get("role") in _ROLES:
+    return element.get("role") in _ROLES or _is_called_a_menu(element)
+
+
+def _is_called_a_menu(element: Element) -> bool:
+    names = element.get("class", "").lower().split()
+    if any(map(_AROUND.search, names)):
         return True
-    names = (element.get("class") or "").lower().split()
-    if not names:
-        return False
-    if any(_AROUND.search(name) for name in names):
-        return True
-    return tag in _MENU_TAGS and any(map(_MENUS.search, names)) and _is_mostly_links(element)
+    return element.tag in _MENU_TAGS and any(map(_MENUS.search, names)) and _is_mostly_links(element)
 
 
 def _is_beside(element: Element) -> bool:
