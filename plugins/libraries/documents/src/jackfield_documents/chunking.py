@@ -137,7 +137,7 @@ def _pieces(document: Document, cut: _Cut) -> Iterator[_Piece]:
 
 
 def _pieces_of(block: Block, page: int | None, headings: tuple[str, ...], cut: _Cut) -> Iterator[_Piece]:
-    text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" and block.level else block.text
+    text = _shown(block)
     opening = page_line(page)
     tokens = cut.count(text)
     # Counted with its page line only where that could matter: counting is most of the work.
@@ -145,20 +145,19 @@ def _pieces_of(block: Block, page: int | None, headings: tuple[str, ...], cut: _
         yield _Piece(text, tokens, page, headings, block.kind)
         return
     lead = _table_header(text, cut) if block.kind == "table" else ""
-    glue = BETWEEN_BLOCKS
-    parts = cut_to_fit(
-        text,
-        cut.size_with_room,
-        lambda part: cut.count(opening + lead + part),
-        by_line=block.kind in ("table", "code"),
-    )
-    is_first = True
+    by_line = block.kind in ("table", "code")
+    parts = cut_to_fit(text, cut.size_with_room, lambda part: cut.count(opening + lead + part), by_line=by_line)
+    glue, above = BETWEEN_BLOCKS, ""
     for part in parts:
         if not part.strip():
             glue += part  # it is shown between two parts, and is none itself: a page line would stand before nothing
             continue
-        yield _Piece(part, cut.count(part), page, headings, block.kind, glue, "" if is_first else lead)
-        glue, is_first = "", False
+        yield _Piece(part, cut.count(part), page, headings, block.kind, glue, above)
+        glue, above = "", lead
+
+
+def _shown(block: Block) -> str:
+    return f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" and block.level else block.text
 
 
 def _table_header(text: str, cut: _Cut) -> str:

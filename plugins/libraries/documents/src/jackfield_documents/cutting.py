@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from bisect import bisect
 from collections.abc import Iterator
 
 from jackfield_metering.tokens import TokenCounter
@@ -96,10 +97,8 @@ def _good_ends(text: str, start: int, length: int, too_long: int, by_line: bool)
     last = min(len(text), start + too_long - 1, end + length // 4)
     for ending in (_LINE_END,) if by_line else (_SENTENCE_END, _WORD_END):
         ends = [found.end() for found in ending.finditer(text, start + length // 2, last)]
-        if ends and ends[-1] > end:
-            yield ends[-1]
-        if within := [place for place in ends if place <= end]:
-            yield within[-1]
+        sure = bisect(ends, end)
+        yield from (*ends[sure:][-1:], *ends[:sure][-1:])
 
 
 def _not_inside_a_character(text: str, position: int) -> int:

@@ -20,7 +20,9 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
 _PDF = b"%PDF-"  # such a file may be all letters and digits
 _SAMPLE_BYTES = 64 * 1024
 _FEW = 8
-_LATIN = re.compile(rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xa9\xab\xb0\xb4\xb7\xbb]+")
+_LATIN = rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xa9\xab\xb0\xb4\xb7\xbb]"
+# One, or two beside a letter.
+_ACCENTS = re.compile(rb"(?:%b|(?<=[A-Za-z])%b{2}|%b{2}(?=[A-Za-z]))(?![\x80-\xff])" % (_LATIN, _LATIN, _LATIN))
 _ASIAN = frozenset((0, 0x30, *range(0x4E, 0xA0), *range(0xAC, 0xD8), 0xFF))  # Chinese, kana, Korean and their signs
 _WHITE_AND_FORMAT = re.compile(r"[\s\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x1a\x1b]")
 # Control characters that texts have: tab, line and page ends, escape (coloured logs), backspace, Ctrl-Z at the end.
@@ -50,26 +52,23 @@ def decode(data: bytes, *, source: str) -> Decoded:
     """
     if data.startswith(_PDF):
         raise DocParserError(f"{source} is a PDF file, not text: rename it to .pdf")
-    encoding = (
-        _marked(data)
-        or _utf16_without_mark(data)  # before UTF-8: zeros between letters are UTF-8, too
-        or _utf8(data)
-        or _short_latin(data)
-        or _chinese_or_korean(data)
-        or _detected(data)
-    )
+    encoding = next(filter(None, (found(data) for found in _WAYS)), None)
     if encoding is None:
         raise DocParserError(_no_text(source) if b"\0" in data else _unknown(source))
     try:
         text = data.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
         raise DocParserError(_unknown(source)) from error
+    return Decoded(_cleaned(text, source), encoding)
+
+
+def _cleaned(text: str, source: str) -> str:
     text = text.rstrip("\0\x1a").replace("\r\n", "\n").replace("\r", "\n")
     if len(_CONTROL.findall(text)) > len(text) // 100:
         raise DocParserError(_no_text(source))
     if not text.strip():
         raise DocParserError(f"{source} is empty: it contains only white space")
-    return Decoded(text.replace("\0", ""), encoding)
+    return text.replace("\0", "")
 
 
 def _no_text(source: str) -> str:
@@ -123,13 +122,8 @@ def _is_printable(data: bytes, encoding: str) -> bool:
 def _short_latin(data: bytes) -> str | None:
     """CP1252 for a few accents between letters: too little for statistics, and pairs of them are Chinese elsewhere."""
     runs = list(islice(_HIGH_BYTES.finditer(data), _FEW + 1))
-    if not 0 < sum(run.end() - run.start() for run in runs) <= _FEW:
-        return None
-    for run in runs:
-        letters_beside = data[run.start() - 1 : run.start()].isalpha() or data[run.end() : run.end() + 1].isalpha()
-        if len(run[0]) > 2 or not _LATIN.fullmatch(run[0]) or (len(run[0]) == 2 and not letters_beside):
-            return None
-    return "cp1252"
+    is_short = 0 < sum(len(run[0]) for run in runs) <= _FEW
+    return "cp1252" if is_short and all(_ACCENTS.match(data, run.start()) for run in runs) else None
 
 
 def _chinese_or_korean(data: bytes) -> str | None:
@@ -137,8 +131,12 @@ def _chinese_or_korean(data: bytes) -> str | None:
     sample = data[:_SAMPLE_BYTES]
     if b"\0" in data or not _is_of_pairs(sample, is_all=len(sample) == len(data)):
         return None
-    leads = [pair[0] for pair in _PAIR.findall(sample)]
-    kana = sum(lead in (0xA4, 0xA5) for lead in leads)
+    return _by_leads([pair[0] for pair in _PAIR.findall(sample)])
+
+
+def _by_leads(leads: list[int]) -> str | None:
+    """The encoding of pairs of bytes that begin with these."""
+    kana = leads.count(0xA4) + leads.count(0xA5)
     letters = [lead for lead in leads if lead >= 0xB0]
     if not letters or len(letters) < 0.4 * len(leads) or kana > 0.1 * len(leads):
         return None  # EUC-JP, or no letters
@@ -164,9 +162,22 @@ def _detected(data: bytes) -> str | None:
     best = candidates.best()
     if best is None:
         return None
-    for candidate in candidates:
-        # Western and Central European differ in a few letters only: where both read well, it is the frequent one.
-        if candidate.encoding == "cp1252" and best.encoding in ("cp1250", "cp1254"):
-            well = candidate.chaos <= best.chaos + 0.02 and candidate.coherence >= best.coherence - 0.1
-            return "cp1252" if well else best.encoding
-    return best.encoding
+    if best.encoding not in ("cp1250", "cp1254"):
+        return best.encoding
+    # Western and Central European differ in a few letters only: where both read well, it is the frequent one.
+    reads_well = (
+        one.chaos <= best.chaos + 0.02 and one.coherence >= best.coherence - 0.1
+        for one in candidates
+        if one.encoding == "cp1252"
+    )
+    return "cp1252" if next(reads_well, False) else best.encoding
+
+
+_WAYS = (
+    _marked,
+    _utf16_without_mark,  # before UTF-8: zeros between letters are UTF-8, too
+    _utf8,
+    _short_latin,
+    _chinese_or_korean,
+    _detected,
+)

@@ -9,6 +9,7 @@ import mimetypes
 import os
 import stat
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -253,20 +254,16 @@ class DocumentReader:
         suffix = _suffix(path)
         if suffix in self._parser_for:
             return self._plugins.find("parser", self._parser_for[suffix])
-        fitting = (
-            [row for row, spec in specs if suffix and suffix in spec.extensions]
-            or _by_magic(specs, data)
-            or _by_media_type(specs, path, data)
-        )
-        match self._preferred(fitting, suffix):
-            case [row]:
-                return row
-            case []:
-                raise DocParserError(self._absence(path, specs))
-        raise DocParserError(
-            f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
-            f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
-        )
+        fitting = _by_extension(specs, suffix) or _by_magic(specs, data) or _by_media_type(specs, path, data)
+        preferred = self._preferred(fitting, suffix)
+        if not preferred:
+            raise DocParserError(self._absence(path, specs))
+        if len(preferred) > 1:
+            raise DocParserError(
+                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
+                f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
+            )
+        return preferred[0]
 
     def _preferred(self, fitting: list[Row], suffix: str) -> list[Row]:
         """Of several, the one that is preferred, if that is said."""
@@ -278,15 +275,17 @@ class DocumentReader:
     def _absence(self, path: str, specs: list[tuple[Row, ParserSpec]]) -> str:
         suffix = _suffix(path)
         readable = ", ".join(sorted({extension for _, spec in specs for extension in spec.extensions})) or "nothing"
-        described = {row for row, _ in specs}
-        broken = [row.address for row in self._plugins.rows("parser") if row not in described]
-        told = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
         install = install_hint("parser", parser_of_extension(suffix) or "")
         kind = f"'.{suffix}' files" if suffix else "files of its kind"
         return (
             f"{_name(path)} cannot be read: no parser for {kind} is installed; "
-            f"installed parsers read: {readable}{told}{install}"
+            f"installed parsers read: {readable}{self._broken_beside(specs)}{install}"
         )
+
+    def _broken_beside(self, specs: list[tuple[Row, ParserSpec]]) -> str:
+        described = {row for row, _ in specs}
+        broken = [row.address for row in self._plugins.rows("parser") if row not in described]
+        return f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
 
 
 def _plain(value: object) -> str:
@@ -300,20 +299,29 @@ def _described(row: Row) -> str:
     return f"{row.name!r} of {row.distribution}"
 
 
+def _by_extension(specs: Iterable[tuple[Row, ParserSpec]], suffix: str) -> list[Row]:
+    return [row for row, spec in specs if suffix and suffix in spec.extensions]
+
+
 def _by_magic(specs: Iterable[tuple[Row, ParserSpec]], data: bytes) -> list[Row]:
-    matches = [(len(magic), row) for row, spec in specs for magic in spec.magic if magic and data.startswith(magic)]
-    longest = max((length for length, _ in matches), default=0)
-    return list(dict.fromkeys(row for length, row in matches if length == longest))
+    """Those whose files begin as this one does, with the longest beginning."""
+    by_length: defaultdict[int, dict[Row, None]] = defaultdict(dict)
+    for row, spec in specs:
+        for magic in filter(data.startswith, filter(None, spec.magic)):
+            by_length[len(magic)][row] = None
+    return list(by_length[max(by_length, default=0)])
 
 
 def _by_media_type(specs: Iterable[tuple[Row, ParserSpec]], path: str, data: bytes) -> list[Row]:
-    guessed = mimetypes.guess_type(path)[0]
-    wanted = {guessed} if guessed else set()
-    if guessed is None or guessed.startswith("text/"):
-        # README, Makefile, a script in some language: what is text can be read as text.
-        wanted |= {"text/plain"} if _is_text(data[:4096]) else set()
-    exact = [row for row, spec in specs if guessed in spec.media_types]
-    return exact or [row for row, spec in specs if wanted & set(spec.media_types)]
+    guessed = mimetypes.guess_type(path)[0] or ""
+    # README, Makefile, a script in some language: what is text can be read as text.
+    may_be_text = not guessed or guessed.startswith("text/")
+    exact = _of_media_type(specs, guessed)
+    return exact or (_of_media_type(specs, "text/plain") if may_be_text and _is_text(data[:4096]) else [])
+
+
+def _of_media_type(specs: Iterable[tuple[Row, ParserSpec]], media_type: str) -> list[Row]:
+    return [row for row, spec in specs if media_type in spec.media_types]
 
 
 def _is_text(head: bytes) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -54,15 +53,14 @@ class ChunkEmbedder:
 
     def question_in(self, query: str) -> str:
         """The question of a query, which may be JSON with keywords beside it; '' for none."""
-        if query.lstrip().startswith("{"):
-            try:
-                value = json.loads(query)
-            except (ValueError, RecursionError):
-                return self._cut(query)
-            match value:
-                case {"text": str(text)}:
-                    return self._cut(text)
-        return self._cut(query)
+        if not query.lstrip().startswith("{"):
+            return self._cut(query)
+        try:
+            value = json.loads(query)
+        except (ValueError, RecursionError):
+            return self._cut(query)
+        text = value.get("text")
+        return self._cut(text if isinstance(text, str) else query)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Vector]:
         """A vector for each text, all of one length, with finite numbers.
@@ -72,21 +70,15 @@ class ChunkEmbedder:
             ConfigError, PluginError: As `space`.
         """
         vectors = (await self._made().embed(texts, purpose=purpose)).vectors
-        if len(vectors) != len(texts):
-            raise self._wrong(f"{len(vectors)} vectors came for {len(texts)} texts")
-        if texts and (not vectors[0] or len({len(vector) for vector in vectors}) > 1):
-            raise self._wrong("vectors of different lengths came, or empty ones")
-        if not all(math.isfinite(number) and abs(number) <= _LARGEST for vector in vectors for number in vector):
-            raise self._wrong("a vector has a number that is not finite")
+        fault = _fault_of(vectors, len(texts))
+        if fault:
+            raise ModelResponseError(f"embedder {self._name}: {fault}", backend=self._name)
         return vectors
 
     async def aclose(self) -> None:
         """Close what the embedder has open; the next call opens it again."""
         if self._embedder is not None:
             await self._embedder.aclose()
-
-    def _wrong(self, what: str) -> ModelResponseError:
-        return ModelResponseError(f"embedder {self._name}: {what}", backend=self._name)
 
     def _made(self) -> Embedder:
         with self._lock:
@@ -104,3 +96,15 @@ class ChunkEmbedder:
     def _cut(self, text: str) -> str:
         # Half of a surrogate pair can be in a file's text, and is not UTF-8.
         return text[: self._max_chars].encode("utf-8", "replace").decode().strip()
+
+
+def _fault_of(vectors: Sequence[Vector], count: int) -> str:
+    """Why these are not so many vectors that can be compared; '' if they are."""
+    if len(vectors) != count:
+        return f"{len(vectors)} vectors came for {count} texts"
+    lengths = {len(vector) for vector in vectors}
+    if len(lengths) > 1 or 0 in lengths:
+        return "vectors of different lengths came, or empty ones"
+    if not all(abs(number) <= _LARGEST for vector in vectors for number in vector):  # nor is NaN
+        return "a vector has a number that is not finite"
+    return ""

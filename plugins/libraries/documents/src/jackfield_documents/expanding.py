@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import ParserSpec, PluginHost
@@ -132,17 +133,21 @@ def _found(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
     if has_scheme(name):
         yield name, ""
     elif _is_folder(path):
-        empty = True
-        for file, reason in _below(path):
-            empty = False
-            yield file, reason or _why_skipped(file, why_not)
-        if empty:
-            yield path, "a folder without files"
+        yield from _in_folder(path, why_not)
     elif _exists(path):
         yield path, ""
     elif glob.has_magic(path):
         for file in _matches(path):
             yield file, _why_skipped(file, why_not)
+
+
+def _in_folder(path: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
+    is_empty = True
+    for file, reason in _below(path):
+        is_empty = False
+        yield file, reason or _why_skipped(file, why_not)
+    if is_empty:
+        yield path, "a folder without files"
 
 
 def _exists(path: str) -> bool:
@@ -229,19 +234,25 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
+    """The files of a folder, which has a slash at its end, that the parts of a pattern stand for."""
     first, *rest = parts
     if first == "**":
-        while rest and rest[0] == "**":
-            rest = rest[1:]
         for one in _folders(folder):
-            yield from _matching(one, rest or ["*"])
+            yield from _matching(one, list(dropwhile("**".__eq__, rest)) or ["*"])
         return
-    for entry in _listed(folder):
-        fits = fnmatch.fnmatch(entry.name, first) and (first.startswith(".") or not _is_left_out(entry.name))
-        if fits and not rest and not _is_folder_entry(entry):
-            yield folder + entry.name
-        elif fits and rest and _is_folder_entry(entry):
+    for entry in _fitting(folder, first):
+        is_folder = _is_folder_entry(entry)
+        if rest and is_folder:
             yield from _matching(f"{folder}{entry.name}/", rest)
+        elif not rest and not is_folder:
+            yield folder + entry.name
+
+
+def _fitting(folder: str, pattern: str) -> Iterator[os.DirEntry[str]]:
+    """What has a name of that pattern; what is left out, only where the pattern begins with a dot."""
+    for entry in _listed(folder):
+        if fnmatch.fnmatch(entry.name, pattern) and (pattern.startswith(".") or not _is_left_out(entry.name)):
+            yield entry
 
 
 def _folders(folder: str) -> Iterator[str]:

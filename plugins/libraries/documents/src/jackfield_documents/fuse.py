@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jackfield_search_parts.searching import Chunk, Hit
 
@@ -34,29 +34,39 @@ def fuse(
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
-    chunks: dict[str, Chunk] = {}
-    shares: defaultdict[str, list[float]] = defaultdict(list)
-    ranks: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    pinned: set[str] = set()
-    for name, hits in rankings.items():
-        weight = _weight_of(name, weights)
-        if not weight:
-            continue
-        for rank, hit in enumerate(hits, start=1):
-            chunks[hit.chunk.id] = hit.chunk
+    found: dict[str, _Found] = {}
+    counting = {name: weight for name in rankings if (weight := _weight_of(name, weights))}
+    for name, weight in counting.items():
+        for rank, hit in enumerate(rankings[name], start=1):
+            one = found.get(hit.chunk.id) or found.setdefault(hit.chunk.id, _Found(hit.chunk))
             # Ranks, because one searcher's scores mean nothing beside another's.
-            shares[hit.chunk.id].append(weight / (k + rank))
-            of_chunk = ranks[hit.chunk.id]
-            of_chunk[name] = rank
+            one.shares.append(weight / (k + rank))
+            one.is_first = one.is_first or hit.score == math.inf
+            one.ranks[name] = rank
             # What a searcher says of others that it has asked counts only where they are not asked here.
             for other in hit.ranks.keys() - rankings.keys():
-                of_chunk[other] = min(hit.ranks[other], of_chunk.get(other, hit.ranks[other]))
-            if hit.score == math.inf:
-                pinned.add(hit.chunk.id)
-    # fsum: the sum is the same in whatever order the searchers come.
-    score = {id_: math.fsum(parts) for id_, parts in shares.items()}
-    best_first = sorted(chunks, key=lambda id_: (id_ not in pinned, -score[id_], chunks[id_].source, chunks[id_].index))
-    return [Hit(chunks[id_], math.inf if id_ in pinned else score[id_], ranks[id_]) for id_ in best_first]
+                one.ranks[other] = min(hit.ranks[other], one.ranks.get(other, hit.ranks[other]))
+    best_first = sorted(found.values(), key=_Found.place)
+    return [Hit(one.chunk, math.inf if one.is_first else one.score, one.ranks) for one in best_first]
+
+
+@dataclass(slots=True)
+class _Found:
+    """A chunk, and what searchers say of it."""
+
+    chunk: Chunk
+    shares: list[float] = field(default_factory=list)
+    ranks: dict[str, int] = field(default_factory=dict)
+    is_first: bool = False
+
+    @property
+    def score(self) -> float:
+        """The same in whatever order the searchers come, for which a plain sum is too coarse."""
+        return math.fsum(self.shares)
+
+    def place(self) -> tuple[bool, float, str, int]:
+        """What chunks are ordered by, best first."""
+        return (not self.is_first, -self.score, self.chunk.source, self.chunk.index)
 
 
 def score_as_json(score: float) -> float | str:

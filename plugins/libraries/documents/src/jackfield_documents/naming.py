@@ -23,18 +23,19 @@ def file_meant(
     Raises:
         ToolArgumentError: It means no file that the model may read, or several; the text is for the model.
     """
-    if name in files:
-        return name
-    named = [file for file in files if basename_of(file) == name]
+    named = [name] if name in files else [file for file in files if basename_of(file) == name]
     if len(named) > 1:
         raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: {if_several}")
-    if named:
-        return named[0]
-    known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
+    path = named[0] if named else _in_workspace(name, workspace)
+    if path is None:
+        known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
+        raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
+    return path
+
+
+def _in_workspace(name: str, workspace: Workspace) -> str | None:
     try:
         path = workspace.resolve(name)
-        if path.is_file():
-            return str(path)
+        return str(path) if path.is_file() else None
     except (ToolArgumentError, OSError):
-        pass  # it leads out, or is too long for a name: the answer is that of a name of nothing
-    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
+        return None  # it leads out, or is too long for a name: the answer is that of a name of nothing

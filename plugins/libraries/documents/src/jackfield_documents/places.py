@@ -46,10 +46,14 @@ def places_of(document: Document) -> Iterator[Place]:
             continue
         page = page if block.page is None else block.page
         if block.kind == "heading":
-            level = min(max(1, block.level), _DEEPEST)
-            path = (*(entry for entry in path if entry[0] < level), (level, block.text.strip()[:_HEADING_CHARS]))
+            path = _path_to(block, path)
         yield Place(block, page, tuple(text for _, text in path), start)
         start += len(block.text) + len(BETWEEN_BLOCKS)
+
+
+def _path_to(heading: Block, path: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
+    level = min(max(1, heading.level), _DEEPEST)
+    return (*(entry for entry in path if entry[0] < level), (level, heading.text.strip()[:_HEADING_CHARS]))
 
 
 def cells_of(block: Block) -> list[list[str]]:

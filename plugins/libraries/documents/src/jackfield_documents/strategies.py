@@ -45,6 +45,19 @@ async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]
         ModelServiceError, ToolServiceError: All of them have failed; this is the first error, with the others as notes.
         JackfieldError: A setting is wrong, or a plugin is missing. Going on without would hide it for ever.
     """
+    came = await _answers_and_failures(strategies)
+    answers = {name: answer for name, answer in came.items() if not isinstance(answer, _Failure)}
+    failures = {name: failure for name, failure in came.items() if isinstance(failure, _Failure)}
+    if failures and not answers:
+        raise _as_one(failures)
+    for name, failure in failures.items():
+        note_failure(f"{name} failed and was left out: {failure.error}")
+    return answers
+
+
+async def _answers_and_failures(
+    strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
+) -> dict[str, T | _Failure]:
     tasks = {name: asyncio.create_task(_answer_or_failure(ask)) for name, ask in strategies.items()}
     try:
         await asyncio.gather(*tasks.values())
@@ -52,13 +65,7 @@ async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
-    answers = {name: task.result() for name, task in tasks.items()}
-    failures = {name: answer for name, answer in answers.items() if isinstance(answer, _Failure)}
-    if failures and len(failures) == len(answers):
-        raise _as_one(failures)
-    for name, failure in failures.items():
-        note_failure(f"{name} failed and was left out: {failure.error}")
-    return {name: answer for name, answer in answers.items() if not isinstance(answer, _Failure)}
+    return {name: task.result() for name, task in tasks.items()}
 
 
 def note_failure(text: str) -> None:

@@ -12,14 +12,17 @@ def pipe_table(rows: Iterable[Sequence[str]]) -> str:
     Columns and rows without any text are left out. Pipes are escaped, line ends become `<br>`, and what lacks at the
     end of a row stays away, as the format allows: a table is never much longer than its texts.
     """
-    written = [[_cell(text) for text in row] for row in rows]
-    filled = [row for row in written if any(row)]
-    used = sorted({place for row in filled for place, text in enumerate(row) if text})
+    filled = list(filter(any, ([_cell(text) for text in row] for row in rows)))
+    used = _columns_with_text(filled)
     if not used:
         return ""
     header, *rest = filled if len(used) == max(map(len, filled)) else [_only(row, used) for row in filled]
-    header = [*header, *("" for _ in range(len(used) - len(header)))]
-    return "\n".join(["| " + " | ".join(header) + " |", "|" + "---|" * len(used), *map(_line, rest)])
+    header += [""] * (len(used) - len(header))
+    return "\n".join([_line(header), "|" + "---|" * len(used), *map(_line, rest)])
+
+
+def _columns_with_text(rows: Sequence[Sequence[str]]) -> list[int]:
+    return sorted({place for row in rows for place, text in enumerate(row) if text})
 
 
 def _cell(text: str) -> str:
