@@ -140,14 +140,16 @@ class Inspection:
                 self._failed(name)
         text = "".join(self._whole)
         for name, check in self._rules.checks:
-            if self.violation:
-                return
-            if self._has_calls and (name in self._rules.final or not text.strip()):
-                continue
-            verdict = await check(text, self._lang)
-            self.spent = self.spent + verdict.usage
-            if not verdict.passes:
-                self._failed(name, verdict.reason)
+            if self._applies(name, text):
+                verdict = await check(text, self._lang)
+                self.spent = self.spent + verdict.usage
+                if not verdict.passes:
+                    self._failed(name, verdict.reason)
+
+    def _applies(self, name: str, text: str) -> bool:
+        """Whether a rule looks at the whole text: not after a violation, nor at what is not an answer yet."""
+        is_beside_calls = self._has_calls and (name in self._rules.final or not text.strip())
+        return not (self.violation or is_beside_calls)
 
     def _failed(self, name: str, reason: str = "") -> None:
         if self._rules.by_name[name].action == "note":

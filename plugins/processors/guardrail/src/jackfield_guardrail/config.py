@@ -91,15 +91,17 @@ class RuleConfig(Config):
         if len(given) != 1:
             what = " and ".join(given) if given else "none of them"
             raise ValueError(f"the rule {self.name!r} needs one of {', '.join(CHECKS)}, and has {what}")
-        check = given[0]
+        self._check_action(given[0])
+        for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
+            if field in self.model_fields_set and given[0] not in checks:
+                raise ValueError(f"the rule {self.name!r} has `{field}`, which only works with {' and '.join(checks)}")
+        return self
+
+    def _check_action(self, check: str) -> None:
         if self.action == "redact" and check not in _BY_PARTS:
             raise ValueError(f"the rule {self.name!r} cannot redact: only deny and hosts can take something out")
         if self.action == "replace" and self.replacement is None:
             raise ValueError(f"the rule {self.name!r} replaces answers: it needs a `replacement`")
-        for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
-            if field in self.model_fields_set and check not in checks:
-                raise ValueError(f"the rule {self.name!r} has `{field}`, which only works with {' and '.join(checks)}")
-        return self
 
 
 class GuardrailConfig(Config):

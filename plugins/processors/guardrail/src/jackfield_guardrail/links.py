@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from enum import Enum
+from enum import IntEnum
 
 from jackfield_guardrail.finding import Found
 
@@ -52,12 +52,12 @@ _GOES_ON = {"": re.compile(r"[.:。．｡][a-z0-9]"), "/": re.compile(r"[.:。�
 _RUNS = frozenset({"javascript", "vbscript", "file", "ftp", "ftps", "sftp", "ws", "wss", "blob", "filesystem"})
 
 
-class _May(Enum):
-    """Whether an address may pass."""
+class _May(IntEnum):
+    """Whether an address may pass; the worst is the greatest."""
 
     PASS = 1
-    NOT_PASS = 2
-    NOT_BE_TOLD = 3
+    NOT_BE_TOLD = 2
+    NOT_PASS = 3
 
 
 class LinkFinder:
@@ -77,18 +77,24 @@ class LinkFinder:
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
         """The first that is not listed, or that cannot be told yet because the text ends in it."""
         while _HINT.search(text, start) and (opening := _OPENING.search(text, start)):
-            kind = opening.lastgroup or ""
-            mark = opening[0][-1]
-            begins = opening.start() if kind == "bare" else opening.end()
-            match = _UP_TO[mark if kind != "bare" and mark in "<\"'" else kind].match(text, begins)
-            assert match is not None  # noqa: S101 - it takes nothing, too
-            may = self._may(match[0], kind, goes_on=match.end() == len(text) and not complete)
-            if may is not _May.PASS:
-                is_shown = kind == "bare" and may is _May.NOT_PASS
-                end = _end_of_what_is_shown(text, begins) if is_shown else match.end()
-                return Found(opening.start(), max(end, opening.end()), begins - opening.start())
+            found = self._behind(opening, text, complete=complete)
+            if found is not None:
+                return found
             start = opening.end()
         return None
+
+    def _behind(self, opening: re.Match[str], text: str, *, complete: bool) -> Found | None:
+        """The address behind an opening; None if it may pass."""
+        is_bare = opening.lastgroup == "bare"
+        begins = opening.start() if is_bare else opening.end()
+        taken = _taken(_up_to(opening), text, begins)
+        goes_on = taken.end() == len(text) and not complete
+        may = self._may(taken[0], opening.lastgroup or "", goes_on=goes_on)
+        if may is _May.PASS:
+            return None
+        is_shown = is_bare and may is _May.NOT_PASS
+        end = _taken(_SHOWN, text, begins).end() if is_shown else taken.end()
+        return Found(opening.start(), max(end, opening.end()), begins - opening.start())
 
     def _may(self, address: str, kind: str, *, goes_on: bool) -> _May:
         """Whether an address may pass; the worst of its readings counts."""
@@ -96,13 +102,8 @@ class LinkFinder:
             return _May.NOT_PASS  # what it protects belongs to the address, which then has no end that is known here
         if goes_on:
             address = _HALF_AN_ENTITY.sub("", address)
-        readings = {
-            reading
-            for text in (address, html.unescape(address))  # who makes links of bare addresses may not know entities
-            for reading in _readings(_IGNORED.sub("", text).strip(_STRIPPED))
-        }
-        answers = {self._reading(reading, is_bare=kind == "bare", goes_on=goes_on) for reading in readings}
-        return next((may for may in (_May.NOT_PASS, _May.NOT_BE_TOLD) if may in answers), _May.PASS)
+        is_bare = kind == "bare"
+        return max(self._reading(reading, is_bare=is_bare, goes_on=goes_on) for reading in _readings(address))
 
     def _reading(self, address: str, *, is_bare: bool, goes_on: bool) -> _May:
         if is_bare and address[:4].lower() == "www.":
@@ -131,38 +132,51 @@ class LinkFinder:
         return _May.PASS if self._is_listed(rest.partition("?")[0].rpartition("@")[2].lower()) else _May.NOT_PASS
 
     def _server(self, rest: str, *, is_bare: bool, goes_on: bool) -> _May:
-        match = _SERVER.match(rest.lstrip("/").lower())  # browsers do not count the slashes
-        assert match is not None  # noqa: S101 - it takes nothing, too
-        server, end = match.groups()
+        server, end = _taken(_SERVER, rest.lstrip("/").lower()).groups()  # browsers do not count the slashes
         if goes_on and not end:
             return _May.NOT_BE_TOLD
         if "@" in server:  # a name and a password: an old way to hide where an address leads
             return _May.NOT_PASS
-        if is_bare:  # a sentence goes on behind it: quotes, brackets, a full stop
-            name = _NAME.match(server)
-            assert name is not None  # noqa: S101 - it takes nothing, too
-            if server.endswith(("http:", "https:")):  # the next address, which is looked at by itself
-                end = ""
-            if not _GOES_ON[end and "/"].search(server, name.end()):
-                server = name[0]
+        if is_bare:
+            server = _without_the_sentence(server, end)
         return _May.PASS if self._is_listed(server) else _May.NOT_PASS
 
     def _is_listed(self, server: str) -> bool:
         server = server.rstrip(".")
         name, _, port = server.partition(":")
         name = name.rstrip(".")
-        if server in self._exact or (name in self._exact and (not port or port.isdecimal())):
+        if server in self._exact:
             return True
-        return any(name.endswith(ending) and len(name) > len(ending) for ending in self._below) and (
-            not port or port.isdecimal()
-        )
+        if port and not port.isdecimal():
+            return False
+        return name in self._exact or name[1:].endswith(self._below)  # one character at least stands before the ending
 
 
-def _readings(address: str) -> tuple[str, str]:
+def _up_to(opening: re.Match[str]) -> re.Pattern[str]:
+    """What says how far the address behind an opening goes."""
+    kind, mark = opening.lastgroup or "", opening[0][-1]
+    return _UP_TO[mark if kind != "bare" and mark in "<\"'" else kind]
+
+
+def _taken(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]:
+    """What an expression takes that always takes something, if only nothing."""
+    match = pattern.match(text, start)
+    assert match is not None  # noqa: S101 - see above
+    return match
+
+
+def _readings(address: str) -> set[str]:
     """How an address may be read: a backslash is a slash to a browser, and less than that to Markdown."""
-    return address.replace("\\", "/"), address.replace("\\", "")
+    readings: set[str] = set()
+    for text in (address, html.unescape(address)):  # who makes links of bare addresses may not know entities
+        shown = _IGNORED.sub("", text).strip(_STRIPPED)
+        readings |= {shown.replace("\\", "/"), shown.replace("\\", "")}
+    return readings
 
 
-def _end_of_what_is_shown(text: str, begins: int) -> int:
-    shown = _SHOWN.match(text, begins)
-    return shown.end() if shown else begins
+def _without_the_sentence(server: str, end: str) -> str:
+    """The server of a bare address, behind which a sentence goes on: quotes, brackets, a full stop."""
+    name = _taken(_NAME, server)
+    if server.endswith(("http:", "https:")):  # the next address, which is looked at by itself
+        end = ""
+    return server if _GOES_ON[end and "/"].search(server, name.end()) else name[0]

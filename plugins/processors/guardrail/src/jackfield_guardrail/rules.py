@@ -110,21 +110,28 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
     by_name = {config.name: _rule(config) for config in configs}
     for check in checks:
         _fits(check, by_name)
-        by_name[check.name] = Rule(
-            check.name, check.action, check.replacement, check.retries, _hints("whole", check.hint, name=check.name)
-        )
-    whole = [(config.name, made) for config in configs if (made := _whole(config, host))]
-    functions = ((check.name, FunctionCheck(check.function)) for check in checks)
+        hints = _hints("whole", check.hint, name=check.name)
+        by_name[check.name] = Rule(check.name, check.action, check.replacement, check.retries, hints)
+    functions = [(check.name, FunctionCheck(check.function)) for check in checks]
+    whole, models = _whole_checks(configs, host)
     required, schemas = _names_with(configs, "require"), _names_with(configs, "json_schema")
     return Rules(
         by_name=by_name,
         watches={part: _watches(configs, part) for part in ("text", "reasoning", "arguments")},
         required=required,
         lengths=tuple((config.name, config.max_length) for config in configs if config.max_length is not None),
-        checks=(*((name, made) for name, (made, _) in whole), *functions),
+        checks=(*whole, *functions),
         final=frozenset((*required, *schemas)),
-        models=tuple(model for _, (_, model) in whole if model),
+        models=models,
     )
+
+
+def _whole_checks(
+    configs: Sequence[RuleConfig], host: PluginHost | None
+) -> tuple[list[tuple[str, WholeCheck]], tuple[BaseChatModel, ...]]:
+    """What looks at whole texts, with the names of the rules, and the models that were made for it."""
+    made = [(config.name, *found) for config in configs if (found := _whole(config, host))]
+    return [(name, check) for name, check, _ in made], tuple(model for *_, model in made if model)
 
 
 def _names_with(configs: Sequence[RuleConfig], check: str) -> tuple[str, ...]:
@@ -159,21 +166,21 @@ def _watches(configs: Sequence[RuleConfig], part: Part) -> tuple[Watch, ...]:
 
 
 def _watch(config: RuleConfig, part: Part) -> Watch | None:
-    finder: Finder
     if config.require is not None:
-        finder = RegexFinder(config.require, config.window)
-        return Watch(config.name, finder, "count") if part == "text" else None
-    if part not in config.parts:
-        return None
-    if config.deny is not None:
-        finder, replacement = RegexFinder(config.deny, config.window), REDACTED
-    elif config.hosts is not None:
-        finder, replacement = LinkFinder(config.hosts), LINK_REDACTED
-    else:
+        return Watch(config.name, RegexFinder(config.require, config.window), "count") if part == "text" else None
+    finder, replacement = _forbidden(config)
+    if finder is None or part not in config.parts:
         return None
     if config.action == "redact":
         return Watch(config.name, finder, "take", replacement if config.replacement is None else config.replacement)
     return Watch(config.name, finder, "count" if config.action == "note" else "stop")
+
+
+def _forbidden(config: RuleConfig) -> tuple[Finder | None, str]:
+    """What finds what a rule forbids, and what usually stands in its place; None for other rules."""
+    if config.deny is not None:
+        return RegexFinder(config.deny, config.window), REDACTED
+    return None if config.hosts is None else LinkFinder(config.hosts), LINK_REDACTED
 
 
 def _whole(config: RuleConfig, host: PluginHost | None) -> tuple[WholeCheck, BaseChatModel | None] | None:
