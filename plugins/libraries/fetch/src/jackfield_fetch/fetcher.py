@@ -118,17 +118,7 @@ class Fetcher:
                 raise FetchError(
                     f"{shown(url)} cannot be fetched: its server answered HTTP {answer.status}", code=str(answer.status)
                 )
-            content = await self._body(url, headers, answer.aiter_stream())
-        said = headers.get("content-type", "")
-        charset = _KNOWN_AS.search(said)
-        return Fetched(
-            url=url,
-            media_type=said.partition(";")[0].strip().lower(),
-            charset=charset[1] if charset else "",
-            etag=headers.get("etag", ""),
-            last_modified=headers.get("last-modified", ""),
-            content=content,
-        )
+            return _fetched(url, headers, await self._body(url, headers, answer.aiter_stream()))
 
     def _headers(self, known: Fetched | None) -> list[tuple[bytes, bytes]]:
         named = {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
@@ -140,14 +130,11 @@ class Fetcher:
 
     async def _body(self, url: str, headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> bytes:
         most = self.config.max_bytes
-        coding = headers.get("content-encoding", "").strip().lower()
-        if coding not in ("gzip", "x-gzip", "identity", ""):
-            raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
+        unpack = _unpacker(url, headers)
         too_large = FetchError(f"{shown(url)} is larger than {most / 2**20:.3g} MiB: raise max_bytes to fetch it")
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > most:
             raise too_large
-        unpack = zlib.decompressobj(_GZIP) if coding.endswith("gzip") else None
         body = bytearray()
         async for piece in pieces:
             try:
@@ -160,6 +147,27 @@ class Fetcher:
         if unpack and not unpack.eof:
             raise FetchError(f"{shown(url)} cannot be fetched: it is cut short")
         return bytes(body)
+
+
+def _unpacker(url: str, headers: Mapping[str, str]) -> zlib._Decompress | None:
+    """What unpacks a body; None for one that is not packed."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding not in ("gzip", "x-gzip", "identity", ""):
+        raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
+    return zlib.decompressobj(_GZIP) if coding.endswith("gzip") else None
+
+
+def _fetched(url: str, headers: Mapping[str, str], content: bytes) -> Fetched:
+    stated = headers.get("content-type", "")
+    charset = _KNOWN_AS.search(stated)
+    return Fetched(
+        url=url,
+        media_type=stated.partition(";")[0].strip().lower(),
+        charset=charset[1] if charset else "",
+        etag=headers.get("etag", ""),
+        last_modified=headers.get("last-modified", ""),
+        content=content,
+    )
 
 
 class _Guarded(httpcore2.AsyncNetworkBackend):

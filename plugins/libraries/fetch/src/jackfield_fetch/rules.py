@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import Field, field_validator
 
@@ -13,6 +14,7 @@ from jackfield.config import Config
 
 Address = IPv4Address | IPv6Address
 _KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
+_HOST = re.compile(r"[^/@:*? ]+")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -32,7 +34,7 @@ class FetchConfig(Config):
     @classmethod
     def _are_servers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
-            if "://" in name or (not _is_network(name) and any(sign in name for sign in "/@:*? ")) or not name:
+            if not (_HOST.fullmatch(name) or _is_network(name)):
                 raise ValueError(
                     f"{name!r} is not a host, an address or a network: write intranet.example or 10.0.0.0/8"
                 )
@@ -91,20 +93,24 @@ def request_url(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host, port = parts.hostname or "", parts.port
     except ValueError:
         raise ValueError("its address cannot be read") from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
-    if not host:
-        raise ValueError("it names no server")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("it has a user name or a password in it: leave them out")
-    if "\\" in url or any(sign.isspace() or not sign.isprintable() for sign in url.replace(" ", "")):
-        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
+    _check(parts, url)
     where = f"{parts.scheme}://{_in_ascii(host)}" + (f":{port}" if port is not None else "")
     query = f"?{quote(parts.query, safe=_KEPT + '?[]')}" if parts.query else ""
     return where + quote(parts.path or "/", safe=_KEPT) + query
+
+
+def _check(parts: SplitResult, url: str) -> None:
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
+    if not parts.hostname:
+        raise ValueError("it names no server")
+    if "@" in parts.netloc:
+        raise ValueError("it has a user name or a password in it: leave them out")
+    if "\\" in url or not url.isprintable():  # a space is; white space of any other kind is not
+        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
 
 
 def _in_ascii(host: str) -> str:
