@@ -18,6 +18,7 @@ _ENCRYPTION = "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _CONTENTS = "application/x-dtbncx+xml"
 _STATED = {
+    "title": "title",
     "creator": "author",
     "language": "language",
     "publisher": "publisher",
@@ -54,22 +55,29 @@ class EpubParser(Parser):
         path = _path_of_book(archive, source)
         book = xhtml_tree(archive.read(path), source=source)
         items = _manifest(book, posixpath.dirname(path))
-        chapters = [item for item in map(items.get, _spine(book)) if item and _is_chapter(item)]
-        _check_open(archive, {item.path for item in chapters}, source)
-        names = _contents(archive, items.values(), source)
-        blocks: list[Block] = []
-        unreadable: list[str] = []
-        for chapter in chapters:
-            try:
-                blocks += _chapter(archive.read(chapter.path), names.get(chapter.path, ""), source)
-            except DocParserError:  # the others are worth reading; that this one is missing stands in the metadata
-                unreadable.append(chapter.path)
+        chapters = [item.path for item in map(items.get, _spine(book)) if item and _is_chapter(item)]
+        _check_open(archive, set(chapters), source)
+        blocks, unreadable = _read(archive, chapters, _contents(archive, items.values(), source), source)
         if not blocks:
             damaged = f"is damaged: none of its {len(chapters)} chapters can be read"
             raise DocParserError(f"{source} {damaged if unreadable else 'has no text: it may hold pictures only'}")
         title, stated = _stated(book)
         metadata = {"chapters": len(chapters), "unreadable_chapters": unreadable, **stated}
         return Document(source, tuple(blocks), content_hash="", title=title or _heading(blocks), metadata=metadata)
+
+
+def _read(
+    archive: Archive, chapters: Iterable[str], names: Mapping[str, str], source: str
+) -> tuple[list[Block], list[str]]:
+    """The blocks of chapters, and those that cannot be read."""
+    blocks: list[Block] = []
+    unreadable: list[str] = []
+    for path in chapters:
+        try:
+            blocks += _chapter(archive.read(path), names.get(path, ""), source)
+        except DocParserError:  # the others are worth reading; that this one is missing stands in the metadata
+            unreadable.append(path)
+    return blocks, unreadable
 
 
 def _path_of_book(archive: Archive, source: str) -> str:
@@ -83,8 +91,8 @@ def _path_of_book(archive: Archive, source: str) -> str:
 
 def _manifest(book: Element, folder: str) -> dict[str, _Item]:
     return {
-        entry.get("id") or "": _Item(
-            _path(folder, entry.get("href") or ""), entry.get("media-type") or "", entry.get("properties") or ""
+        entry.get("id", ""): _Item(
+            _path(folder, entry.get("href", "")), entry.get("media-type", ""), entry.get("properties", "")
         )
         for entry in book.iter("item")
     }
@@ -144,15 +152,13 @@ def _chapter(data: bytes, name: str, source: str) -> Iterator[Block]:
 
 def _stated(book: Element) -> tuple[str, dict[str, str]]:
     """The title of a book, and what else it says of itself."""
-    title, stated = "", dict[str, list[str]]()
+    found: dict[str, list[str]] = {}
     for metadata in book.iter("metadata"):
-        for entry in metadata.iter():
-            text = _line(entry)
-            if entry.tag == "title" and text:
-                title = title or text
-            elif entry.tag in _STATED and text:
-                stated.setdefault(_STATED[entry.tag], []).append(text)
-    return title, {name: ", ".join(texts) for name, texts in stated.items()}
+        for entry in metadata.iter(*_STATED):
+            if text := _line(entry):
+                found.setdefault(_STATED[entry.tag], []).append(text)
+    title, *_ = found.pop("title", [""])
+    return title, {name: ", ".join(texts) for name, texts in found.items()}
 
 
 def _heading(blocks: list[Block]) -> str:
