@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jackfield_testkit.forks import Forks
 
 TESTS = """
 import pytest
@@ -68,7 +68,7 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., Run]:
+def run(tmp_path: Path, forks: Forks) -> Callable[..., Run]:
     """Runs the tests above against a distribution in a folder, and gives what was recorded."""
     home = tmp_path / "site" / "jackfield_acme-1.2.3.dist-info"
     home.mkdir(parents=True)
@@ -78,24 +78,15 @@ def run(tmp_path: Path) -> Callable[..., Run]:
     def run(*options: str, fine: bool = True, tests: str = TESTS, xfail: str = "{}") -> Run:
         (tmp_path / "test_them.py").write_text(tests.replace("FINE", str(fine)).replace("XFAIL", xfail))
         named = [] if any(option.startswith("--conformance") for option in options) else ["--conformance=record.json"]
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "jackfield_testkit.conformance",
-        ]
-        done = subprocess.run(
-            [*command, *named, *options, "test_them.py"],
+        program = "import sys, pytest; sys.exit(pytest.console_main())"
+        command = ["-q", "-p", "no:cacheprovider", "-p", "jackfield_testkit.conformance", *named, *options]
+        done = forks.run(
+            program,
+            *command,
+            "test_them.py",
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(home.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
+            timeout_s=100,
         )
         return Run(done.returncode, done.stdout + done.stderr, tmp_path / "record.json")
 

@@ -248,6 +248,11 @@ HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1
 LONG_TEXT = 250_000
 """Characters of a text that takes a hundred times as long if the work grows with its square as if it does not."""
 
+GROWTH = 3.0
+"""How many times as much may be done for each character where there are eight times as many."""
+
+_FEW = (50, 200, 1600)  # the first for what is imported or made at the first call
+
 
 @contextmanager
 def given_up_after(cpu_s: float) -> Iterator[None]:
@@ -270,6 +275,26 @@ def given_up_after(cpu_s: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
+def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words: str, giving_up_s: float) -> None:
+    """Fail unless the work for each character of a text is about the same however long the text is.
+
+    Args:
+        read: What is done with an answer without its end.
+        words: The text is these words, again and again: one character at a time, and in one piece.
+        giving_up_s: How much processor time 250,000 characters may take.
+    """
+    by_character = [
+        work_per_character(lambda letter: [TextDelta(letter)], read, length, words=words) for length in _FEW
+    ]
+    at_once = [_work_at_once(read, length, words=words) for length in (500, 4000)]
+    for (short, long), how in ((by_character[-2:], "one at a time"), (at_once, "in one piece")):
+        told = f"{short:.0f} steps for each character, {long:.0f} where {words!r} is repeated 8 times as often, {how}"
+        if long > GROWTH * short + 40:
+            pytest.fail(told)
+    with given_up_after(giving_up_s):
+        read([TextDelta((words * LONG_TEXT)[:LONG_TEXT])])
+
+
 def work_per_character(
     make_events: Callable[[CountedText], list[ModelEvent]],
     run: Callable[..., object],
@@ -284,10 +309,10 @@ def work_per_character(
     return work_of(lambda: run(events), count) / n
 
 
-def work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
+def _work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
     """How much is done for each of `n` characters that come in one piece."""
     count = [0]
-    events = [TextDelta(CountedText((words * (n // len(words) + 1))[:n], count))]
+    events: list[ModelEvent] = [TextDelta(CountedText((words * (n // len(words) + 1))[:n], count))]
     return work_of(lambda: run(events), count) / n
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -30,16 +30,15 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
+    GROWTH,
     HOSTILE_PIECES,
-    LONG_TEXT,
+    fail_if_work_grows_faster,
     fed,
     folded,
     gathered,
-    given_up_after,
     recuts,
     shown,
     through,
-    work_at_once,
     work_per_character,
 )
 from jackfield_testkit.suites.base import Suite
@@ -84,7 +83,6 @@ _NOTES: Sequence[ModelEvent] = (
     UsageReported(Usage(prompt_tokens=3, completion_tokens=5)),
 )
 _MOST_WORK = 400.0  # steps for each character, one at a time
-_GROWTH = 3.0
 
 
 class CallFormatSuite(Suite):
@@ -340,8 +338,8 @@ class CallFormatSuite(Suite):
                 )
 
             work(50)
-            short, long = work(400), work(3200)
-            assert long <= _GROWTH * short + 20, f"{short:.0f} steps for each of 400 characters, {long:.0f} of 3200"
+            short, long = work(200), work(1600)
+            assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
             assert long <= _MOST_WORK
 
     @pytest.mark.parametrize("piece", HOSTILE_PIECES)
@@ -352,16 +350,7 @@ class CallFormatSuite(Suite):
             def read(events: list[ModelEvent], before: str = before) -> None:
                 fed(self.make_format().reader(_request(HELLO)), [TextDelta(before), *events, ModelFinished("stop")])
 
-            def work(length: int, read: Callable[[list[ModelEvent]], None] = read) -> float:
-                return work_per_character(lambda letter: [TextDelta(letter)], read, length, words=piece)
-
-            work(50)
-            short, long = work(200), work(1600)
-            assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
-            short, long = (work_at_once(read, length, words=piece) for length in (500, 4000))
-            assert long <= _GROWTH * short + 40, f"{short:.0f} steps for each of 500 at once, {long:.0f} of 4000"
-            with given_up_after(self.giving_up_s):
-                read([TextDelta((piece * LONG_TEXT)[:LONG_TEXT])])
+            fail_if_work_grows_faster(read, piece, self.giving_up_s)
 
     # --- parts ---
 
