@@ -12,6 +12,7 @@ from jackfield._lazy import fetching
 
 if TYPE_CHECKING:
     from jackfield import hookspecs as hook
+    from jackfield.config import Config
     from jackfield.descriptors import (
         AgentSpec,
         CallFormatSpec,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from jackfield.plugins._metadata import read_file
     from jackfield.plugins._policy import is_incompatible
     from jackfield.plugins._registration import RegistrationManager
+    from jackfield.settings import Settings
 
 __all__ = [
     "API",
@@ -50,6 +52,7 @@ __all__ = [
     "Catalog",
     "CommandSpec",
     "ComponentSpec",
+    "Config",
     "EmbedderSpec",
     "Known",
     "LLMSpec",
@@ -64,6 +67,7 @@ __all__ = [
     "Row",
     "SandboxSpec",
     "SearcherSpec",
+    "Settings",
     "StoreSpec",
     "Texts",
     "TokenizerSpec",
@@ -89,6 +93,8 @@ __getattr__, __dir__ = fetching(
     {
         **dict.fromkeys((*(name for name in __all__ if name.endswith("Spec")), "Texts", "in_language"), "descriptors"),
         "hook": "hookspecs.",
+        "Config": "config",
+        "Settings": "settings",
         **dict.fromkeys(("default_chain", "enabled_by"), "plugins._acting"),
         **dict.fromkeys(("API", "Catalog", "Problem", "Row", "scan"), "plugins._catalog"),
         "fault_of": "plugins._faults",

@@ -14,7 +14,8 @@ from jackfield.processors._base import (
     StreamTransform,
     transformed,
 )
-from jackfield.processors._order import in_order
+from jackfield.processors._order import Placed, in_order, placed_in_order
+from jackfield.streams import closing
 
 __all__ = [
     "CallFormat",
@@ -27,6 +28,7 @@ __all__ = [
     "Preprocessor",
     "Processor",
     "StreamTransform",
+    "closing",
     "in_order",
     "transformed",
 ]

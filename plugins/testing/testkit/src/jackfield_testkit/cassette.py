@@ -20,13 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from jackfield.config import GenerateConfig, LLMConfig
+from jackfield import ChatRequest, GenerateConfig, LLMConfig, ModelFacts
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent, ModelFinished
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.processors import Processor
-from jackfield.request import ChatRequest, ModelFacts
-from jackfield.streams import closing
+from jackfield.processors import Processor, closing
 from jackfield_records.eventjson import model_event_from_json
 from jackfield_testkit.redaction import Redaction, secrets_of_the_environment
 from jackfield_testkit.tape import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from jackfield.plugins import PluginHost
-from jackfield.settings import Settings
+from jackfield.plugins import PluginHost, Settings
 
 
 @cache  # what is installed does not change while tests run, and looking costs more than most tests

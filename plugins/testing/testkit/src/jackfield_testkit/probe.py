@@ -17,8 +17,7 @@ from types import ModuleType
 from typing import Any, cast
 
 import jackfield.plugins
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, RegistrationManager
+from jackfield.plugins import ComponentSpec, RegistrationManager, hook
 from jackfield_manage.watch import Watch
 
 
@@ -71,7 +70,7 @@ def _describe(
 ) -> list[tuple[str, ComponentSpec]]:
     manager.register(module, plugin_name)
     offers: list[tuple[str, ComponentSpec]] = []
-    for kind in [kind for kind in KINDS if kind not in unasked]:
+    for kind in [kind for kind in hook.KINDS if kind not in unasked]:
         offers += [(kind, spec) for spec in manager.offers(plugin_name, kind)]
     return offers
 

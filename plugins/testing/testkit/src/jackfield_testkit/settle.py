@@ -20,9 +20,7 @@ import jackfield.agents
 import jackfield.models
 import jackfield.processors
 import jackfield.tools  # noqa: F401
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, PluginHost
-from jackfield.settings import Settings
+from jackfield.plugins import ComponentSpec, PluginHost, Settings, hook
 
 THREADS = 8
 PATIENCE_S = 60.0
@@ -44,7 +42,7 @@ def load_all(distribution: str, host: PluginHost) -> dict[str, object]:
     """Every component of a distribution, by `kind.name`; an error as its text."""
     loaded: dict[str, object] = {}
     for row in host.catalog.rows:
-        if row.distribution == distribution and row.kind in KINDS and not row.is_source:
+        if row.distribution == distribution and row.kind in hook.KINDS and not row.is_source:
             try:
                 spec = host.spec_of(row, ComponentSpec)
                 loaded[row.id] = host.load_row(row) if spec.target else None  # a set that names its tools

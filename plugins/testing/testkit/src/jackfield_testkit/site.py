@@ -33,8 +33,7 @@ from typing import Any
 
 import pytest
 
-from jackfield.plugins import PluginHost
-from jackfield.settings import Settings
+from jackfield.plugins import PluginHost, Settings
 
 GROUP = "jackfield.v1"
 

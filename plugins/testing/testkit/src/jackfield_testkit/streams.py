@@ -14,13 +14,11 @@ from typing import Any
 
 import pytest
 
-from jackfield import sync
+from jackfield import ChatRequest, sync
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import ModelResponse
 from jackfield.models import fold
-from jackfield.processors import Processor, StreamTransform
-from jackfield.request import ChatRequest
-from jackfield.streams import closing
+from jackfield.processors import Processor, StreamTransform, closing
 
 LIMIT_S = 60.0  # far more than any of these streams takes
 

@@ -15,11 +15,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from jackfield import errors
+from jackfield import ChatRequest, ModelFacts, errors
 from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import Message
-from jackfield.request import ChatRequest, ModelFacts
 from jackfield_records.eventjson import event_to_json, model_event_from_json
 from jackfield_testkit.redaction import Redaction
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from jackfield import sync
+from jackfield import ChatRequest, Limits, sync
 from jackfield.agents import Agent, CancelToken, RunView
-from jackfield.config import Limits
 from jackfield.errors import ModelRequestError
 from jackfield.events import (
     ApprovalNeeded,
@@ -30,8 +29,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usage
-from jackfield.request import ChatRequest
-from jackfield.streams import closing
+from jackfield.processors import closing
 from jackfield.testing import answer, calls
 from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool, toolset
 from jackfield_testkit.suites.agent_parts import (

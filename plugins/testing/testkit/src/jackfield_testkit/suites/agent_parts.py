@@ -12,13 +12,12 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from jackfield import sync
+from jackfield import ChatRequest, sync
 from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
 from jackfield.errors import ToolServiceError
 from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
 from jackfield.messages import FUNCTION, Message
-from jackfield.request import ChatRequest
-from jackfield.streams import closing
+from jackfield.processors import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolEntry, tool
 from jackfield_testkit.installed import plain_host

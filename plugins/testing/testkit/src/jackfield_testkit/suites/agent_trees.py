@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from jackfield import sync
+from jackfield import ChatRequest, sync
 from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
 from jackfield.messages import FUNCTION, FunctionCall, Message, Usage
-from jackfield.request import ChatRequest
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
 from jackfield_testkit.installed import plain_host

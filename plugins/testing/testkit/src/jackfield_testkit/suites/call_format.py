@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jackfield import sync
-from jackfield.config import GenerateConfig
+from jackfield import ChatRequest, GenerateConfig, sync
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -26,8 +25,8 @@ from jackfield.events import (
 )
 from jackfield.messages import SYSTEM, ContentItem, FinishReason, FunctionCall, Message, ModelResponse, Usage
 from jackfield.processors import CallFormat, CallFormatProcessor
-from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.testing import ScriptedModel, answer
+from jackfield.tools import FunctionSchema
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
     GROWTH,

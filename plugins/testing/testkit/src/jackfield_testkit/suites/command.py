@@ -16,8 +16,7 @@ from typing import ClassVar
 import pytest
 from packaging.utils import canonicalize_name
 
-from jackfield.plugins import PluginHost, Row
-from jackfield.settings import Settings
+from jackfield.plugins import PluginHost, Row, Settings
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.suites.base import Suite
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from jackfield import sync
+from jackfield import ChatRequest, sync
 from jackfield.agents import Agent, BasicAgent, CancelToken, FnCallAgent, create_agent
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Usage
-from jackfield.request import ChatRequest
 from jackfield.testing import Script, answer, calls
 from jackfield.tools import ToolEntry, tool
 from jackfield_testkit.installed import plain_host

@@ -15,7 +15,7 @@ from jackfield import sync
 from jackfield.events import ModelEvent
 from jackfield.messages import Message, MessageLike, ModelResponse
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield.tools import FunctionSchema
 from jackfield_testkit.dialects import ChatCompletions, Dialect
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.base import Suite
@@ -127,7 +127,7 @@ def answer_of(
     model: BaseChatModel,
     messages: Sequence[MessageLike] = HELLO,
     functions: Sequence[FunctionSchema] = (),
-    config: GenerateOptions = None,
+    config: Mapping[str, object] | None = None,
     *,
     limit_s: float = LIMIT_S,
 ) -> ModelResponse:
@@ -139,7 +139,7 @@ def events_of(
     model: BaseChatModel,
     messages: Sequence[MessageLike] = HELLO,
     functions: Sequence[FunctionSchema] = (),
-    config: GenerateOptions = None,
+    config: Mapping[str, object] | None = None,
 ) -> list[ModelEvent]:
     """The events of the backend itself, without retries and other processors."""
 

@@ -9,7 +9,7 @@ import pickle
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -29,7 +29,6 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelEvent, ModelFinished, RetryScheduled, StreamReset, TextDelta
 from jackfield.models import BaseChatModel, fold
-from jackfield.request import GenerateOptions
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI
@@ -299,7 +298,7 @@ class FaultTests(LLMTests):
         assert (copy.retry_after_s, copy.request_id) == (2, "req_1")
 
     def _timed_out(
-        self, server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], GenerateOptions]
+        self, server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], Mapping[str, object]]
     ) -> ModelTimeoutError:
         """The error of a call whose time runs out.
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from jackfield import sync
+from jackfield import ModelFacts, sync
 from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.models import BaseChatModel
 from jackfield.plugins import LLMSpec, default_host
-from jackfield.request import ModelFacts
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LIMIT_S, LLMTests, answer_of, connections_to, run_with

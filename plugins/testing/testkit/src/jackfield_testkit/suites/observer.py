@@ -51,8 +51,8 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.plugins import ObserverSpec
+from jackfield.processors import closing
 from jackfield.runs import Observer
-from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, tool
 from jackfield_testkit.effects import undeclared, watching

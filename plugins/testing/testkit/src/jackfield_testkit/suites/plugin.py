@@ -22,10 +22,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from jackfield.config import Config
 from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
-from jackfield.hookspecs import KINDS, hooks_of
-from jackfield.plugins import ComponentSpec, Row
+from jackfield.plugins import ComponentSpec, Config, Row, hook
 from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.installed import plain_host
@@ -58,7 +56,7 @@ class PluginSuite(Suite):
 
     def test_its_components_are_of_known_kinds_and_have_legal_names(self) -> None:
         rows = _rows(self.dist)
-        assert [row.id for row in rows if row.kind not in KINDS] == []
+        assert [row.id for row in rows if row.kind not in hook.KINDS] == []
         assert [row.id for row in rows if not (NAME.fullmatch(row.name) or row.is_source)] == []
 
     def test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major(self) -> None:
@@ -224,7 +222,9 @@ def _declared(dist: str) -> set[str]:
 
 def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
     host, declared = plain_host(), _declared(dist)
-    return [(row, host.spec_of(row, ComponentSpec)) for row in _rows(dist) if row.id in declared and row.kind in KINDS]
+    return [
+        (row, host.spec_of(row, ComponentSpec)) for row in _rows(dist) if row.id in declared and row.kind in hook.KINDS
+    ]
 
 
 @cache
@@ -282,8 +282,8 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
 
 
 def _base_class(kind: str, spec: ComponentSpec) -> type | None:
-    hook = next(one for one in hooks_of(kind) if isinstance(spec, one.spec_class))
-    module, _, name = hook.base.partition(":")
+    offered_by = next(one for one in hook.hooks_of(kind) if isinstance(spec, one.spec_class))
+    module, _, name = offered_by.base.partition(":")
     found: type | None = getattr(import_module(module), name) if module else None
     return found
 

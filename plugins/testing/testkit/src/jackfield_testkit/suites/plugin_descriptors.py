@@ -10,8 +10,7 @@ from dataclasses import fields
 from itertools import chain
 from typing import Any
 
-from jackfield.hookspecs import KINDS
-from jackfield.plugins import ComponentSpec, ToolSpec
+from jackfield.plugins import ComponentSpec, ToolSpec, hook
 from jackfield.tools import check_tool_name, check_tool_schema
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -56,7 +55,7 @@ def _addresses(spec: ComponentSpec) -> Iterator[str]:
             yield f"its {what} {target!r} is not module:name"
     for address in (*spec.requires, *_required_by(spec)):
         kind, dot, name = address.partition(".")
-        if kind not in KINDS or not dot or not NAME.fullmatch(name):
+        if kind not in hook.KINDS or not dot or not NAME.fullmatch(name):
             yield f"it requires {address!r}, which is not kind.name"
 
 

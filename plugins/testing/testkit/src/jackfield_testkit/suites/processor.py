@@ -13,8 +13,7 @@ from typing import Any, ClassVar, get_args
 
 import pytest
 
-from jackfield import sync
-from jackfield.config import LLMConfig
+from jackfield import ChatRequest, LLMConfig, sync
 from jackfield.errors import JackfieldError, ModelRequestError
 from jackfield.events import (
     FunctionCallDelta,
@@ -30,10 +29,9 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, Message, ModelResponse, Usage
 from jackfield.plugins import ProcessorSpec
-from jackfield.processors import CallNext, Phase, Processor, in_order
-from jackfield.request import ChatRequest, FunctionSchema
-from jackfield.streams import closing
+from jackfield.processors import CallNext, Phase, Processor, closing, in_order
 from jackfield.testing import ScriptedModel
+from jackfield.tools import FunctionSchema
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
     GROWTH,

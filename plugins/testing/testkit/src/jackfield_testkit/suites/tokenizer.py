@@ -51,7 +51,7 @@ HEAVY = ("tiktoken", "tokenizers", "transformers", "sentencepiece", "torch", "nu
 _MAKE_ONE = """
 import json, sys
 from jackfield.plugins import PluginHost
-from jackfield.settings import Settings
+from jackfield.plugins import Settings
 from jackfield_metering.tokens import Tokenizer
 
 host = PluginHost(Settings())

@@ -15,9 +15,8 @@ import pytest
 from jackfield import sync
 from jackfield.agents import FnCallAgent
 from jackfield.plugins import ToolsetSpec
-from jackfield.request import FunctionSchema
 from jackfield.testing import ScriptedModel, answer
-from jackfield.tools import check_tool_name, check_tool_schema
+from jackfield.tools import FunctionSchema, check_tool_name, check_tool_schema
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
