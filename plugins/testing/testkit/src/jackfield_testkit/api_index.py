@@ -63,17 +63,21 @@ def unknown_names(tree: ast.AST, index: Index) -> Iterator[str]:
     """The names of the core that a module uses when it runs, and that the index does not have."""
     aliases: dict[str, str] = {}
     for node in _running(tree):
-        match node:
-            case ast.ImportFrom(module=str(module), level=0) if _is_core(module):
-                used = [f"{module}.{one.name}" for one in node.names]
-            case ast.Import():
-                aliases |= _aliases_of(node)
-                used = [one.name for one in node.names if _is_core(one.name)]
-            case ast.Attribute():
-                used = [dotted] if (dotted := _dotted(node, aliases)) else []
-            case _:
-                continue
-        yield from (name for name in used if not _has(index, name))
+        if isinstance(node, ast.Import):
+            aliases |= _aliases_of(node)
+        yield from (name for name in _used_by(node, aliases) if not _has(index, name))
+
+
+def _used_by(node: ast.AST, aliases: Mapping[str, str]) -> list[str]:
+    """The names of the core that a node uses, with their modules."""
+    match node:
+        case ast.ImportFrom(module=str(module), level=0) if _is_core(module):
+            return [f"{module}.{one.name}" for one in node.names]
+        case ast.Import():
+            return [one.name for one in node.names if _is_core(one.name)]
+        case ast.Attribute():
+            return list(filter(None, [_dotted(node, aliases)]))
+    return []
 
 
 def _aliases_of(node: ast.Import) -> dict[str, str]:

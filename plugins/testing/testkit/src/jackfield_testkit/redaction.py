@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -35,15 +35,11 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str] = (), names: Mapping[str, str] | None = None) -> None:
         self._names = dict(names or {})
-        replacements = {form: SECRET for secret in secrets if secret for form in _forms(secret)}
-        for value, name in self._names.items():
-            replacements |= {form: name for form in _forms(value) if value}
-        self._replacements = replacements
+        named = [*dict.fromkeys(secrets, SECRET).items(), *self._names.items()]
+        self._replacements = {form: name for value, name in named if value for form in _forms(value)}
         # The longest first: one secret may be the beginning of another.
-        known = sorted(replacements, key=len, reverse=True)
-        # Secrets in any case: servers repeat them so.
-        patterns = (f"(?i:{re.escape(form)})" if replacements[form] == SECRET else re.escape(form) for form in known)
-        self._known = re.compile("|".join(patterns) or r"(?!)")
+        known = sorted(self._replacements, key=len, reverse=True)
+        self._known = re.compile("|".join(map(self._pattern_of, known)) or r"(?!)")
 
     def with_secrets(self, secrets: Iterable[str]) -> Redaction:
         """The same, and these."""
@@ -68,23 +64,20 @@ class Redaction:
 
     def value(self, value: object) -> Any:
         """A JSON value without them, in keys and in values."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {self.text(str(key)): self.value(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(entry) for entry in value]
-        return value
+        return with_texts(value, self.text, keys=self.text)
 
-    def restored(self, value: object) -> object:
+    def restored(self, value: object) -> Any:
         """A JSON value with the values that its names stand for."""
-        if isinstance(value, str):
-            for real, name in self._names.items():
-                value = value.replace(name, real)
-            return value
-        if isinstance(value, Mapping):
-            return {key: self.restored(entry) for key, entry in value.items()}
-        return [self.restored(entry) for entry in value] if isinstance(value, list) else value
+        return with_texts(value, self._restored)
+
+    def _restored(self, text: str) -> str:
+        for real, name in self._names.items():
+            text = text.replace(name, real)
+        return text
+
+    def _pattern_of(self, form: str) -> str:
+        # Secrets in any case: servers repeat them so.
+        return f"(?i:{re.escape(form)})" if self._replacements[form] == SECRET else re.escape(form)
 
     def _found_in(self, text: str) -> list[tuple[int, int, str]]:
         """Where they stand: start, end and replacement, none overlapping another."""
@@ -101,6 +94,18 @@ class Redaction:
             else:
                 merged.append((start, end, replacement))
         return merged
+
+
+def with_texts(value: object, change: Callable[[str], str], *, keys: Callable[[str], str] = str) -> Any:
+    """A JSON value, out of read-only mappings and tuples, too, with each of its texts changed."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            return {keys(str(name)): with_texts(entry, change, keys=keys) for name, entry in value.items()}
+        case list() | tuple():
+            return [with_texts(entry, change, keys=keys) for entry in value]
+    return value
 
 
 def secrets_of_the_environment() -> list[str]:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -54,25 +55,24 @@ def load_all(distribution: str, host: PluginHost) -> dict[str, object]:
 def _in_threads(distribution: str) -> list[str]:
     """A host for each thread, so that nothing but Python's own lock stands between them."""
     start = threading.Barrier(THREADS)
-    results: list[dict[str, object]] = []
 
-    def work() -> None:
+    def load() -> dict[str, object]:
         host = PluginHost(Settings())
         start.wait()
-        results.append(load_all(distribution, host))
+        return load_all(distribution, host)
 
-    threads = [threading.Thread(target=work) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    problems = []
-    for name in results[0]:
-        loaded = [result[name] for result in results]
-        problems += sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
-        if not any(isinstance(one, str) for one in loaded) and any(one is not loaded[0] for one in loaded):
-            problems.append(f"{name}: {THREADS} threads got different objects")
-    return problems
+    with ThreadPoolExecutor(THREADS) as pool:
+        loading = [pool.submit(load) for _ in range(THREADS)]
+        results = [one.result() for one in loading]
+    return [problem for name in results[0] for problem in _differences(name, [result[name] for result in results])]
+
+
+def _differences(name: str, loaded: Sequence[object]) -> list[str]:
+    """What is wrong with a component as the threads got it."""
+    errors = sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
+    if errors or all(one is loaded[0] for one in loaded):
+        return errors
+    return [f"{name}: {THREADS} threads got different objects"]
 
 
 def _in_process(method: str, distribution: str) -> list[str]:

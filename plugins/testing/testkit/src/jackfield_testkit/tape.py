@@ -20,7 +20,7 @@ from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import Message
 from jackfield_records.eventjson import event_to_json, model_event_from_json
-from jackfield_testkit.redaction import Redaction
+from jackfield_testkit.redaction import Redaction, with_texts
 
 VERSION = 2
 _SHORT = 200  # longer media are written as their digest, in requests
@@ -91,26 +91,20 @@ def _message_json(message: Message) -> Json:
     dumped = {name: value for name, value in dumped.items() if value != ""}
     for name in ("content", "reasoning_content"):
         if isinstance(dumped.get(name), list):
-            dumped[name] = [{kind: _medium(kind, value) for kind, value in item.items()} for item in dumped[name]]
+            dumped[name] = [_item_json(item) for item in dumped[name]]
     return dumped | ({"function_id": message.function_id} if message.function_id else {})
 
 
-def _medium(kind: str, value: object) -> object:
+def _item_json(item: Json) -> Json:
+    return {kind: value if kind == "text" else with_texts(value, _by_content) for kind, value in item.items()}
+
+
+def _by_content(text: str) -> str:
     """A medium as it is told apart: by its content, wherever it lies and however long it is."""
-    if kind == "text":
-        return value
-    if isinstance(value, list):
-        return [_medium(kind, one) for one in value]
-    if isinstance(value, Mapping):
-        return {name: _medium(kind, one) for name, one in value.items()}
-    if not isinstance(value, str):
-        return value
-    if "://" not in value and not value.startswith("data:") and len(value) < 4096:
-        path = Path(value)
-        return f"{path.name} ({_digest(path.read_bytes())})" if path.is_file() else value
-    if len(value) > _SHORT:
-        return f"{value[:40]}… ({_digest(value.encode('utf-8', 'surrogatepass'))})"
-    return value
+    if "://" not in text and not text.startswith("data:") and len(text) < 4096:
+        path = Path(text)
+        return f"{path.name} ({_digest(path.read_bytes())})" if path.is_file() else text
+    return f"{text[:40]}… ({_digest(text.encode('utf-8', 'surrogatepass'))})" if len(text) > _SHORT else text
 
 
 def _digest(content: bytes) -> str:
@@ -301,10 +295,15 @@ def _read_call(path: Path, number: int, told: Any) -> Call:
         _check(f"{where}, event {place}", event, model_event_from_json)
     if call.error is not None:
         _check(f"{where}, error", call.error, error_of)
-    last = call.events[-1]["event"] if call.events else ""
-    if call.error is None and not call.left and last != ModelFinished.__name__:
-        raise CassetteError(f"{where}: its answer has no end; the last event must be 'ModelFinished', not {last!r}")
+    if call.error is None and not call.left:
+        _check_end(where, call)
     return call
+
+
+def _check_end(where: str, call: Call) -> None:
+    last = call.events[-1]["event"] if call.events else ""
+    if last != ModelFinished.__name__:
+        raise CassetteError(f"{where}: its answer has no end; the last event must be 'ModelFinished', not {last!r}")
 
 
 def _check(where: str, told: Any, read: Any) -> None:

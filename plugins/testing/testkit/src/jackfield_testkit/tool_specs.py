@@ -122,19 +122,23 @@ def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) 
     given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
     if is_of and call.args:
         given["target"] = call.args[0]
-    try:
-        target = constants.value_of(given["target"])
-    except (UnknownValueError, KeyError):
-        raise ValueError(f"line {call.lineno}: write target='module:name' of the ToolSpec as a literal text") from None
+    target = _target(given, constants, call.lineno)
     tool = _loaded(target, call.lineno)
     if isinstance(tool, FunctionTool):
         wanted = _said(ToolSpec.of(target))
         kept = {name: ast.get_source_segment(source, given[name]) or "" for name in KEPT if name in given}
         is_stale = is_of or not _says(given, wanted, constants)
-        indent = len(source.splitlines()[call.lineno - 1]) - len(source.splitlines()[call.lineno - 1].lstrip())
-        yield Written(target, call, _text_of(wanted, kept, indent), is_stale)
+        line = source.splitlines()[call.lineno - 1]
+        yield Written(target, call, _text_of(wanted, kept, len(line) - len(line.lstrip())), is_stale)
     elif is_of:
         raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
+
+
+def _target(given: Mapping[str, ast.expr], constants: Constants, line: int) -> str:
+    try:
+        return str(constants.value_of(given["target"]))
+    except (UnknownValueError, KeyError):
+        raise ValueError(f"line {line}: write target='module:name' of the ToolSpec as a literal text") from None
 
 
 def _loaded(target: str, line: int) -> object:
