@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,8 +28,24 @@ KeygenStrategy = Literal[
 ]
 
 
-class RAGConfig(Config):
+class ChunkSizeConfig(Config):
+    """Settings that take `chunk_size` for `parser_page_size`."""
+
+    called: ClassVar[str] = ""  # in errors
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
+        """As `Config.parse`; `chunk_size` is taken for `parser_page_size`."""
+        if isinstance(value, Mapping) and "chunk_size" in value:
+            rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
+            value = {**rest, "parser_page_size": value["chunk_size"]}
+        return super().parse(value, what=what or cls.called)
+
+
+class RAGConfig(ChunkSizeConfig):
     """How documents are cut, searched and given to a model. Sizes are in tokens."""
+
+    called: ClassVar[str] = "rag_cfg"
 
     retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
         default=None, description="Stands for the searchers of that name, over rag_searchers"
@@ -171,14 +187,6 @@ class RAGConfig(Config):
         budget = {"max_ref_token": self.max_ref_token}
         named = searchers_by_name(self.rag_searchers)
         return {name: {**(budget if _of_front(name) else {}), **settings} for name, settings in named.items()}
-
-    @classmethod
-    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "rag_cfg") -> Self:
-        """As `Config.parse`; `chunk_size` is taken for `parser_page_size`."""
-        if isinstance(value, Mapping) and "chunk_size" in value:
-            rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
-            value = {**rest, "parser_page_size": value["chunk_size"]}
-        return super().parse(value, what=what)
 
 
 def _of_front(name: str) -> bool:

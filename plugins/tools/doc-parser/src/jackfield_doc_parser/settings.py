@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
-
 from pydantic import Field
 
 from jackfield.config import ComponentSettings, Config, PathText
+from jackfield_documents.rag_config import ChunkSizeConfig
 
 
 class ReadingConfig(Config):
@@ -35,21 +33,13 @@ class SimpleDocParserConfig(ReadingConfig):
     structured_doc: bool = Field(default=False, description="Give a list of pages with their texts and tables")
 
 
-class DocParserConfig(ReadingConfig):
+class DocParserConfig(ChunkSizeConfig, ReadingConfig):
     """How documents are cut."""
 
     parser_page_size: int = Field(
         default=500, ge=1, description="The size of a chunk, in tokens; `chunk_size` is the same"
     )
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
-
-    @classmethod
-    def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """As `Config.parse`; `chunk_size` is taken for `parser_page_size`, as in `rag_cfg`."""
-        if isinstance(value, Mapping) and "chunk_size" in value:
-            rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
-            value = {**rest, "parser_page_size": value["chunk_size"]}
-        return super().parse(value, what=what)
 
 
 class VocabularyConfig(ReadingConfig):
