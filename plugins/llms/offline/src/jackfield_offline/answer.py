@@ -5,14 +5,17 @@ Every quotation is a piece of a passage, letter by letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jackfield.config import Lang
 from jackfield.messages import Message
-from jackfield_offline.filling import CannotCall, Filling
+from jackfield_offline.filling import Filling
 from jackfield_offline.sentences import Library, Match, Sentence
 from jackfield_offline.turn import Turn
+
+_T = TypeVar("_T")
 
 MAX_QUOTES = 3
 MAX_QUOTE_CHARS = 600
@@ -76,24 +79,18 @@ class Answer:
 
 def write_answer(turn: Turn, lang: Lang) -> Answer:
     """The answer to a turn in which no more calls are due."""
-    texts = _TEXTS[lang]
+    writer = _Writer(_TEXTS[lang])
     used = [filling.sentence for filling in turn.origins]
     found = [sentence for sentence in best_sentences(turn.topic, turn.documents) if sentence not in used]
-    parts = [_result(message, texts) for message in turn.results]
-    parts += _listed(texts["origins"], [_origin(filling, texts) for filling in turn.origins])
-    if turn.problem:
-        parts.append(_problem(turn.problem, turn.offered, texts))
-    parts += _listed(texts["quotes"], [_quotation(sentence, texts) for sentence in found])
-    if not parts:
-        parts.append(texts["nothing" if turn.documents.sentences else "no_documents"])
-    parts.append(texts["about_me"])
+    parts = [
+        *map(writer.result, turn.results),
+        *writer.listed("origins", writer.origin, turn.origins),
+        *writer.problem(turn),
+        *writer.listed("quotes", writer.quotation, found),
+    ]
+    text = "\n\n".join([*(parts or writer.nothing(turn)), writer.texts["about_me"]])
     quotes = dict.fromkeys(sentence.text[:MAX_QUOTE_CHARS] for sentence in (*used, *found))
-    return Answer("\n\n".join(parts), tuple(quotes))
-
-
-def _listed(title: str, entries: Sequence[str]) -> list[str]:
-    """A title with a list below it; nothing without entries."""
-    return ["\n".join([title, *(f"- {entry}" for entry in entries)])] if entries else []
+    return Answer(text, tuple(quotes))
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:
@@ -109,32 +106,42 @@ def _is_relevant(match: Match) -> bool:
     return match.coverage >= _RELEVANT_COVERAGE or len(match.matched) >= _RELEVANT_TERMS
 
 
-def _result(message: Message, texts: Mapping[str, str]) -> str:
-    tool = message.name or ""
-    text = message.get_text_content().strip()
-    shown = text if len(text) <= MAX_RESULT_CHARS else text[:MAX_RESULT_CHARS] + " …"
-    lines = [texts["result"].format(tool=tool), shown] if shown else []
-    others = sum(item.text is None for item in message.items)
-    if others:
-        lines.append(texts["media"].format(tool=tool, count=others))
-    return "\n".join(lines) or texts["no_result"].format(tool=tool)
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes the parts of an answer with the texts of a language."""
 
+    texts: Mapping[str, str]
 
-def _origin(filling: Filling, texts: Mapping[str, str]) -> str:
-    value = filling.value if filling.slot.kind == "number" else "…"
-    return texts["origin"].format(
-        value=value, phrase=filling.slot.phrase, quotation=_quotation(filling.sentence, texts)
-    )
+    def listed(self, title: str, write: Callable[[_T], str], entries: Sequence[_T]) -> list[str]:
+        """A title with a list below it; nothing without entries."""
+        return ["\n- ".join([self.texts[title], *map(write, entries)])] if entries else []
 
+    def result(self, message: Message) -> str:
+        tool = message.name or ""
+        text = message.get_text_content().strip()
+        shown = text if len(text) <= MAX_RESULT_CHARS else text[:MAX_RESULT_CHARS] + " …"
+        lines = [self.texts["result"].format(tool=tool), shown] if shown else []
+        others = sum(item.text is None for item in message.items)
+        if others:
+            lines.append(self.texts["media"].format(tool=tool, count=others))
+        return "\n".join(lines) or self.texts["no_result"].format(tool=tool)
 
-def _quotation(sentence: Sentence, texts: Mapping[str, str]) -> str:
-    passage = sentence.passage
-    source = passage.source
-    if passage.page is not None:
-        source = texts["source_page"].format(source=source, page=passage.page)
-    rest = " …" if len(sentence.text) > MAX_QUOTE_CHARS else ""
-    return texts["quotation"].format(quote=sentence.text[:MAX_QUOTE_CHARS], rest=rest, source=source)
+    def origin(self, filling: Filling) -> str:
+        value = filling.value if filling.slot.kind == "number" else "…"
+        quotation = self.quotation(filling.sentence)
+        return self.texts["origin"].format(value=value, phrase=filling.slot.phrase, quotation=quotation)
 
+    def quotation(self, sentence: Sentence) -> str:
+        source, page = sentence.passage.source, sentence.passage.page
+        if page is not None:
+            source = self.texts["source_page"].format(source=source, page=page)
+        rest = " …" if len(sentence.text) > MAX_QUOTE_CHARS else ""
+        return self.texts["quotation"].format(quote=sentence.text[:MAX_QUOTE_CHARS], rest=rest, source=source)
 
-def _problem(problem: CannotCall, offered: Iterable[str], texts: Mapping[str, str]) -> str:
-    return texts[problem.kind].format(tool=problem.tool, phrase=problem.phrase, offered=", ".join(offered))
+    def problem(self, turn: Turn) -> list[str]:
+        why = turn.problem
+        offered = ", ".join(turn.offered)
+        return [self.texts[why.kind].format(tool=why.tool, phrase=why.phrase, offered=offered)] if why else []
+
+    def nothing(self, turn: Turn) -> list[str]:
+        return [self.texts["nothing" if turn.documents.sentences else "no_documents"]]

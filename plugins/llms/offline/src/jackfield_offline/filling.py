@@ -14,6 +14,10 @@ from jackfield_offline.grammar import Directive, Slot, one_text_argument, placeh
 from jackfield_offline.numbers import find_number
 from jackfield_offline.sentences import Library, Sentence
 
+Reason: TypeAlias = Literal[
+    "not_offered", "none_offered", "not_allowed", "not_found", "needs_json", "bad_json", "text_in_code"
+]
+
 CODE_ARGUMENT = "code"
 """An argument of this name is a program in Python. No text of a document may become a part of it but as a literal."""
 
@@ -42,7 +46,7 @@ class ReadyCall:
 class CannotCall:
     """Why a tool cannot be called; `phrase` is that of the slot that could not be filled, if that is the reason."""
 
-    kind: Literal["not_offered", "none_offered", "not_allowed", "not_found", "needs_json", "bad_json", "text_in_code"]
+    kind: Reason
     tool: str
     phrase: str = ""
 
@@ -50,13 +54,13 @@ class CannotCall:
 Outcome: TypeAlias = ReadyCall | CannotCall
 
 
-class _UnfilledError(Exception):
-    """A slot that has no value, or none that may stand there; caught in `prepare_call`."""
+class _CannotCallError(Exception):
+    """Caught in `prepare_call`. The phrase is that of the slot that has no value, or none that may stand there."""
 
-    def __init__(self, kind: Literal["not_found", "text_in_code"], slot: Slot) -> None:
+    def __init__(self, kind: Reason, phrase: str = "") -> None:
         super().__init__(kind)
-        self.kind = kind
-        self.slot = slot
+        self.kind: Reason = kind
+        self.phrase = phrase
 
 
 def prepare_call(directive: Directive, schema: FunctionSchema, library: Library) -> Outcome:
@@ -64,10 +68,8 @@ def prepare_call(directive: Directive, schema: FunctionSchema, library: Library)
     try:
         fillings = [_fill(slot, library) for slot in directive.slots]
         arguments = _arguments(directive, schema, fillings)
-    except _UnfilledError as error:
-        return CannotCall(error.kind, directive.tool, error.slot.phrase)
-    if isinstance(arguments, CannotCall):
-        return arguments
+    except _CannotCallError as error:
+        return CannotCall(error.kind, directive.tool, error.phrase)
     return ReadyCall(directive.tool, dumps(arguments), tuple(fillings))
 
 
@@ -80,31 +82,28 @@ def _fill(slot: Slot, library: Library) -> Filling:
         for match in library.find(slot.phrase):
             if match.coverage >= _ENOUGH:
                 return Filling(slot, match.sentence.text, match.sentence)
-    raise _UnfilledError("not_found", slot)
+    raise _CannotCallError("not_found", slot.phrase)
 
 
-def _arguments(
-    directive: Directive, schema: FunctionSchema, fillings: Sequence[Filling]
-) -> dict[str, Any] | CannotCall:
+def _arguments(directive: Directive, schema: FunctionSchema, fillings: Sequence[Filling]) -> dict[str, Any]:
+    marked = [(filling.slot.kind, placeholder(index), filling) for index, filling in enumerate(fillings)]
+    texts = {mark: filling for kind, mark, filling in marked if kind == "text"}
     # Numbers are only digits: they can stand anywhere, in code and outside of JSON's strings, too.
-    template = directive.template
-    for index, filling in enumerate(fillings):
-        if filling.slot.kind == "number":
-            template = template.replace(placeholder(index), filling.value)
-    texts = {placeholder(i): filling for i, filling in enumerate(fillings) if filling.slot.kind == "text"}
-    if not directive.is_json:
-        name = one_text_argument(schema)
-        if name is not None:
-            return {name: _with_texts(name, template, texts)}
-        if not template.startswith("{"):
-            return CannotCall("needs_json", directive.tool)
+    template = _replaced(directive.template, {mark: filling for kind, mark, filling in marked if kind == "number"})
+    name = None if directive.is_json else one_text_argument(schema)
+    if name is not None:
+        return {name: _with_texts(name, template, texts)}
+    value = _parsed(template)
+    if isinstance(value, dict):
+        return {key: _with_texts(key, entry, texts) for key, entry in value.items()}
+    raise _CannotCallError("bad_json" if template.startswith("{") else "needs_json")
+
+
+def _parsed(template: str) -> object:
     try:
-        value = json.loads(template, strict=False)
+        return json.loads(template, strict=False)
     except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        return CannotCall("bad_json", directive.tool)
-    return {key: _with_texts(key, entry, texts) for key, entry in value.items()}
+        return None
 
 
 def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
@@ -132,15 +131,19 @@ def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
     A document is not trusted: only where the slot stands as an expression of its own, which the parser says, can its
     text not get out of the literal and run.
     """
-    used = {mark: filling for mark, filling in texts.items() if mark in code}
-    if not used:
-        return code
-    try:
-        names = [node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        names = []
-    for mark, filling in used.items():
+    names = _names_in(code)
+    for mark, filling in texts.items():
+        if mark not in code:
+            continue
         if names.count(mark) != 1 or code.count(mark) != 1:
-            raise _UnfilledError("text_in_code", filling.slot)
+            raise _CannotCallError("text_in_code", filling.slot.phrase)
         code = code.replace(mark, repr(filling.value))
     return code
+
+
+def _names_in(code: str) -> list[str]:
+    """The names in a program, each as often as it stands there; [] if it is not one."""
+    try:
+        return [node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []

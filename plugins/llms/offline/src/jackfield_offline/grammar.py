@@ -77,10 +77,8 @@ def one_text_argument(schema: FunctionSchema) -> str | None:
     parameters = schema.get("parameters") or {}
     properties: Mapping[str, Any] = parameters.get("properties") or {}
     required = [name for name in parameters.get("required") or () if name in properties]
-    candidates = required if len(required) == 1 else list(properties) if not required else []
-    if len(candidates) != 1 or not _is_string(properties[candidates[0]]):
-        return None
-    return candidates[0]
+    candidates = required or list(properties)
+    return candidates[0] if len(candidates) == 1 and _is_string(properties[candidates[0]]) else None
 
 
 def _directive(tool: str, written: str, *, is_json: bool) -> Directive:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import PurePath
 from typing import Any
 
@@ -17,7 +18,7 @@ _SOURCE = re.compile(
 )
 _FENCE = re.compile(r"^(`{3,})[^`]*$")
 _LINK = re.compile(r"^\[[^\]]*\]\((?P<name>.*)\)$")
-_PAGE = re.compile(r"^[ \t]*\[page:[ \t]*(?P<page>\d+)\]\s*$", re.IGNORECASE)
+_PAGE = re.compile(r"\n?^[ \t]*\[page:[ \t]*(\d+)\][^\S\n]*$\n?", re.IGNORECASE | re.MULTILINE)  # with its line ends
 _GAP = re.compile(r"\n\n\.\.\.\n\n")
 
 
@@ -65,50 +66,38 @@ def passages_in_result(message: Message) -> list[Passage]:
     """The passages in a tool's result: those of documents if it lists some, else its text as one passage."""
     text = message.get_text_content()
     documents = _listed(text)
-    if documents is not None:
-        return [
-            passage
-            for document in documents
-            for chunk in document["text"]
-            for passage in _pages(str(chunk), _display_name(str(document["url"])))
-        ]
+    if documents:
+        return [passage for document in documents for passage in _of_document(document)]
     return [Passage(text, message.name or "", from_tool=True)] if text.strip() else []
 
 
-def _fenced(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _of_document(document: dict[str, Any]) -> list[Passage]:
+    source = _display_name(str(document["url"]))
+    return [passage for chunk in document["text"] for passage in _pages(str(chunk), source)]
+
+
+def _fenced(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The sources of a block, each with its fenced content. Headings inside a fence belong to the content."""
-    source: str | None = None
-    fence = ""
-    content: list[str] = []
-    for line in lines:
-        if fence:
-            if line.rstrip() == fence:
-                yield source or "", "\n".join(content)
-                source, fence, content = None, "", []
-            else:
-                content.append(line)
-        elif match := _SOURCE.match(line):
+    rest = iter(lines)
+    source = ""
+    for line in rest:
+        if match := _SOURCE.match(line):
             source = match["en"] or match["zh"]
-        elif source is not None and (match := _FENCE.match(line.rstrip())):
-            fence = match[1]
-    if fence:  # the block was cut, to fit a context for instance
-        yield source or "", "\n".join(content)
+        elif source and (match := _FENCE.match(line.rstrip())):
+            # The last fence may never close: the block was cut, to fit a context for instance.
+            yield source, "\n".join(_until(match[1], rest))
+            source = ""
 
 
-def _pages(chunk: str, source: str) -> Iterator[Passage]:
+def _until(fence: str, lines: Iterator[str]) -> Iterator[str]:
+    return takewhile(lambda line: line.rstrip() != fence, lines)
+
+
+def _pages(chunk: str, source: str) -> list[Passage]:
     """A chunk, parted where its `[page: N]` lines are."""
-    page: int | None = None
-    lines: list[str] = []
-    for line in [*chunk.split("\n"), None]:
-        match = _PAGE.match(line) if line is not None else None
-        if line is not None and match is None:
-            lines.append(line)
-            continue
-        text = "\n".join(lines)
-        if text.strip():
-            yield Passage(text, source, page)
-        lines = []
-        page = int(match["page"]) if match else page
+    first, *rest = _PAGE.split(chunk)
+    pages = (None, *map(int, rest[::2]))
+    return [Passage(text, source, page) for page, text in zip(pages, (first, *rest[1::2]), strict=True) if text.strip()]
 
 
 def _display_name(source: str) -> str:
@@ -118,14 +107,13 @@ def _display_name(source: str) -> str:
     return PurePath(name.rstrip("/")).name or source
 
 
-def _listed(text: str) -> list[dict[str, Any]] | None:
-    if not text.lstrip().startswith("["):
-        return None
+def _listed(text: str) -> list[dict[str, Any]]:
+    """The documents that a result lists; [] if it is anything else."""
     try:
-        value = json.loads(text)
+        value = json.loads(text) if text.lstrip().startswith("[") else []
     except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, list) and value and all(map(_is_document, value)) else None
+        return []
+    return value if all(map(_is_document, value)) else []
 
 
 def _is_document(entry: object) -> bool:

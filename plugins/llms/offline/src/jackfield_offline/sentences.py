@@ -8,11 +8,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jackfield_offline.knowledge import Passage
 
 _LINE = re.compile(r"[^\n]*\n?")
-_MARKER = re.compile(r"[ \t]*(?:[-*+•>][ \t]+|\d{1,3}[.)、][ \t]*(?=\D)|#{1,6}[ \t]+)")
+# What a line begins with that does not go on with the text before it. A heading, a fence or no text has no content.
+_MARK = re.compile(
+    r"\s*(?:(?P<row>\|)|(?P<none>#|```|~~~|\Z))|(?P<item>[ \t]*(?:[-*+•>][ \t]+|\d{1,3}[.)、][ \t]*(?=\D)))"
+)
 _NO_CONTENT = re.compile(r"[\s|:\-=_*`~#.]*$")
 _END = re.compile(r"[。！？!?]+[\"”’」』）)]*|\.[\"”’)]*(?=\s+[^\s\da-z]|\s+\d+\s|\s*$)")
 _TOKEN = re.compile(r"(?P<cjk>[\u3400-\u9fff]+)|(?P<word>[^\W_\u3400-\u9fff]+)")
@@ -129,19 +133,20 @@ def _about(sentence: Sentence) -> Iterator[str]:
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Where the paragraphs, list items and table rows of a text begin and end, their markers left out."""
-    start: int | None = None
+    begun: list[
+        tuple[int, int | None]
+    ] = []  # where each line stands that goes on with nothing, and what is a block of it
+    is_open = False
     for line in _LINE.finditer(text):
-        marker = _MARKER.match(line[0])
-        stands_alone = line[0].lstrip().startswith(("|", "#", "```", "~~~"))
-        if start is not None and (marker or stands_alone or not line[0].strip()):
-            yield start, line.start()
-            start = None
-        if line[0].lstrip().startswith("|"):
-            yield line.start(), line.end()
-        elif start is None and line[0].strip() and not stands_alone:
-            start = line.start() + (marker.end() if marker else 0)
-    if start is not None:
-        yield start, len(text)
+        start, mark = line.start(), _MARK.match(line[0])
+        if mark:
+            begun.append((start, None if mark["none"] is not None else start + len(mark["item"] or "")))
+        elif not is_open:
+            begun.append((start, start))
+        is_open = not mark or mark["item"] is not None
+    for (_, block), (end, _) in pairwise(begun):
+        if block is not None:
+            yield block, end
 
 
 def _chinese_terms(run: str, offset: int) -> Iterator[Term]:

@@ -42,18 +42,19 @@ def read_turn(request: ChatRequest) -> Turn:
     """Read a request. Calls are made in their order; one whose slots the documents cannot fill waits for the results
     of those before it, and is a problem when there are none to wait for."""
     messages = request.messages
-    asked = max((index for index, message in enumerate(messages) if message.role == USER), default=-1)
-    question, directives = parse_message("" if asked < 0 else messages[asked].get_text_content())
-    made = _calls_since(messages, asked)
-    followed = [call.name for _, call in made] == [directive.tool for directive in directives[: len(made)]]
-    pending = directives[len(made) :] if followed else []
-    ready, problem = _next_calls(request, pending)
+    since = max((place for place, message in enumerate(messages, 1) if message.role == USER), default=0)
+    question, directives = parse_message(messages[since - 1].get_text_content() if since else "")
+    topic = question or _asked_of_tools(directives)
+    made = _calls_since(messages, since)
+    if [call.name for _, call in made] != [directive.tool for directive in directives[: len(made)]]:
+        directives, made = [], []  # what was called is not what the user asked for
+    ready, problem = _next_calls(request, directives[len(made) :])
     return Turn(
         question=question,
-        topic=question or _asked_of_tools(directives),
-        documents=_documents(messages, asked),
-        results=tuple(message for message in messages[asked + 1 :] if _is_result(message)),
-        origins=_origins(request, directives, made) if followed else (),
+        topic=topic,
+        documents=_documents(messages, since),
+        results=tuple(filter(_is_result, messages[since:])),
+        origins=_origins(request, directives, made),
         ready=ready,
         problem=problem,
         offered=tuple(str(schema["name"]) for schema in request.functions),
@@ -64,21 +65,17 @@ def _asked_of_tools(directives: Sequence[Directive]) -> str:
     return " ".join(directive.template for directive in directives if not directive.slots)
 
 
-def _calls_since(messages: Sequence[Message], asked: int) -> list[tuple[int, FunctionCall]]:
+def _calls_since(messages: Sequence[Message], since: int) -> list[tuple[int, FunctionCall]]:
     """The calls after the user's message, each with its place in the history."""
-    return [
-        (index, message.function_call)
-        for index, message in enumerate(messages)
-        if index > asked and message.function_call is not None
-    ]
+    after = enumerate(messages[since:], since)
+    return [(index, message.function_call) for index, message in after if message.function_call is not None]
 
 
 def _next_calls(request: ChatRequest, pending: Sequence[Directive]) -> tuple[tuple[ReadyCall, ...], CannotCall | None]:
-    for directive in pending:
-        refused = _refusal(request, directive)
-        if refused:
-            return (), refused
-    library = Library(read_passages(request.messages)) if pending else Library(())
+    refused = next(filter(None, (_refusal(request, directive) for directive in pending)), None)
+    if refused or not pending:
+        return (), refused
+    library = Library(read_passages(request.messages))
     ready: list[ReadyCall] = []
     for directive in pending:
         outcome = _outcome(request, directive, library)
@@ -117,11 +114,11 @@ def _origins(
     return tuple(fillings)
 
 
-def _documents(messages: Sequence[Message], asked: int) -> Library:
+def _documents(messages: Sequence[Message], since: int) -> Library:
     """What can be quoted. What tools said since the user spoke is shown whole, and not quoted once more."""
-    before = read_passages(messages[: asked + 1])
-    since = [passage for passage in read_passages(messages[asked + 1 :]) if not passage.from_tool]
-    return Library(dict.fromkeys([*before, *since]))
+    before = read_passages(messages[:since])
+    brought = [passage for passage in read_passages(messages[since:]) if not passage.from_tool]
+    return Library(dict.fromkeys([*before, *brought]))
 
 
 def _is_result(message: Message) -> bool:
