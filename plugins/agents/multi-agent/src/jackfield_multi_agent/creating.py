@@ -71,7 +71,7 @@ class GroupChatCreator(Agent):
         except ValueError as error:
             return (Message(ASSISTANT, text, name=self.name),), f"the model designed no group chat: {error}"
         listed = design.get("agents")
-        roles = [role for entry in (listed if isinstance(listed, list) else ()) if (role := _role(entry))]
+        roles = list(filter(None, map(_role, listed if isinstance(listed, list) else ())))
         messages = [Message(ASSISTANT, dumps(role), name=ROLE_CONFIG) for role in roles]
         if background := str(design.get("background") or ""):
             messages.insert(0, Message(ASSISTANT, background, name=BACKGROUND))
@@ -80,9 +80,11 @@ class GroupChatCreator(Agent):
 
 
 def _role(entry: object) -> dict[str, str] | None:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
-        return None
-    return {key: str(entry[key]) for key in _TEXTS if entry.get(key)}
+    match entry:
+        case {"name": str(name), **others} if name.strip():
+            role = {**others, "name": name}
+            return {key: str(role[key]) for key in _TEXTS if role.get(key)}
+    return None
 
 
 def group_config(messages: Sequence[Message]) -> dict[str, Any]:

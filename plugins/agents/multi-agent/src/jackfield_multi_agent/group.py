@@ -16,7 +16,6 @@ from jackfield.agents import (
     Spent,
     ToolEntry,
     create_agent,
-    open_calls,
 )
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError
@@ -30,7 +29,7 @@ from jackfield_agent_parts import GivenPrompts, Prompts, run_as
 from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
-from jackfield_multi_agent.transcript import STOP, Transcript, mentioned
+from jackfield_multi_agent.transcript import STOP, Transcript, caller_of_open_calls, mentioned
 from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent
 
 _OF_AGENT = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
@@ -92,10 +91,11 @@ class GroupChat(MultiAgentHub, Agent):
         self.agents = checked_agents(agents, "a group chat")
         self.background = background
         self.method = checked_method(agent_selection_method)
+        self._way = self.method if len(self.agents) > 1 else "round_robin"
         self.max_round = _rounds(max_round)
         self._chance = random.Random(seed)  # noqa: S311 - nothing depends on it
         self._prompts = Prompts.read(PROMPTS, prompts)
-        if self.method == "auto" and self.llm is None and len(self.agents) > 1:
+        if self._way == "auto" and self.llm is None:
             raise ConfigError(
                 "a group chat in which the model chooses needs one: pass llm=, or agent_selection_method="
             )
@@ -130,26 +130,23 @@ class GroupChat(MultiAgentHub, Agent):
         Raises:
             ConfigError: The run mentions somebody who is not here.
         """
-        given = run.options.get("mentioned_agents_name")
-        names = checked_list(given or (), "mentioned_agents_name", "names")
+        names = checked_list(run.options.get("mentioned_agents_name") or (), "mentioned_agents_name", "names")
         for name in names:
             if name not in self.agent_names:
                 raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
-        if open_calls(run.messages):
-            caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
-            return [caller] if caller in self.agent_names else [self.agent_names[0]]
-        last = next((message for message in reversed(run.messages) if message.role == USER), None)
-        return list(names) or (mentioned(last.get_text_content(), self.agent_names) if last else [])
+        caller = caller_of_open_calls(run.messages)
+        if caller is not None:
+            return [caller if caller in self.agent_names else self.agent_names[0]]
+        last = next((asked.get_text_content() for asked in reversed(run.messages) if asked.role == USER), "")
+        return list(names) or mentioned(last, self.agent_names)
 
     async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose the next speaker, by the method."""
-        if len(self.agents) == 1:
-            chosen.name = self.agent_names[0]
-        elif self.method == "auto":
+        if self._way == "auto":
             async with closing(self._host_agent.choose(transcript, above, chosen)) as events:
                 async for event in events:
                     yield event
-        elif self.method == "round_robin":
+        elif self._way == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:
             chosen.name = another(transcript.last_speaker, self.agent_names, self._chance)
@@ -182,33 +179,37 @@ class _Chat:
         self.reason = self.reason or reason
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
-        """Choose who speaks, unless the chat is over."""
+        """Choose who speaks, unless the chat is over; nobody where a person has spoken just now."""
         above = RunAbove(self._run, self.spent)
+        chosen.name = self._known(above)
+        if chosen.name is not None or self.reason is not None:
+            return
+        if self._group._way == "manual":
+            yield PluginEvent(INPUT_NEEDED, {"agent": "", "choices": list(self._agents)})
+            self.stop("input_needed")
+            return
+        async with closing(self._group.choose(self._transcript, above, chosen)) as events:
+            async for event in events:
+                yield event
+        self.spent = above.spent
+        if chosen.name is None:
+            self.stop("finished")
+        elif isinstance(self._agents[chosen.name], UserAgent) and self._has_said(chosen.name):
+            chosen.name = None  # somebody is chosen after what was said
+
+    def _known(self, above: RunAbove) -> str | None:
+        """Who speaks without having to be chosen; None if somebody has to be, or the chat is over."""
         spoke = self._run.later[0].agent if self._run.later else ""  # before the run was interrupted
         if not self._left:
             self.stop("finished")
         elif spoke in self._agents:
-            chosen.name = spoke
             self._first = self._first[self._first[:1] == [spoke] :]
+            return spoke
         elif reached := above.reached(0):
             self.stop(reached)
         elif self._first:
-            chosen.name = self._first.pop(0)
-        elif self._group.method == "manual" and len(self._agents) > 1:
-            yield PluginEvent(INPUT_NEEDED, {"agent": "", "choices": list(self._agents)})
-            self.stop("input_needed")
-        else:
-            async with closing(self._group.choose(self._transcript, above, chosen)) as events:
-                async for event in events:
-                    yield event
-            self.spent = above.spent
-            if chosen.name is None:
-                self.stop("finished")
-            elif isinstance(self._agents[chosen.name], UserAgent) and self._has_said(chosen.name):
-                chosen.name = None
-                async with closing(self.choosing(chosen)) as events:
-                    async for event in events:
-                        yield event
+            return self._first.pop(0)
+        return None
 
     def _has_said(self, name: str) -> bool:
         """Whether the person whose turn it is has just spoken: what nobody is named for, after the opening question.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from typing import Any, Unpack
 
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, open_calls
@@ -22,6 +23,7 @@ from jackfield_multi_agent.hub import MultiAgentHub, checked_agents
 STOP = "<|STOP|>"
 NO_QUESTIONS = "jackfield-multi-agent.no_questions"
 SEED = 42
+_OTHER = {USER: ASSISTANT, ASSISTANT: USER}
 
 
 class HumanSimulator(Agent):
@@ -121,13 +123,14 @@ class DialogueSimulator(MultiAgentHub, Agent):
         self.max_round = max_round
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
-        user, assistant = self.agents
+        user = self.agents[0]
         said: list[Message] = []
-        speech, label = _Speech(run.spent), self.name or type(self).__name__
-        asks = not open_calls(run.messages) and (not run.messages or run.messages[-1].role != USER)
-        for _ in range(2 * self.max_round):
-            agent = user if asks else assistant
-            seen = _swapped([*run.messages, *said]) if asks else (*run.messages, *said)
+        speech, label, reason = _Speech(run.spent), self.name or type(self).__name__, None
+        start = 1 if _is_asked(run.messages) else 0
+        for agent in islice(cycle(self.agents), start, start + 2 * self.max_round):
+            asks = agent is user
+            seen = (*run.messages, *said)
+            seen = _swapped(seen) if asks else seen
             yield HandedOff(label, agent.name or "")
             label = agent.name or ""
             part = run_as(agent, run, seen, replace(speech.spent, turns=0))
@@ -141,10 +144,8 @@ class DialogueSimulator(MultiAgentHub, Agent):
             yield ResponseReplaced(tuple(said))
             reason = speech.stopped(run)
             if reason or STOP in text:
-                yield RunFinished(reason or "finished", tuple(said), speech.spent.usage)
-                return
-            asks = not asks
-        yield RunFinished("finished", tuple(said), speech.spent.usage)
+                break
+        yield RunFinished(reason or "finished", tuple(said), speech.spent.usage)
 
 
 @dataclass(slots=True)
@@ -174,12 +175,17 @@ class _Speech:
                     yield event
 
 
+def _is_asked(messages: Sequence[Message]) -> bool:
+    """Whether the assistant is next."""
+    return bool(open_calls(messages) or (messages and messages[-1].role == USER))
+
+
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
     """A dialogue as its user sees it: the answers are what the user is asked, and the questions what it has said."""
     swapped = [
-        Message(ASSISTANT if message.role == USER else USER, message.get_text_content())
+        Message(_OTHER[message.role], text)
         for message in messages
-        if message.role in (USER, ASSISTANT) and not message.function_call and message.get_text_content()
+        if message.role in _OTHER and not message.function_call and (text := message.get_text_content())
     ]
     system = [message for message in messages if message.role == SYSTEM]
     if not swapped or swapped[-1].role == ASSISTANT:

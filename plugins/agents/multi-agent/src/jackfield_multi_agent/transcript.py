@@ -9,7 +9,7 @@ from jackfield.agents import open_calls
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, ContentItem, Message
 
 STOP = "[STOP]"
-_WORD = re.compile(r"[A-Za-z0-9_-]")
+_LETTER = r"[A-Za-z0-9_-]"
 
 
 class Transcript:
@@ -24,13 +24,11 @@ class Transcript:
         self._views = {name: _View(name) for name in names}
         self._first = next(iter(self._views), "")
         self._caller = ""
-        self._waiting = ""
         self.system_text = ""
         self.last_speaker = ""
         self.lines: list[str] = []
         given = list(messages)
-        if open_calls(given):
-            self._waiting = next((message.name for message in reversed(given) if message.function_call), None) or ""
+        self._waiting = caller_of_open_calls(given) or ""
         for message in given:
             self.add(message)
 
@@ -44,7 +42,7 @@ class Transcript:
         text = message.get_text_content().strip()
         if speaker in self._views:
             self.last_speaker = speaker
-        if text and message.role != FUNCTION and not message.function_call:
+        if text and _is_speech(message):
             self.lines.append(f"{speaker}: {text}" if speaker else text)
         for view in self._views.values():
             view.add(message, speaker)
@@ -75,14 +73,13 @@ class _View:
         if speaker == self._name and message.role != USER:
             self._end_others()
             self._done.append(message)
-        elif message.role == USER or (message.role == ASSISTANT and not message.function_call):
+        elif _is_speech(message):
             self._others += _said(message, speaker)
 
     def messages(self, cue: str) -> tuple[Message, ...]:
         self._end_others()
-        if not self._done or (self._done[-1].role == ASSISTANT and not self._done[-1].function_call):
-            return (*self._done, Message(USER, cue))
-        return tuple(self._done)
+        spoke_last = not self._done or (self._done[-1].role == ASSISTANT and _is_speech(self._done[-1]))
+        return (*self._done, Message(USER, cue)) if spoke_last else tuple(self._done)
 
     def _end_others(self) -> None:
         if not self._others:
@@ -97,7 +94,7 @@ class _View:
 
 def _said(message: Message, speaker: str) -> list[ContentItem]:
     """What somebody says, with the name before it."""
-    items = [item for item in message.items if (item.text or "").strip() or _may_be_shown(item, message)]
+    items = [item for item in message.items if _may_be_shown(item, message)]
     if not speaker or not items:
         return items
     if items[0].text is None:
@@ -106,21 +103,29 @@ def _said(message: Message, speaker: str) -> list[ContentItem]:
 
 
 def _may_be_shown(item: ContentItem, message: Message) -> bool:
-    """Whether others see what is not text: in a user's message, a path is a file that tools may open."""
-    is_inline = isinstance(item.value, str) and item.value.startswith("data:")
-    return item.text is None and (message.role == USER or is_inline)
+    """Whether others see an item: a path is a file that tools may open, so it must be in a user's message."""
+    if item.text is not None:
+        return bool(item.text.strip())
+    return message.role == USER or (isinstance(item.value, str) and item.value.startswith("data:"))
+
+
+def _is_speech(message: Message) -> bool:
+    return message.role != FUNCTION and not message.function_call
+
+
+def caller_of_open_calls(messages: Sequence[Message]) -> str | None:
+    """The name of the agent whose calls are open, '' if it has none; None if no calls are."""
+    if not open_calls(messages):
+        return None
+    return next((message.name or "" for message in reversed(messages) if message.function_call), "")
 
 
 def mentioned(text: str, names: Sequence[str]) -> list[str]:
     """The names that a text mentions as `@name`, in order, each once and whole: `@alice` does not mention `al`."""
-    found: dict[str, None] = {}
     longest_first = sorted(names, key=len, reverse=True)
-    for place in re.finditer("@", text):
-        rest = text[place.end() :]
-        name = next((name for name in longest_first if _begins_with(rest, name)), None)
-        if name:
-            found[name] = None
-    return list(found)
+    # A lookahead, because what follows a name may be in a name, too.
+    found = re.findall(f"@(?=({'|'.join(map(_whole, longest_first))}))", text)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def named(text: str, names: Sequence[str]) -> str | None:
@@ -128,21 +133,14 @@ def named(text: str, names: Sequence[str]) -> str | None:
     stripped = text.strip().strip("\"'`*@ .:：。")
     if stripped in names:
         return stripped
-    found = [name for name in names if any(_is_whole(text, place.start(), name) for place in _places(name, text))]
+    found = [name for name in names if re.search(_whole(name), text)]
     # Of a name that is part of another one, the longer counts.
-    found = [name for name in found if not any(name != other and name in other for other in found)]
-    return found[0] if len(found) == 1 else None
+    longest = max(found, key=len, default="")
+    return longest if longest and all(name in longest for name in found) else None
 
 
-def _places(name: str, text: str) -> Iterable[re.Match[str]]:
-    return re.finditer(re.escape(name), text)
-
-
-def _begins_with(text: str, name: str) -> bool:
-    return text.startswith(name) and _is_whole(text, 0, name)
-
-
-def _is_whole(text: str, start: int, name: str) -> bool:
-    """Whether no letter stands before or after a name; between Chinese characters, there is nothing to see."""
-    before, after = text[max(0, start - 1) : start], text[start + len(name) : start + len(name) + 1]
-    return not (_WORD.match(name[-1:]) and _WORD.match(after)) and not (_WORD.match(name[:1]) and _WORD.match(before))
+def _whole(name: str) -> str:
+    """A pattern for a name with no letter before or after it; between Chinese characters, there is nothing to see."""
+    before = f"(?<!{_LETTER})" if re.match(_LETTER, name) else ""
+    after = f"(?!{_LETTER})" if re.match(_LETTER, name[-1:]) else ""
+    return before + re.escape(name) + after
