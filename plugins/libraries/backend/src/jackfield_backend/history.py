@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -76,26 +76,20 @@ class Answer:
     strays: tuple[Result, ...]
 
 
+_IN_ONE_ANSWER = {(ASSISTANT, ASSISTANT), (ASSISTANT, FUNCTION), (FUNCTION, FUNCTION)}
+"""The roles of two messages in a row that belong to one answer."""
+
+
 def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
     """Split a history into system and user messages, and the answers between them."""
-    parts: list[Message | Answer] = []
-    taken_ids: set[str] = set()
-    said: list[Message] = []
-    results: list[Message] = []
+    groups: list[list[Message]] = []
     for message in messages:
-        if message.role == FUNCTION:
-            results.append(message)
-            continue
-        if (said or results) and (results or message.role != ASSISTANT):
-            parts.append(_answer(said, results, taken_ids))
-            said, results = [], []
-        if message.role == ASSISTANT:
-            said.append(message)
+        if groups and (groups[-1][-1].role, message.role) in _IN_ONE_ANSWER:
+            groups[-1].append(message)
         else:
-            parts.append(message)
-    if said or results:
-        parts.append(_answer(said, results, taken_ids))
-    return parts
+            groups.append([message])
+    taken_ids: set[str] = set()
+    return [_answer(group, taken_ids) if group[0].role in (ASSISTANT, FUNCTION) else group[0] for group in groups]
 
 
 def text_of(content: str | Sequence[ContentItem] | None) -> str:
@@ -144,19 +138,24 @@ _seen_as_object = lru_cache(maxsize=4096)(_looks_like_object)  # a history is se
 # --- calls and their results ------------------------------------------------------------------------------------------
 
 
-def _answer(said: Sequence[Message], results: Sequence[Message], taken_ids: set[str]) -> Answer:
-    if len(said) == 1 and not results and said[0].function_call is None:  # most answers are this, and a history is long
-        (only,) = said
-        return Answer((only,), text_of(only.content), text_of(only.reasoning_content), (), ())
+def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
+    first = messages[0]
+    if len(messages) == 1 and first.role == ASSISTANT and not first.function_call:  # most are, and a history is long
+        return Answer((first,), text_of(first.content), text_of(first.reasoning_content), (), ())
+    said = [message for message in messages if message.role == ASSISTANT]
     asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
-    found, strays = paired(asked, results)
+    found, strays = paired(asked, messages[len(said) :])
     return Answer(
         messages=tuple(said),
-        text="\n".join(text for message in said if (text := text_of(message.content))),
-        reasoning="\n".join(text for message in said if (text := text_of(message.reasoning_content))),
+        text=_joined(message.content for message in said),
+        reasoning=_joined(message.reasoning_content for message in said),
         calls=tuple(map(_call, asked, found)),
         strays=tuple(map(_result, strays)),
     )
+
+
+def _joined(contents: Iterable[str | Sequence[ContentItem] | None]) -> str:
+    return "\n".join(filter(None, map(text_of, contents)))
 
 
 def _call(asked: OpenCall, found: Message | None) -> Call:
@@ -183,6 +182,6 @@ def _result(message: Message) -> Result:
     name, content = message.name or "", message.content
     if isinstance(content, str):
         return Result(name, content)
-    media = tuple(item for item in content if item.is_media_content())
-    text = text_of([item for item in content if not item.is_media_content()])
+    media = tuple(filter(ContentItem.is_media_content, content))
+    text = text_of(list(itertools.filterfalse(ContentItem.is_media_content, content)))
     return Result(name, text or (RESULT_BELOW if media else ""), media)

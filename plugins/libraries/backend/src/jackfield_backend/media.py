@@ -70,6 +70,19 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
     Raises:
         UnsupportedInputError: It is missing, too large, or of another kind.
     """
+    content = _content_of(path, kind, max_bytes)
+    media_type = media_type_of(content[:16])
+    if not media_type and kind != "image":  # sound and film have more formats than can be told by their beginnings
+        media_type = _type_by_name(path, content)
+    if not media_type.startswith(f"{kind}/"):
+        raise UnsupportedInputError(
+            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_A_KIND[kind]}: "
+            "convert it, or leave it out"
+        )
+    return Media(media_type, content)
+
+
+def _content_of(path: Path, kind: str, max_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -82,15 +95,7 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
         raise UnsupportedInputError(
             f"the {kind} {_shown(path)} is larger than {max_bytes:,} bytes: make it smaller, or give its URL"
         )
-    media_type = media_type_of(content[:16])
-    if not media_type and kind != "image":  # sound and film have more formats than can be told by their beginnings
-        media_type = _type_by_name(path, content)
-    if not media_type.startswith(f"{kind}/"):
-        raise UnsupportedInputError(
-            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_A_KIND[kind]}: "
-            "convert it, or leave it out"
-        )
-    return Media(media_type, content)
+    return content
 
 
 def media_type_of(head: bytes) -> str:

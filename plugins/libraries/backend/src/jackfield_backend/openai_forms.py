@@ -28,13 +28,17 @@ def from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
         kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
         match value.get("role"):
             case "tool":
-                call_id = str(value.get("tool_call_id") or "")
-                name = str(value.get("name") or names.get(call_id) or "tool")
-                yield as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
+                yield _result_from_openai(value, kept, names)
             case "assistant":
                 yield from _assistant_from_openai(value, kept, names)
             case role:
                 yield as_message({**kept, "role": SYSTEM if role == "developer" else role})
+
+
+def _result_from_openai(message: Mapping[str, Any], kept: Mapping[str, Any], names: Mapping[str, str]) -> Message:
+    call_id = str(message.get("tool_call_id") or "")
+    name = str(message.get("name") or names.get(call_id) or "tool")
+    return as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
 
 
 def _assistant_from_openai(

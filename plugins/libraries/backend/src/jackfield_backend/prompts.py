@@ -39,10 +39,13 @@ def image_prompt(request: ChatRequest, *, takes: Collection[str] = ()) -> str:
     for option in _OF_TEXTS:
         if option not in takes and getattr(request.config, option) not in (None, ()):
             raise UnsupportedInputError(f"{request.model} makes images and has no {option}: leave it out")
-    said = [message.get_text_content() for message in request.messages if message.role == USER]
-    if not said or not said[-1].strip():
+    last = "".join(_texts_of(request, USER)[-1:])
+    if not last.strip():
         raise ModelRequestError(
             f"{request.model} makes images, and the user's last message says nothing to make one of"
         )
-    system = [message.get_text_content() for message in request.messages if message.role == SYSTEM]
-    return "\n\n".join(text for text in (*system, said[-1]) if text.strip())
+    return "\n\n".join(filter(str.strip, (*_texts_of(request, SYSTEM), last)))
+
+
+def _texts_of(request: ChatRequest, role: str) -> list[str]:
+    return [message.get_text_content() for message in request.messages if message.role == role]

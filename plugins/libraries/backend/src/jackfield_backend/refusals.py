@@ -6,7 +6,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
@@ -55,9 +55,8 @@ class Secrets:
     def __init__(self, *keys: str, headers: Mapping[str, str] | None = None) -> None:
         given = (headers or {}).items()
         named = [value.partition(" ")[2] or value for name, value in given if _like_a_secret(name, value)]
-        self._keys = tuple(dict.fromkeys(key for key in (*keys, *named) if len(key) > _LONGEST_PLACEHOLDER))
-        whole = (value for name, value in given if name.lower() not in _NO_SECRETS and len(value) >= _PIECE)
-        self._wholes = tuple(dict.fromkeys(whole))
+        self._keys = _unique((*keys, *named), _LONGEST_PLACEHOLDER + 1)
+        self._wholes = _unique((value for name, value in given if name.lower() not in _NO_SECRETS), _PIECE)
 
     def __bool__(self) -> bool:
         return bool(self._keys or self._wholes)
@@ -70,9 +69,7 @@ class Secrets:
 
     def out_of(self, text: str) -> str:
         """The text with `HIDDEN` in place of the secrets."""
-        lowered = text.lower()
-        if len(lowered) != len(text):  # a few characters have a longer lower case: places would not be the same
-            lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+        lowered = _lowered(text)
         hidden = bytearray(len(text))
         for value in self._wholes:
             _mark(value.lower(), lowered, hidden)
@@ -101,6 +98,19 @@ def _like_a_secret(name: str, value: str) -> bool:
     if name.lower() in _NO_SECRETS:
         return False
     return bool(_NAMED_LIKE_SECRETS.search(name)) or (len(value) >= 2 * _PIECE and not set(value) & set(" :"))
+
+
+def _unique(values: Iterable[str], least_chars: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if len(value) >= least_chars))
+
+
+def _lowered(text: str) -> str:
+    """A text in lower case, character by character."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    # A few characters have a longer lower case: places would not be the same.
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 
 def _mark(value: str, text: str, hidden: bytearray) -> None:
