@@ -14,7 +14,7 @@ from jackfield.processors._base import (
     StreamTransform,
     transformed,
 )
-from jackfield.processors._order import Placed, in_order, placed_in_order
+from jackfield.processors._order import in_order
 from jackfield.streams import closing
 
 __all__ = [

@@ -17,8 +17,6 @@ import pytest
 from jackfield import sync
 from jackfield.errors import DocParserError
 from jackfield.plugins import ParserSpec, PluginHost, Row, Settings
-from jackfield.retrieval import Block, BlockKind, Document, Parser
-from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits
 from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
 from jackfield_testkit.effects import undeclared, watching
