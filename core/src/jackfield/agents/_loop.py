@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeVar
 
 from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Run, RunAbove, Waiting
+from jackfield.agents._run import Event, Run, RunAbove
 from jackfield.errors import ModelServiceError
 from jackfield.events import (
     ApprovalNeeded,
@@ -170,16 +171,16 @@ class Loop:
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
-                        if event.call_id in above.waiting.call_ids:
+                        if event.call_id in state.waiting:
                             continue
                         results[event.index] = event.message
                     yield event
         finally:
             state.spent = above.spent
             state.history += [results[index] for index in sorted(results)]
-        if state.waiting.call_ids:
+        if state.waiting:
             state.reason = "approval_needed"
-            yield state.waiting.needed
+            yield _joined(state.waiting.values())
 
 
 async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
@@ -187,6 +188,11 @@ async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[
     ids = tuple(planned.call_id for planned in calls)
     in_doubt = tuple(call_id for call_id in ids if call_id in state.in_doubt)
     yield ApprovalNeeded(tuple(planned.call for planned in calls), ids, in_doubt)
+
+
+def _joined(waits: Iterable[ApprovalNeeded]) -> ApprovalNeeded:
+    parts = zip(*((one.calls, one.call_ids, one.in_doubt, one.agents) for one in waits), strict=True)
+    return ApprovalNeeded(*(tuple(chain.from_iterable(part)) for part in parts))
 
 
 async def _finished(state: _State, reason: StopReason) -> AsyncIterator[Event]:
@@ -243,6 +249,6 @@ class _State:
     history: list[Message]
     spent: Spent
     in_doubt: frozenset[str] = frozenset()
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
     is_ready: bool = False
     reason: StopReason | None = None  # why it has ended

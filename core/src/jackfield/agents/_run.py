@@ -186,27 +186,6 @@ class Run:
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
 
 
-class Waiting:
-    """The calls of a turn that wait for agents below, which wait for approval.
-
-    Attributes:
-        call_ids: Their ids.
-        needed: What is waited for, as the run reports it.
-    """
-
-    def __init__(self) -> None:
-        self.call_ids: set[str] = set()
-        self.needed = ApprovalNeeded(())
-
-    def add(self, call_id: str, more: ApprovalNeeded) -> None:
-        """A call waits, too."""
-        self.call_ids.add(call_id)
-        one = self.needed
-        self.needed = ApprovalNeeded(
-            one.calls + more.calls, one.call_ids + more.call_ids, one.in_doubt + more.in_doubt, one.agents + more.agents
-        )
-
-
 @dataclass(slots=True, eq=False)
 class RunAbove(CallingRun):
     """A run that waits for agents it has asked: how much they may use together, and what takes their events.
@@ -216,14 +195,14 @@ class RunAbove(CallingRun):
         spent: What it has used, with all that runs below it.
         place: Where in the run it waits; different for each turn of tools.
         answers: What somebody has said to calls of this turn and below, by their ids.
-        waiting: The calls that wait because agents below do.
+        waiting: What agents below wait for, by the ids of the calls that asked them.
     """
 
     run: Run
     spent: Spent
     place: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
     _taken: int = field(default=0, init=False)  # calls that were counted when they were decided, and have not begun
 
     @property
@@ -315,11 +294,9 @@ class RunView:
             case ToolFinished():
                 self._results[event.index] = event.message
                 return self._append_results()
-            case ResponseReplaced():
+            case ResponseReplaced() | RunFinished():
                 self._done, self._answer = list(event.messages), None
-            case RunFinished():
-                self._done, self._answer = list(event.messages), None
-                self.finished = event
+                self.finished = event if isinstance(event, RunFinished) else self.finished
             case _:
                 return False
         return True

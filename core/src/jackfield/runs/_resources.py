@@ -35,10 +35,7 @@ class RunResources:
             raise RuntimeError(f"the run has ended: {key!r} can no longer be opened")
         task = self._open.get(key)
         if task is None:
-            task = asyncio.ensure_future(_await(opener()))
-            self._open[key] = task
-        elif task.done() and not task.cancelled() and task.exception() is None:
-            return cast(R, task.result())
+            task = self._open[key] = asyncio.ensure_future(_await(opener()))
         try:
             # Shielded: when one of two waiting calls is cancelled, the other still gets the resource.
             return cast(R, await asyncio.shield(task))

@@ -119,7 +119,7 @@ class AgentTool(BaseTool):
                 fold.feed(event)
         result = fold.result(str)
         if result.waiting and above is not None and above.run.record is not None:
-            above.waiting.add(call_id, _as_below(needed, self.name, call_id))
+            above.waiting[call_id] = _as_below(needed, self.name, call_id)
         return _result_of(self.name, result)
 
 
