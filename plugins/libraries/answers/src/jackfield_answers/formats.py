@@ -50,13 +50,15 @@ def _strict(node: object) -> Any:
     if not isinstance(node, Mapping):
         return node
     changed = {key: _strict_part(key, value) for key, value in node.items() if key != "default"}
-    if changed.get("type") == "object" or "properties" in changed:
-        if changed.get("additionalProperties") not in (None, False) or "patternProperties" in changed:
-            raise _NotStrictError
-        if not changed.get("properties"):
-            raise _NotStrictError
-        changed |= {"additionalProperties": False, "required": list(changed["properties"])}
-    return changed
+    return _closed(changed) if changed.get("type") == "object" or "properties" in changed else changed
+
+
+def _closed(node: Mapping[str, Any]) -> dict[str, Any]:
+    """An object's schema that requires all its properties, and allows no others."""
+    is_free = node.get("additionalProperties") not in (None, False) or "patternProperties" in node
+    if is_free or not node.get("properties"):
+        raise _NotStrictError
+    return {**node, "additionalProperties": False, "required": list(node["properties"])}
 
 
 def _strict_part(key: str, value: object) -> Any:

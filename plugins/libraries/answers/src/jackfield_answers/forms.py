@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import unquote
 
@@ -165,21 +166,20 @@ def _json_in(text: str) -> Any:
     answer = _THOUGHT.sub("", text).strip()
     if not answer:
         raise MisfitError("there is no answer")
-    bracket = re.search(r"[{\[]", answer)
-    candidates = [answer, *reversed(_FENCE.findall(answer)), *([answer[bracket.start() :]] if bracket else [])]
-    for candidate in candidates:
-        try:
-            return json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
-            continue
-    if bracket:
-        try:
-            return json.JSONDecoder(strict=False).raw_decode(answer, bracket.start())[0]
-        except (ValueError, RecursionError):
-            pass  # broken, so it is mended
-    for candidate in candidates:
-        try:
-            return loads_lenient(candidate)
-        except ValueError:
-            continue
+    begins = re.search(r"[{\[].*", answer, re.DOTALL)
+    rest = [begins[0]] if begins else []
+    candidates = [answer, *reversed(_FENCE.findall(answer)), *rest]
+    # Whole before the first value with more behind it, and only what is broken is mended.
+    for read, texts in ((_whole_value, candidates), (_first_value, rest), (loads_lenient, candidates)):
+        for candidate in texts:
+            with suppress(ValueError, RecursionError):
+                return read(candidate)
     raise MisfitError("it is not JSON")
+
+
+def _whole_value(text: str) -> Any:
+    return json.loads(text, strict=False)
+
+
+def _first_value(text: str) -> Any:
+    return json.JSONDecoder(strict=False).raw_decode(text)[0]

@@ -38,33 +38,52 @@ async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> 
     native = agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
     run = _asking_for(form, run, native=native)
     said: tuple[Message, ...] = ()
-    spent = run.spent
-    for attempt in range(1, attempts + 1):
-        end: RunFinished | None = None
-        done = () if said else run.done
-        again = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), spent=spent, done=done)
-        async with closing(agent._events(again)) as events:
+    for number in range(1, attempts + 1):
+        attempt = _Attempt(run, said)
+        async with closing(attempt.events(agent)) as events:
             async for event in events:
-                if isinstance(event, RunFinished):
-                    end = event
-                    break
-                spent = spent.plus(event)
                 yield event
-        if end is None:  # an agent kind that ends without a word: nothing can be read from it
+        if attempt.end is None:  # an agent kind that ends without a word: nothing can be read from it
             return
-        said += end.messages
-        problem = _problem(form, end)
+        said += attempt.end.messages
+        problem = _problem(form, attempt.end)
         if not problem:
-            yield replace(end, messages=said)
+            yield replace(attempt.end, messages=said)
             return
-        if attempt == attempts:
-            raise _no_answer(attempts, problem, end)
-        yield RetryScheduled(attempt, 0.0, f"the answer does not fit: {problem}")
+        if number == attempts:
+            raise _no_answer(attempts, problem, attempt.end)
+        yield RetryScheduled(number, 0.0, f"the answer does not fit: {problem}")
         sent_back = Message(USER, sent_back_text(problem, run.lang))
         said += (sent_back,)
+        run = replace(run, spent=attempt.spent)
         if run.record is not None:
             await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
+
+
+class _Attempt:
+    """One answer of a run, after what was said before.
+
+    Attributes:
+        end: How it ended; None if nothing said so.
+        spent: What the run has used then.
+    """
+
+    def __init__(self, run: Run, said: tuple[Message, ...]) -> None:
+        self.end: RunFinished | None = None
+        self.spent = run.spent
+        done = () if said else run.done
+        self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), done=done)
+
+    async def events(self, agent: Agent) -> AsyncIterator[Event]:
+        """Its events, without the end."""
+        async with closing(agent._events(self._run)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    self.end = event
+                    return
+                self.spent = self.spent.plus(event)
+                yield event
 
 
 def _asking_for(form: Form[T], run: Run, *, native: bool) -> Run:

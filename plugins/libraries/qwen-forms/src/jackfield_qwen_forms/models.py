@@ -112,22 +112,26 @@ def _deltas(
     calls: dict[int, _DeltaCall] = {}
     for event in sync.iterate(model.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})):
         answer.feed(event)
-        match event:
-            case TextDelta(text):
-                yield _dumped([Message(ASSISTANT, text)], dicts)
-            case ReasoningDelta(text):
-                yield _dumped([Message(ASSISTANT, "", reasoning_content=text)], dicts)
-            case MediaDelta(item):
-                yield _dumped([Message(ASSISTANT, [item])], dicts)
-            case FunctionCallDelta():
-                part = calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
-                if part:
-                    yield _dumped([part], dicts)
-            case _:
-                continue
+        part = _part_of(event, calls)
+        if part is not None:
+            yield _dumped([part], dicts)
     answer.check_complete(model.address)
     if answer.is_empty:
         yield _dumped(answer.messages(), dicts)
+
+
+def _part_of(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
+    """What an event adds to the answer, as a message."""
+    match event:
+        case TextDelta(text):
+            return Message(ASSISTANT, text)
+        case ReasoningDelta(text):
+            return Message(ASSISTANT, "", reasoning_content=text)
+        case MediaDelta(item):
+            return Message(ASSISTANT, [item])
+        case FunctionCallDelta():
+            return calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
+    return None
 
 
 def quick_chat_oai(

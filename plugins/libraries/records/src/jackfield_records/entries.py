@@ -8,7 +8,7 @@ no tool made.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from jackfield.errors import StoreError
@@ -26,7 +26,7 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import Message
+from jackfield.messages import Message, Usage
 from jackfield_records.eventjson import event_from_json, event_to_json
 
 Step: TypeAlias = ModelEvent | AgentEvent
@@ -119,22 +119,36 @@ def _message(message: Message) -> str:
         return json.dumps(message.model_dump(exclude_defaults=True), default=repr)
 
 
-def _bare(event: Step) -> dict[str, object]:
+def _bare(event: Step) -> Mapping[str, object]:
     """What an event says without what was said."""
-    match event:
-        case TurnFinished():
-            calls = [message.function_call.name for message in event.messages if message.function_call]
-            return {"turn": event.turn, "usage": json.loads(event.usage.model_dump_json()), "calls": calls}
-        case ToolFinished():
-            return {"index": event.index, "name": event.message.name, "seconds": event.seconds, "error": event.error}
-        case RunFinished():
-            return {"stop_reason": event.stop_reason, "usage": json.loads(event.usage.model_dump_json())}
-        case RunFailed():
-            return {"kind": event.kind}
-        case HandedOff():
-            return {"by": event.by, "to": event.to}
-        case ApprovalDecided():
-            return {"call_id": event.call_id, "name": event.call.name, "allowed": event.allowed, "by": event.by}
-        case ApprovalNeeded():
-            return {"calls": [call.name for call in event.calls]}
-    return {}
+    told = _BARE.get(type(event))
+    return {} if told is None else told(event)
+
+
+def _used(usage: Usage) -> Any:
+    return json.loads(usage.model_dump_json())
+
+
+def _names_of_calls(messages: Iterable[Message]) -> list[str]:
+    return [message.function_call.name for message in messages if message.function_call]
+
+
+_BARE: Mapping[type, Callable[[Any], Mapping[str, object]]] = {
+    TurnFinished: lambda one: {"turn": one.turn, "usage": _used(one.usage), "calls": _names_of_calls(one.messages)},
+    ToolFinished: lambda one: {
+        "index": one.index,
+        "name": one.message.name,
+        "seconds": one.seconds,
+        "error": one.error,
+    },
+    RunFinished: lambda one: {"stop_reason": one.stop_reason, "usage": _used(one.usage)},
+    RunFailed: lambda one: {"kind": one.kind},
+    HandedOff: lambda one: {"by": one.by, "to": one.to},
+    ApprovalDecided: lambda one: {
+        "call_id": one.call_id,
+        "name": one.call.name,
+        "allowed": one.allowed,
+        "by": one.by,
+    },
+    ApprovalNeeded: lambda one: {"calls": [call.name for call in one.calls]},
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jackfield.errors import StoreError
@@ -23,7 +23,7 @@ from jackfield.events import (
     TurnStarted,
     UsageReported,
 )
-from jackfield.messages import FunctionCall, Message
+from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield_records.entries import Step
 from jackfield_records.progress import Progress, progress_of, steps
 from jackfield_records.stores import RUNNING, Store, StoredRun
@@ -100,21 +100,19 @@ def _in_full(run: Progress, event: Step) -> list[Step]:
 
 def _deltas(turn: TurnFinished) -> list[Step]:
     """An answer as the events of a model."""
-    events: list[Step] = []
-    calls = 0
-    for message in turn.messages:
-        for items, made in ((message.reasoning_content, ReasoningDelta), (message.content, TextDelta)):
-            for item in [items] if isinstance(items, str) else items or ():
-                text = item if isinstance(item, str) else item.text
-                if text:
-                    events.append(made(text))
-                elif not isinstance(item, str):
-                    events.append(MediaDelta(item))
-        if message.function_call:
-            call = message.function_call
-            events.append(FunctionCallDelta(calls, message.function_id or "", call.name, call.arguments))
-            calls += 1
-    return [*events, UsageReported(turn.usage), ModelFinished("tool_calls" if calls else "stop")]
+    said = [event for message in turn.messages for event in _said(message)]
+    made = [(message.function_id or "", message.function_call) for message in turn.messages if message.function_call]
+    calls = [FunctionCallDelta(index, its, call.name, call.arguments) for index, (its, call) in enumerate(made)]
+    return [*said, *calls, UsageReported(turn.usage), ModelFinished("tool_calls" if calls else "stop")]
+
+
+def _said(message: Message) -> Iterator[Step]:
+    for content, made in ((message.reasoning_content, ReasoningDelta), (message.content, TextDelta)):
+        for item in [ContentItem(text=content)] if isinstance(content, str) else content or ():
+            if item.text:
+                yield made(item.text)
+            elif item.text is None:
+                yield MediaDelta(item)
 
 
 def _call_of(event: ToolFinished, done: Sequence[Message]) -> FunctionCall:
