@@ -107,18 +107,21 @@ class AgentTool(BaseTool):
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
         """Ask the agent."""
         question = (Message(USER, str(self.parse_arguments(params)["request"])),)
-        above = context.run if context is not None and isinstance(context.run, RunAbove) else None
-        call_id = context.call_id if context is not None else ""
+        above = None if context is None else context.run
+        if context is None or not isinstance(above, RunAbove):
+            return _result_of(self.name, await self.agent.aask(question))
+        return await self._call_below(above, question, context.call_id)
+
+    async def _call_below(self, above: RunAbove, question: tuple[Message, ...], call_id: str) -> ToolResult:
         needed, fold = ApprovalNeeded(()), ResultFold(question)
         async with closing(run_below(self.agent, question, above, resume=_answers(above, call_id))) as events:
             async for event in events:
-                if above is not None:
-                    above.emit(event)
-                    if event.depth == above.depth + 1 and isinstance(event.event, ApprovalNeeded):
-                        needed = event.event
+                above.emit(event)
                 fold.feed(event)
+                if event.depth == above.depth + 1 and isinstance(event.event, ApprovalNeeded):
+                    needed = event.event
         result = fold.result(str)
-        if result.waiting and above is not None and above.run.record is not None:
+        if result.waiting and above.run.record is not None:
             above.waiting[call_id] = _as_below(needed, self.name, call_id)
         return _result_of(self.name, result)
 
@@ -143,11 +146,10 @@ def as_tool(
     return AgentTool(agent, name=name, description=description, timeout_s=timeout_s)
 
 
-def _answers(above: RunAbove | None, call_id: str) -> dict[str, bool]:
+def _answers(above: RunAbove, call_id: str) -> dict[str, bool]:
     """What somebody has said to the calls of the agent that a call asks."""
-    answers = {} if above is None else above.answers
     prefix = f"{call_id}/"
-    return {one.removeprefix(prefix): said for one, said in answers.items() if one.startswith(prefix)}
+    return {one.removeprefix(prefix): said for one, said in above.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:

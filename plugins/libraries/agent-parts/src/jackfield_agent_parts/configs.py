@@ -52,10 +52,11 @@ class AgentConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _with_options_of_the_kind(cls, given: Any) -> Any:
-        own = {key: given[key] for key in given if key not in cls.model_fields}
-        if not own or "options" in given or given.get("agent", "fncall") in CORE_KINDS:
+        if "options" in given or given.get("agent", "fncall") in CORE_KINDS:
             return given
-        return {**{key: given[key] for key in given if key not in own}, "options": own}
+        common = {key: value for key, value in given.items() if key in cls.model_fields}
+        own = {key: value for key, value in given.items() if key not in common}
+        return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:
         """What this says about a tool, by the name that it has here: its own settings, over those about documents."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from jackfield.agents import HANDED_TO, Agent, Event, Run, RunAbove, RunView, Spent, open_calls
+from jackfield.agents import HANDED_TO, Agent, Event, Part, Run, RunAbove, RunView, Spent, open_calls
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
@@ -222,13 +222,16 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
         record=run.record,
         above=run.above,
     )
-    if part is None:
-        return made
+    return made if part is None else _going_on(made, part)
+
+
+def _going_on(run: Run, part: Part) -> Run:
+    """The run, where the part of its agent was interrupted."""
     return replace(
-        made,
+        run,
         resume=True,
         answers=part.answers,
-        spent=replace(spent, turns=max(spent.turns, part.turns)),
+        spent=replace(run.spent, turns=max(run.spent.turns, part.turns)),
         done=part.done,
         in_doubt=part.in_doubt,
         handing=part.handing,
@@ -250,9 +253,12 @@ def _check_part(agent: Agent, name: str, *, has_begun: bool) -> None:
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the next agent sees of the conversation."""
     if handoff.history == "all":
         return history
-    if handoff.history == "question":
-        last = next((message for message in reversed(history) if message.role == USER), None)
-        return (*(message for message in history if message.role == SYSTEM), *([last] if last else []))
-    return tuple(handoff.history(history))
+    return tuple(_question_in(history) if handoff.history == "question" else handoff.history(history))
+
+
+def _question_in(history: Sequence[Message]) -> list[Message]:
+    asked = [message for message in history if message.role == USER]
+    return [*(message for message in history if message.role == SYSTEM), *asked[-1:]]

@@ -53,11 +53,14 @@ class Prompts:
 
 
 def _table(given: GivenPrompts) -> Mapping[str, Any]:
+    if isinstance(given, str | PathLike):
+        return _table_of(Path(given))
     if given is None or isinstance(given, Mapping):
         return given or {}
-    if not isinstance(given, str | PathLike):
-        raise ConfigError(f"prompts must be the path of a TOML file or a dict, not {type(given).__name__}")
-    file = Path(given)
+    raise ConfigError(f"prompts must be the path of a TOML file or a dict, not {type(given).__name__}")
+
+
+def _table_of(file: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -70,11 +73,9 @@ def _by_language(name: str, texts: object) -> dict[str, str]:
     by_lang = dict.fromkeys(_LANGS, texts) if isinstance(texts, str) else texts
     if not isinstance(by_lang, Mapping):
         raise ConfigError(f"prompt {name!r} must be a text, or one for each of {', '.join(_LANGS)}")
-    checked: dict[str, str] = {}
+    if unknown := [lang for lang in by_lang if lang not in _LANGS]:
+        raise ConfigError(f"prompt {name!r} has no language {unknown[0]!r}: there are {', '.join(_LANGS)}")
     for lang, text in by_lang.items():
-        if lang not in _LANGS:
-            raise ConfigError(f"prompt {name!r} has no language {lang!r}: there are {', '.join(_LANGS)}")
         if not isinstance(text, str):
             raise ConfigError(f"prompt {name!r} must be a text in {lang!r}, not {type(text).__name__}")
-        checked[lang] = text
-    return checked
+    return dict(by_lang)
