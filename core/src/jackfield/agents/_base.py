@@ -143,8 +143,7 @@ class Agent:
         store: str | Mapping[str, Any] | Store | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        if type(self)._events is Agent._events and type(self)._run is Agent._run:
-            raise TypeError(f"{type(self).__name__} must define `_events` or `_run`")
+        self._check_kind()
         with LocalsForgotten():  # a key may be among them
             self.host = host or default_host()
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
@@ -160,15 +159,22 @@ class Agent:
             self.store: Store | None = None if store is None else _load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
-            self.handoffs: tuple[Handoff, ...] = _checked_handoffs(handoffs, self) if handoffs else ()
-            given = checked_list(function_list or (), "function_list", "tools")
-            for entry in [*given, *(_transfer_tools(self.handoffs) if handoffs else ())]:
+            self.handoffs: tuple[Handoff, ...] = ()
+            entries = [*checked_list(function_list or (), "function_list", "tools")]
+            if handoffs:
+                self.handoffs = _checked_handoffs(handoffs, self)
+                entries += _transfer_tools(self.handoffs)
+            for entry in entries:
                 self._init_tool(entry)
-            self._check_kind()
+            self._check_parts()
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
     def _check_kind(self) -> None:
+        if type(self)._events is Agent._events and type(self)._run is Agent._run:
+            raise TypeError(f"{type(self).__name__} must define `_events` or `_run`")
+
+    def _check_parts(self) -> None:
         """Refuse what its kind cannot do."""
         if self.handoffs and not self.hands_off:
             raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
@@ -371,10 +377,10 @@ class Agent:
 
     def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | RecordingBelow | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
-        if run_id is None and above is not None and above.run.record is not None:
-            label = self.name or type(self).__name__
-            return above.run.record.below(label, above.place, goes_on=self._goes_on())
-        return None if run_id is None and self.store is None else self._recording
+        label = self.name or type(self).__name__
+        of_above = above.recording(label, goes_on=self._goes_on()) if above is not None and run_id is None else None
+        is_recorded = run_id is not None or self.store is not None
+        return self._recording if of_above is None and is_recorded else of_above
 
     def _goes_on(self) -> bool:
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))

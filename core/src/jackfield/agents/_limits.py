@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from jackfield.config import Limits
 from jackfield.errors import ConfigError
@@ -59,12 +60,15 @@ def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
     """
     if limits.tokens is not None and spent.usage.total_tokens >= limits.tokens:
         return "token_limit"
-    if limits.cost is not None and spent.turns:
-        if spent.usage.cost is None or spent.usage.currency != limits.currency:
-            raise ConfigError(
-                f"a cost limit of {limits.cost} {limits.currency} is set, but the price of this model in "
-                f"{limits.currency} is not known: limit tokens instead"
-            )
-        if spent.usage.cost >= limits.cost:
-            return "cost_limit"
-    return None
+    if limits.cost is None or not spent.turns:
+        return None
+    return "cost_limit" if _cost(spent.usage, limits) >= limits.cost else None
+
+
+def _cost(usage: Usage, limits: Limits) -> Decimal:
+    if usage.cost is None or usage.currency != limits.currency:
+        raise ConfigError(
+            f"a cost limit of {limits.cost} {limits.currency} is set, but the price of this model in "
+            f"{limits.currency} is not known: limit tokens instead"
+        )
+    return usage.cost

@@ -42,7 +42,7 @@ from jackfield.tools._toolbox import Toolbox
 if TYPE_CHECKING:
     from jackfield_agent_parts.handoffs import Handoff
     from jackfield_records.progress import Progress
-    from jackfield_records.recording import Recorder
+    from jackfield_records.recording import Recorder, RecordingBelow
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
@@ -209,6 +209,11 @@ class RunAbove(CallingRun):
     def depth(self) -> int:
         """How deep the run is; 0 for the agent that was asked."""
         return self.run.depth
+
+    def recording(self, agent: str, *, goes_on: bool) -> RecordingBelow | None:
+        """How a run of an agent that is asked here is recorded; None if the run that waits is not."""
+        record = self.run.record
+        return None if record is None else record.below(agent, self.place, goes_on=goes_on)
 
     def reached(self, calls: int) -> StopReason | None:
         """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.

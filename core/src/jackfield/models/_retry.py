@@ -62,10 +62,14 @@ def wait_before_retry(
     if asked is not None and not asked <= max_delay_s:  # "not a number" is no time to wait for, either
         error.add_note(_TOO_LONG.format(asked=asked, most=max_delay_s))
         return None
-    is_limited = isinstance(error, RateLimitedError) or error.status == 429
-    least = asked if asked is not None else RATE_LIMIT_FLOOR_S if is_limited else 0.0
     backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
-    return min(max_delay_s, max(least, backoff))
+    return min(max_delay_s, max(_least_s(error), backoff))
+
+
+def _least_s(error: ModelServiceError) -> float:
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    return RATE_LIMIT_FLOOR_S if isinstance(error, RateLimitedError) or error.status == 429 else 0.0
 
 
 class Retry(Processor):
