@@ -148,7 +148,7 @@ VARIABLES = {
 
 def pages() -> dict[Path, str]:
     """Every page by its path below docs/reference/."""
-    packages = {name: _loaded(name, folder) for name, folder in SOURCES.items()}
+    packages = _loaded(SOURCES)
     found = {
         Path("commands.md"): _commands_page(),
         Path("settings.md"): _settings_page(packages["jackfield"]),
@@ -164,11 +164,13 @@ def pages() -> dict[Path, str]:
     return {path: f"{HEADER}{text.rstrip()}\n" for path, text in found.items()}
 
 
-def _loaded(name: str, folder: Path) -> griffe.Module:
+def _loaded(sources: Mapping[str, Path]) -> dict[str, griffe.Module]:
+    """The packages, read together: the core has names that others fill."""
     logging.getLogger("griffe").setLevel(logging.ERROR)
-    loaded = griffe.load(name, search_paths=[folder], docstring_parser="google", resolve_aliases=True)
-    assert isinstance(loaded, griffe.Module)  # noqa: S101 - both are packages
-    return loaded
+    loader = griffe.GriffeLoader(search_paths=[*sources.values()], docstring_parser="google")
+    loaded = {name: loader.load(name) for name in sources}
+    loader.resolve_aliases()
+    return {name: module for name, module in loaded.items() if isinstance(module, griffe.Module)}
 
 
 # --- the API ---
