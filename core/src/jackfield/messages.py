@@ -367,18 +367,15 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
 
 def is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
     """Whether a message is a dict of OpenAI's form, and not of ours."""
-    if not isinstance(message, dict) and (isinstance(message, Message) or not isinstance(message, Mapping)):
+    if not isinstance(message, _MAPPINGS):
         return False
     return message.get("role") in ("tool", "developer") or not _OPENAIS_KEYS.isdisjoint(message)
 
 
 def want_dicts(values: Messages) -> bool:
     """Whether a caller who sent `values` wants dicts back: all of them are dicts, and there is one."""
-    if isinstance(values, str | Message):
-        return False
-    if isinstance(values, Mapping):
-        return True
-    return bool(values) and not any(isinstance(value, Message) for value in values)
+    given = [values] if isinstance(values, str | Message | Mapping) else values
+    return bool(given) and all(isinstance(value, _MAPPINGS) for value in given)
 
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
