@@ -55,6 +55,7 @@ MODULES = (
     "jackfield.agents",
     "jackfield_agent_parts.creating",
     "jackfield_agent_parts.files",
+    "jackfield_agent_parts.tools",
     "jackfield.models",
     "jackfield_metering.counting",
     "jackfield_backend.history",
