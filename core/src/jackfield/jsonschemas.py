@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def fault_of_schema(schema: Schema) -> str:
     return ""
 
 
-def _sentence(path: Any, message: str) -> str:
+def _sentence(path: Iterable[object], message: str) -> str:
     where = ".".join(str(part) for part in path)
     short = message if len(message) <= _MOST_CHARS else message[:_MOST_CHARS] + "…"
     return f"{where}: {short}" if where else short

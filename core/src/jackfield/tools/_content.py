@@ -80,10 +80,10 @@ def _left_out(item: ContentItem, size: int) -> ContentItem:
     return ContentItem(text=f"{notes_of([item])[0]} was left out: it has {size} characters")
 
 
-def _size_of(value: Any) -> int:
+def _size_of(value: object) -> int:
     if isinstance(value, str):
         return len(value)
-    parts: Sequence[object] = list(value.values()) if isinstance(value, dict) else value
+    parts = list(value.values()) if isinstance(value, dict) else value
     return sum(map(_size_of, parts)) if isinstance(parts, list | tuple) else len(str(value))
 
 

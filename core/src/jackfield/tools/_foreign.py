@@ -7,7 +7,8 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from jackfield import sync
 from jackfield._lazy import needed
@@ -17,6 +18,7 @@ from jackfield.tools._awaiting import is_async
 from jackfield.tools._base import BaseTool, StandIn, ToolContext
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
 END_PATIENCE_S = 5.0  # for a cancelled tool to clean up; after it, nobody waits for it any more
@@ -66,18 +68,18 @@ async def loaded(tool: StandIn) -> BaseTool:
     return await in_worker(tool.load) if must_load(tool) else said(tool.load)
 
 
-async def called(function: Callable[..., Any], *args: Any) -> Any:
+async def called(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """What a function gives, which may be async; a plain one runs in a worker thread."""
-    output = function(*args) if is_async(function) else await in_worker(function, *args)
-    return await output if inspect.isawaitable(output) else output
+    output = function(*args, **kwargs) if is_async(function) else await in_worker(function, *args, **kwargs)
+    return await output if isinstance(output, Awaitable) else output
 
 
-async def in_worker(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+async def in_worker(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a plain function in a worker thread; an error that is not an `Exception` becomes `Escaped`."""
-    return await sync.in_worker(said, function, *args, **kwargs)
+    return await sync.in_worker(partial(said, function, *args, **kwargs))
 
 
-def said(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def said(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What foreign code gives at once; an error that is not an `Exception` becomes `Escaped`."""
     try:
         return function(*args, **kwargs)
