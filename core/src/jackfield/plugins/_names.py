@@ -76,7 +76,7 @@ class Names(ABC):
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
-        sources = (row for row in self.catalog.rows if row.is_source and row.kind in (kind, ANY))
+        sources = (row for row in self.catalog.rows if row.kind in (kind, ANY) and row.is_source)
         return [row for row in sources if not self.why_not(row)]
 
     def names(self, kind: str) -> list[str]:
@@ -124,11 +124,15 @@ class Names(ABC):
         return reason
 
     def _fault_of_local(self, row: Row) -> str:
-        return next((file.fault for file in self.settings.local if file.name == row.distribution), "")
+        for file in self.settings.local:
+            if file.name == row.distribution:
+                return file.fault
+        return ""
 
     def _doubt_of_allowed(self, row: Row) -> str:
-        doubt = "" if self.settings.allow is None else self.unproven(row)
-        return doubt and (
+        if self.settings.allow is None or not (doubt := self.unproven(row)):
+            return ""
+        return (
             f"{doubt}, so it does not count as the {row.distribution} that is allowed "
             f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
         )
@@ -228,14 +232,15 @@ class Names(ABC):
         found = [row for row in rows if wanted in (None, row.distribution)]
         if name == ANY:
             return found
-        found += self._asked(ANY, kind, name, wanted)
+        if self.settings.local:
+            found += self._asked(ANY, kind, name, wanted)
         return found or self._asked(kind, kind, name, wanted)
 
     def _asked(self, source_kind: str, kind: str, name: str, wanted: str | None) -> list[Row]:
         """What sources answer that may be asked: those of the distribution, or without one local files and enabled
         ones."""
         named = f"{wanted}/{name}" if wanted else ""
-        sources = (row for row in self.catalog.rows if row.is_source and row.kind == source_kind)
+        sources = (row for row in self.catalog.rows if row.kind == source_kind and row.is_source)
         asked = (source for source in sources if self._is_asked(source, wanted))
         return [row for source in asked for row in self._rows_of(source, kind, named=named) if row.name == name]
 

@@ -34,6 +34,8 @@ def _forbidden(row: Row, settings: Settings) -> str:
 
 def is_blocked(row: Row, settings: Settings) -> str:
     """The name by which `block` has a component, its own or that of its whole distribution; '' if it is not blocked."""
+    if not settings.block:  # as everywhere, and this is asked of every row
+        return ""
     return next((name for name in (row.distribution, row.id, row.address) if name in settings.block), "")
 
 
