@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jackfield.config import GenerateConfig
+from jackfield import GenerateConfig
 from jackfield.models import BaseChatModel
 from jackfield.processors import Processor, in_order
 
