@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from jackfield.plugins._metadata import read_some
 
@@ -85,12 +86,23 @@ class Problem:
     used: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalog:
     """All rows, sorted by kind, name and distribution, and all problems."""
 
     rows: tuple[Row, ...]
     problems: tuple[Problem, ...]
+
+    def named(self, kind: str, name: str) -> Sequence[Row]:
+        """The rows of one name, as it is written; `*` for those that are asked."""
+        return self._by_name.get((kind, name), ())
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[Row]]:
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((row.kind, row.name), []).append(row)
+        return found
 
 
 def scan(paths: Iterable[str] | None = None) -> Catalog:

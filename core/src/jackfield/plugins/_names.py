@@ -76,7 +76,7 @@ class Names(ABC):
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
-        sources = (row for row in self.catalog.rows if row.kind in (kind, ANY) and row.is_source)
+        sources = (*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY))
         return [row for row in sources if not self.why_not(row)]
 
     def names(self, kind: str) -> list[str]:
@@ -228,19 +228,16 @@ class Names(ABC):
         """What a name may mean: local files are asked, too, and if nobody has it, packages that offer `kind.*`."""
         distribution, slash, name = address.rpartition("/")
         wanted = normalise(distribution) if slash else None
-        rows = (row for row in self.catalog.rows if row.kind == kind and row.name == name)
-        found = [row for row in rows if wanted in (None, row.distribution)]
+        found = [row for row in self.catalog.named(kind, name) if wanted in (None, row.distribution)]
         if name == ANY:
             return found
-        if self.settings.local:
-            found += self._asked(ANY, kind, name, wanted)
-        return found or self._asked(kind, kind, name, wanted)
+        found += self._asked(self.catalog.named(ANY, ANY), kind, name, wanted)
+        return found or self._asked(self.catalog.named(kind, ANY), kind, name, wanted)
 
-    def _asked(self, source_kind: str, kind: str, name: str, wanted: str | None) -> list[Row]:
+    def _asked(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
         """What sources answer that may be asked: those of the distribution, or without one local files and enabled
         ones."""
         named = f"{wanted}/{name}" if wanted else ""
-        sources = (row for row in self.catalog.rows if row.kind == source_kind and row.is_source)
         asked = (source for source in sources if self._is_asked(source, wanted))
         return [row for source in asked for row in self._rows_of(source, kind, named=named) if row.name == name]
 
@@ -263,10 +260,9 @@ class Names(ABC):
         yield from (f". {file.name} {file.fault}" for file in self.settings.local if file.fault)
         sources = {f"{kind}.{row.address}" for row in self.sources(kind) if row.is_installed}
         enabled = {name for name in self.settings.enabled if name.startswith(f"{kind}.") and name.endswith("/*")}
-        for name in sorted(sources - enabled):
-            yield f". {name} was not asked: write its full address, or enable {name!r}"
-        for name in sorted(enabled - sources):
-            yield f". {name!r} is enabled, but not installed"
+        for name in sorted(sources ^ enabled):
+            unasked = f". {name} was not asked: write its full address, or enable {name!r}"
+            yield unasked if name in sources else f". {name!r} is enabled, but not installed"
 
     def _explained(self, kind: str, address: str) -> str:
         """What the manager finds out about a name that nobody offers, where it is installed and may load."""
