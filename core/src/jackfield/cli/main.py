@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -96,9 +96,9 @@ def _apply_policy_flags(given: Sequence[str]) -> list[str]:
 def _tell_news(host: PluginHost) -> None:
     """Have the manager say what is new among the plugins, where it is installed and a person is there to read it."""
     # Nobody there, nothing to say: a pipe must not pay for looking.
-    row = _managers(_NEWS, host.rows("command")) if sys.stderr.isatty() else None
+    row = _managers(_NEWS, host) if sys.stderr.isatty() else None
     # Nobody has named it, so it must be proven to be ours.
-    if row is None or host.unproven(row):
+    if row is None or host.why_not(row) or host.unproven(row):
         return
     try:
         _call(row, [], host)
@@ -108,9 +108,9 @@ def _tell_news(host: PluginHost) -> None:
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
 
-def _managers(command: str, rows: Iterable[Row]) -> Row | None:
+def _managers(command: str, host: PluginHost) -> Row | None:
     """A command of the manager, if it is installed."""
-    return next((row for row in rows if row.kind == "command" and row.address == f"{MANAGER}/{command}"), None)
+    return next((row for row in host.catalog.named("command", command) if row.distribution == MANAGER), None)
 
 
 def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
@@ -134,7 +134,7 @@ def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> in
 
     It tells the news itself, when it has understood what it is to do.
     """
-    row = _managers(command, host.catalog.rows)
+    row = _managers(command, host)
     if row is None:
         return _run_without_manager(command, arguments, host)
     if doubt := host.unproven(row):
