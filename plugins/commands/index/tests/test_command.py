@@ -22,7 +22,6 @@ from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.replies import Reply, error
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
-JACKFIELD = (sys.executable, "-m", "jackfield", "index")
 # Builds an index; after 20 files it waits until Ctrl-C has cancelled the build, so that it can never be through before.
 WAITS_AFTER_20 = """
 import signal, sys, threading
@@ -170,14 +169,17 @@ def test_words_are_indexed_when_it_is_built(docs: Path, capsys: pytest.CaptureFi
     assert any(file.name.startswith("keyword_search-") for file in KnowledgeIndex("notes").folder.iterdir())
 
 
-def test_progress_goes_to_a_terminal_and_nowhere_else(docs: Path) -> None:
-    done = subprocess.run([*JACKFIELD, "build", "notes", "docs"], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+def test_progress_goes_to_a_terminal_and_nowhere_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["index", "build", "notes", "docs"]) == 0
+    assert capsys.readouterr().err == ""
     if os.name != "posix":
         return
     main_end, its_end = os.openpty()
-    subprocess.run([*JACKFIELD, "build", "again", "docs"], stdout=subprocess.DEVNULL, stderr=its_end, check=True)
-    os.close(its_end)
+    with os.fdopen(its_end, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        assert main(["index", "build", "again", "docs"]) == 0
     shown = os.read(main_end, 1 << 16).decode()
     os.close(main_end)
     assert "of 2 files" in shown
