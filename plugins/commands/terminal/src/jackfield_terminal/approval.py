@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from itertools import chain, starmap
 from typing import Any
 
 from jackfield import FunctionCall, ToolContext
@@ -18,6 +19,9 @@ _POLL_S = 0.2  # how soon a cancelled run stops asking
 def can_ask() -> bool:
     """Whether there is a terminal on which questions can be shown and answered."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+_ANSWERS = {"y": True, "yes": True, "a": True, "always": True, "n": False, "no": False}
 
 
 class Asker:
@@ -43,17 +47,14 @@ class Asker:
             sys.stderr.write(f"Allow it? y(es), n(o), a(lways for {call.name}): ")
             sys.stderr.flush()
             line = self._line()
-            match line.strip().lower():
-                case "y" | "yes":
-                    return True
-                case "a" | "always":
-                    self._always.add(call.name)
-                    return True
-                case "n" | "no":
-                    return False
-                case "" if not line:
-                    sys.stderr.write("\n")
-                    return False
+            if not line:
+                sys.stderr.write("\n")
+                return False
+            answer = line.strip().lower()
+            if answer in ("a", "always"):
+                self._always.add(call.name)
+            if answer in _ANSWERS:
+                return _ANSWERS[answer]
 
     def _line(self) -> str:
         """A line that somebody types; '' at the end of the input, or once the run is cancelled."""
@@ -85,13 +86,14 @@ def lines_of_call(call: FunctionCall) -> list[str]:
         arguments = call.arguments
     if not isinstance(arguments, dict):
         return [f"The model wants to call {printable(call.name)}:", *_block(str(arguments))]
-    lines = [f"The model wants to call {printable(call.name)}" + (":" if arguments else ", without arguments")]
-    for name, value in arguments.items():
-        if isinstance(value, str) and "\n" in value:
-            lines += [f"  {printable(name)}:", *_block(value)]
-        else:
-            lines.append(f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}")
-    return lines
+    heading = f"The model wants to call {printable(call.name)}{':' if arguments else ', without arguments'}"
+    return [heading, *chain.from_iterable(starmap(_lines_of_argument, arguments.items()))]
+
+
+def _lines_of_argument(name: str, value: object) -> list[str]:
+    if isinstance(value, str) and "\n" in value:
+        return [f"  {printable(name)}:", *_block(value)]
+    return [f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}"]
 
 
 def _block(text: str) -> list[str]:

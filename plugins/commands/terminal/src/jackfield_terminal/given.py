@@ -109,7 +109,7 @@ def is_piped(stream: TextIO | None) -> bool:
         mode = os.fstat(stream.fileno()).st_mode
     except (OSError, ValueError):  # it has no file
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+    return stat.S_IFMT(mode) in (stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK)
 
 
 def read_text() -> str:

@@ -6,10 +6,12 @@ them, but only the lines that differ: nothing flickers, and what has scrolled of
 
 from __future__ import annotations
 
+import operator
 import re
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import ClassVar, TextIO
 
 from markdown_it import MarkdownIt
@@ -120,9 +122,7 @@ class MarkdownWriter:
         if self._has_printed:
             lines = ["", *lines]
         before, self._drawn = self._drawn, lines
-        same = next((at for at, (old, new) in enumerate(zip(before, lines, strict=False)) if old != new), None)
-        if same is None:
-            same = min(len(before), len(lines))
+        same = len(list(takewhile(bool, map(operator.eq, before, lines))))
         up = len(before) - same
         return (f"{_UP.format(up)}{_CLEAR_BELOW}" if up else "") + "".join(f"{line}\n" for line in lines[same:])
 

@@ -173,13 +173,13 @@ def run_id_of(store: Store, given: str) -> str:
         RunNotFoundError: There is none, or several.
     """
     ids = [run.run_id for run in sync.run(store.runs(limit=_MOST))]
-    if given == "last":
-        given = "".join(ids[:1]) or given
-    found = [run_id for run_id in ids if run_id.startswith(given)]
-    if given not in found and len(found) != 1:
-        problem = f"{len(found)} runs begin with {given!r}: write more of it" if found else f"there is no run {given!r}"
-        raise RunNotFoundError(f"{problem}; jackfield runs list shows them")
-    return given if given in found else found[0]
+    found = ids[:1] if given == "last" else [run_id for run_id in ids if run_id.startswith(given)]
+    if given in found:
+        return given
+    if len(found) == 1:
+        return found[0]
+    problem = f"{len(found)} runs begin with {given!r}: write more of it" if found else f"there is no run {given!r}"
+    raise RunNotFoundError(f"{problem}; jackfield runs list shows them")
 
 
 def conversation_of(store: Store, session: str, agent: Agent) -> list[Message]:
@@ -223,13 +223,14 @@ def _store(options: argparse.Namespace) -> Store:
 
 def _answers(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[str, bool]:
     """What the command line says to the calls that wait, and to no others."""
-    if not (options.approve or options.refuse):
-        return {}
     from jackfield.events import ApprovalNeeded
     from jackfield_records import events_of
 
-    needed = [one.event for one in events_of(*sync.run(store.read(run_id))) if isinstance(one.event, ApprovalNeeded)]
-    return {call_id: bool(options.approve) for call_id in needed[-1].call_ids} if needed else {}
+    waiting: Sequence[str] = ()
+    if options.approve or options.refuse:
+        for one in events_of(*sync.run(store.read(run_id))):
+            waiting = one.event.call_ids if isinstance(one.event, ApprovalNeeded) else waiting
+    return dict.fromkeys(waiting, bool(options.approve))
 
 
 def _when(seconds: float) -> str:

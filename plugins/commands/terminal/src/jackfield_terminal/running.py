@@ -137,9 +137,8 @@ def _check_resume(options: argparse.Namespace) -> None:
 
 def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
     """What the command line says to the calls that wait, and to no others."""
-    if not (options.approve or options.refuse):
-        return {}
-    return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
+    waiting = open_calls(history) if options.approve or options.refuse else ()
+    return {planned.call_id: bool(options.approve) for planned in waiting}
 
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:

@@ -77,9 +77,9 @@ def _tools(conversation: Conversation, _rest: str, say: Say) -> None:
 
 def _files(conversation: Conversation, _rest: str, say: Say) -> None:
     listed = {
-        "document": [str(file) for file in conversation.agent.files],
-        "goes with the next question": [basename_of(name) for name in conversation.attachments],
-        "made": [str(path) for path in conversation.screen.made.kept],
+        "document": conversation.agent.files,
+        "goes with the next question": map(basename_of, conversation.attachments),
+        "made": conversation.screen.made.kept,
     }
     lines = [f"{what}: {name}" for what, names in listed.items() for name in names]
     for line in lines or ["no files; jackfield chat -f PATH gives it documents, /attach PATH a picture or a file"]:
