@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Literal
 
@@ -49,6 +49,12 @@ class Analyzer:
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
         self._has_words = chinese == "words"
         self._cut_han: Callable[[str], Iterable[str]] = _han_words() if self._has_words else _characters_and_pairs
+        self._terms_of: Mapping[str | None, Callable[[str], list[str]]] = {
+            "han": self._terms_of_han,
+            "syllables": _pairs,
+            "number": lambda text: [text],
+            "initials": self._terms_of_initials,
+        }
         self._not_asked_for = frozenset(
             term for word in ABOUT_DOCUMENTS for term in ([word] if _IS_HAN.fullmatch(word) else self.terms(word))
         )
@@ -68,19 +74,14 @@ class Analyzer:
             text = unicodedata.normalize("NFKC", text).replace("’", "'")
         found: list[str] = []
         for match in _TOKEN.finditer(text):
-            token = match[0]
-            match match.lastgroup:
-                case "han":
-                    found += [word for word in self._cut_han(token) if word not in STOP_WORDS]
-                case "syllables":
-                    found += _pairs(token)
-                case "number":
-                    found.append(token)
-                case "initials":
-                    found += self.terms_of_word(token.replace(".", ""))
-                case _:
-                    found += self.terms_of_word(token)
+            found += self._terms_of.get(match.lastgroup, self.terms_of_word)(match[0])
         return found
+
+    def _terms_of_han(self, text: str) -> list[str]:
+        return [word for word in self._cut_han(text) if word not in STOP_WORDS]
+
+    def _terms_of_initials(self, text: str) -> list[str]:
+        return self.terms_of_word(text.replace(".", ""))
 
     def terms_of_word(self, word: str) -> list[str]:
         """The term of one word, as a list; [] for a stop word. Of a name in camel case, also those of its parts."""
@@ -106,7 +107,7 @@ def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
     if len(term) < 2 or not _IS_HAN.fullmatch(term):
         return []
     for length in range(len(term) - 1, 0, -1):
-        parts = [part for part in (term[i : i + length] for i in range(len(term) - length + 1)) if known(part)]
+        parts = list(filter(known, (term[i : i + length] for i in range(len(term) - length + 1))))
         if parts:
             return parts
     return []

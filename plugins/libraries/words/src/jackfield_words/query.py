@@ -21,7 +21,7 @@ def texts_of(query: str) -> list[str]:
         value = loads_lenient(query)
     except ValueError:
         return [query]
-    if not isinstance(value, Mapping) or not any(key in value for key in _KEYS):
+    if not isinstance(value, Mapping) or value.keys().isdisjoint(_KEYS):
         return [query]
     return [text for key in _KEYS for text in _strings(value.get(key))]
 

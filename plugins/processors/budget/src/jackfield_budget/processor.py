@@ -202,14 +202,17 @@ class Budget(Processor):
         wanted = Reservation(uuid.uuid4().hex, expected)
         outcome = await self._begin(wanted, least)
         if isinstance(outcome, Refusal):
-            running = f", and {outcome.reserved} is set aside for running calls" if outcome.reserved else ""
-            raise LimitReachedError(
-                f"the budget{f' {self.config.scope!r}' if self.config.scope else ''} of {self.config.limit} "
-                f"{self.config.currency} per {self.config.per} is used up: {outcome.spent} is spent{running}, and "
-                f"this call costs at least {least.normalize():f}; raise `limit`, or wait for the next period",
-                limit="budget",
-            )
+            raise self._refused(outcome, least)
         return outcome
+
+    def _refused(self, refusal: Refusal, least: Decimal) -> LimitReachedError:
+        running = f", and {refusal.reserved} is set aside for running calls" if refusal.reserved else ""
+        return LimitReachedError(
+            f"the budget{f' {self.config.scope!r}' if self.config.scope else ''} of {self.config.limit} "
+            f"{self.config.currency} per {self.config.per} is used up: {refusal.spent} is spent{running}, and "
+            f"this call costs at least {least.normalize():f}; raise `limit`, or wait for the next period",
+            limit="budget",
+        )
 
     async def _begin(self, wanted: Reservation, least: Decimal) -> Reservation | Refusal:
         def begin(account: Account) -> Reservation | Refusal:

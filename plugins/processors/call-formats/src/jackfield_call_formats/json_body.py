@@ -6,6 +6,7 @@ Every function here is pure, and none raises on any text.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from jackfield.jsontext import dumps
@@ -93,9 +94,8 @@ def _parted(text: str) -> tuple[str, str | None]:
     except (ValueError, RecursionError):
         end = 0
     start = text.find(CODE, end)
-    if start < 0 or (end and text[end:start].strip()) or (not end and not text.endswith(END_CODE)):
-        return text, None
-    return text[:start].rstrip(), text[start:]
+    is_behind = not text[end:start].strip() if end else text.endswith(END_CODE)
+    return (text[:start].rstrip(), text[start:]) if start >= 0 and is_behind else (text, None)
 
 
 def _content_of(block: str | None) -> str | None:
@@ -127,12 +127,16 @@ def _call_in_value(value: Any, code: str | None, chosen: str) -> FoundCall | Non
     name = value.get("name", chosen if "arguments" in value else None)
     if not isinstance(name, str) or not name.strip():
         return None
+    return FoundCall(name.strip(), as_text(_arguments_in(value, code)))
+
+
+def _arguments_in(value: Mapping[str, Any], code: str | None) -> Any:
     rest = {key: entry for key, entry in value.items() if key not in ("name", "type", "id")}
     # `parameters` is a slip of models that have seen the schema; arguments beside the name are another.
     arguments = rest.get("arguments", rest.get("parameters", rest))
-    if code is not None:
-        arguments = {**(arguments if isinstance(arguments, dict) else {}), "code": code}
-    return FoundCall(name.strip(), as_text(arguments))
+    if code is None:
+        return arguments
+    return {**(arguments if isinstance(arguments, dict) else {}), "code": code}
 
 
 def _calls_in_ruins(text: str) -> list[FoundCall]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 from jackfield.request import FunctionSchema
 
@@ -41,9 +43,11 @@ def _types_in(schema: object) -> list[str]:
         return []
     given = schema.get("type", [])
     types = [given] if isinstance(given, str) else [str(entry) for entry in given]
+    options = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    return [*(types or _types_of_values(schema)), *chain.from_iterable(map(_types_in, options))]
+
+
+def _types_of_values(schema: Mapping[str, Any]) -> list[str]:
+    """The type of the values that a schema allows, if all of them are texts."""
     values = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else [])]
-    if not types and values and all(isinstance(value, str) for value in values):
-        types = ["string"]
-    for option in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        types += _types_in(option)
-    return types
+    return ["string"] if values and all(isinstance(value, str) for value in values) else []
