@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from jackfield.request import ChatRequest
 from jackfield_truncation.config import TruncationConfig
 
@@ -9,6 +11,8 @@ ESTIMATE_MARGIN = 0.1
 EXACT_MARGIN = 0.02  # what a server writes around messages and schemas is not counted exactly
 
 _MOST_ANSWER_TOKENS = 4096
+
+T = TypeVar("T")
 
 
 def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: bool) -> int | None:
@@ -25,13 +29,13 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
     context = config.context_tokens or request.facts.context_tokens
     if context is None:
         return None
-    answer = request.config.max_tokens
-    if answer is None:
-        answer = config.answer_tokens
-    if answer is None or answer >= context:
+    answer = _first_given(request.config.max_tokens, config.answer_tokens, default=context)
+    if answer >= context:
         # One that leaves no room is "as long as it can be", or the context is longer than it is known to be.
         answer = min(context // 4, _MOST_ANSWER_TOKENS)
-    margin = config.margin
-    if margin is None:
-        margin = EXACT_MARGIN if exact else ESTIMATE_MARGIN
+    margin = _first_given(config.margin, default=EXACT_MARGIN if exact else ESTIMATE_MARGIN)
     return int((context - answer) * (1 - margin))
+
+
+def _first_given(*values: T | None, default: T) -> T:
+    return next((value for value in values if value is not None), default)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -173,8 +173,7 @@ def _to_go(
 
     If any has to, more go than must.
     """
-    left = [place for place in range(len(request.messages)) if place not in set(covered)]
-    rest = replace(request, messages=tuple(request.messages[place] for place in left))
+    left, rest = _without(request, covered)
     dropped: tuple[int, ...] = ()
     for limit in (most, int(most * _FULL)):
         try:
@@ -187,13 +186,19 @@ def _to_go(
     return dropped
 
 
+def _without(request: ChatRequest, covered: Iterable[int]) -> tuple[list[int], ChatRequest]:
+    """The places of the messages that no summary covers, and the request with these alone."""
+    out = set(covered)
+    left = [place for place in range(len(request.messages)) if place not in out]
+    return left, replace(request, messages=tuple(request.messages[place] for place in left))
+
+
 def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: Summary) -> Decided:
     """The request with a summary in the place of what it covers; as it was decided before if that cannot be made."""
     counter = decided.counting.counter()
     note = note_of(summary.text, plan.room, counter, request.lang)
-    covered = set(summary.covered)
-    left = [place for place in range(len(request.messages)) if place not in covered]
-    rest = replace(request, messages=tuple(request.messages[place] for place in left))
+    covered = summary.covered
+    left, rest = _without(request, covered)
     try:
         trimmed = trim(rest, plan.limit - counter.message(note), counter, whole_limit=plan.limit)
     except ContextLengthError:

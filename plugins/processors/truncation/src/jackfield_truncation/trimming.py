@@ -78,9 +78,9 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_lim
     before = draft.tokens
     if draft.excess <= 0:
         return Trimmed(request, (), 0, before, before)
-    turns = turns_of(request.messages)
-    if turns:
-        _apply_rules(draft, turns)
+    for _ in _rules(draft, turns_of(request.messages)):
+        if draft.excess <= 0:
+            break
     if draft.excess > 0:
         raise ContextLengthError(draft.complaint())
     messages = tuple(draft.messages.values())
@@ -179,48 +179,48 @@ class _Draft:
 # --- the rules --------------------------------------------------------------------------------------------------------
 
 
-def _apply_rules(draft: _Draft, turns: list[Turn]) -> None:
+def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
+    """Take away more and more, with a pause before each step: whoever asks for the next one goes on.
+
+    So no rule has to ask whether enough has gone.
+    """
+    if not turns:
+        return
     earlier, last = turns[:-1], turns[-1]
     unread = last.steps[-1] if last.steps else ()
-    _drop_reasoning(draft, earlier)
-    _shorten_results(draft, [place for turn in turns for place in turn.places if place not in unread])
+    yield from _drop_reasoning(draft, earlier)
+    yield from _shorten_results(draft, [place for turn in turns for place in turn.places if place not in unread])
     for turn in earlier:
-        _reduce(draft, turn)
-    _drop_steps(draft, last.steps[:-1])
-    _level(draft, [place for place in unread if _is_result(draft, place)], SMALLEST_PIECE)
-    _level(draft, last.places, SMALLEST_TEXT)
+        yield from _reduce(draft, turn)
+    yield from _drop_steps(draft, last.steps[:-1])
+    yield from _level(draft, [place for place in unread if _is_result(draft, place)], SMALLEST_PIECE)
+    yield from _level(draft, last.places, SMALLEST_TEXT)
 
 
-def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> None:
+def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
     for place in (place for turn in turns for place in turn.places):
-        if draft.excess <= 0:
-            return
+        yield
         message = draft.messages[place]
-        if not message.reasoning_content:
-            continue
-        if message.content or message.function_call:
+        if message.reasoning_content and (message.content or message.function_call):
             # The origin goes along: it may hold the reasoning, or a signature that covers it.
             draft.put(place, message.replace(reasoning_content=None, origin=None))
-        else:
+        elif message.reasoning_content:
             draft.drop([place])
 
 
-def _shorten_results(draft: _Draft, places: Iterable[int]) -> None:
+def _shorten_results(draft: _Draft, places: Iterable[int]) -> Iterator[None]:
     for slot in draft.slots([place for place in places if _is_result(draft, place)]):
-        if draft.excess <= 0:
-            return
+        yield
         if slot.tokens > SMALLEST_PIECE:
             draft.shorten(slot, _round_size(slot.tokens, draft.excess))
 
 
-def _reduce(draft: _Draft, turn: Turn) -> None:
+def _reduce(draft: _Draft, turn: Turn) -> Iterator[None]:
     """Take away from a turn what is too much, or all of it."""
-    if draft.excess <= 0:
-        return
+    yield
     if draft.size(turn.places) > draft.excess:
-        _drop_steps(draft, turn.steps[:-1])
-        if draft.excess <= 0:
-            return
+        yield from _drop_steps(draft, turn.steps[:-1])
+        yield
         for slot in draft.slots(turn.places):
             size = _round_size(slot.tokens, draft.excess)
             if slot.tokens - size >= draft.excess:
@@ -229,23 +229,20 @@ def _reduce(draft: _Draft, turn: Turn) -> None:
     draft.drop(turn.places)
 
 
-def _drop_steps(draft: _Draft, steps: Iterable[tuple[int, ...]]) -> None:
+def _drop_steps(draft: _Draft, steps: Iterable[tuple[int, ...]]) -> Iterator[None]:
     for step in steps:
-        if draft.excess <= 0:
-            return
+        yield
         draft.drop(step)
 
 
-def _level(draft: _Draft, places: Iterable[int], smallest: int) -> None:
+def _level(draft: _Draft, places: Iterable[int], smallest: int) -> Iterator[None]:
     """Shorten the longest texts to one common size, if that can be `smallest` or more."""
-    if draft.excess <= 0:
-        return
+    yield
     slots = list(draft.slots(places))
     size = common_size((slot.tokens for slot in slots), sum(slot.tokens for slot in slots) - draft.excess)
-    if size >= smallest:
-        for slot in slots:
-            if slot.tokens > size:
-                draft.shorten(slot, size)
+    for slot in slots:
+        if slot.tokens > size >= smallest:
+            draft.shorten(slot, size)
 
 
 def _round_size(tokens: int, excess: int) -> int:
