@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby, islice, starmap
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -117,14 +118,16 @@ _load = json.JSONDecoder(
 
 def _records(value: Any) -> Iterator[tuple[int, str]]:
     """The lines of a value, each with the number of the record it belongs to."""
-    number = 0
-    for path, entry in _children("", value) if isinstance(value, list) else [("", value)]:
-        # The entries of a list below a key are records, too: {"users": [{…}, {…}]} is the usual shape of a file.
-        listed = isinstance(entry, list) and not isinstance(entry, _Object) and any(isinstance(e, list) for e in entry)
-        for inner_path, inner in _children(path, entry) if listed else [(path, entry)]:
-            for line in _lines(inner_path, inner):
-                yield number, line
-            number += 1
+    entries = _children("", value) if isinstance(value, list) else iter([("", value)])
+    for number, record in enumerate(chain.from_iterable(starmap(_in_records, entries))):
+        for line in _lines(*record):
+            yield number, line
+
+
+def _in_records(path: str, entry: Any) -> Iterable[tuple[str, Any]]:
+    """An entry as one record; the entries of a list below a key are some too: {"users": [{…}, {…}]} is frequent."""
+    is_listed = isinstance(entry, list) and not isinstance(entry, _Object) and any(isinstance(e, list) for e in entry)
+    return _children(path, entry) if is_listed else [(path, entry)]
 
 
 def _lines(path: str, value: object) -> Iterator[str]:
@@ -168,17 +171,9 @@ def _short(path: str) -> str:
     return path if len(path) <= _MOST_PATH else f"…{path[-_MOST_PATH + 1 :]}"
 
 
-def _blocks(lines: Iterator[tuple[int, str]]) -> Iterator[Block]:
-    record = 0
-    texts: list[str] = []
-    for number, line in lines:
-        if number != record and texts:
-            yield Block("\n".join(texts))
-            texts = []
-        record = number
-        texts.append(line)
-    if texts:
-        yield Block("\n".join(texts))
+def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[Block]:
+    for _, record in groupby(lines, key=itemgetter(0)):
+        yield Block("\n".join(line for _, line in record))
 
 
 def _title(value: object) -> str:
