@@ -43,12 +43,12 @@ DELIVERIES: dict[str, Callable[[Reply], Reply]] = {
 
 
 ANSWERS: dict[str, Reply] = {
-    "text": replies.text(TEXT, chars=3),
-    "reasoning": replies.reasoning("先想一想 🤔", then=TEXT, chars=3),
+    "text": replies.text(TEXT, chars=7),
+    "reasoning": replies.reasoning("先想一想 🤔", then=TEXT, chars=7),
     "calls": replies.tool_calls(
         [ToolCall("get_weather", {"place": "北京 🙂"}, "a"), ToolCall("get_weather", {"place": "Zürich"}, "b")],
         content="two calls: ",
-        chars=3,
+        chars=7,
         interleaved=True,
     ),
 }
