@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -19,6 +18,7 @@ from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.threads import at_once
 
 T = TypeVar("T")
 MakeEmbedder = Callable[..., Embedder]
@@ -236,24 +236,10 @@ class LocalEmbedderSuite(Suite):
     def test_threads_with_event_loops_of_their_own_get_what_they_get_alone(self, make: MakeEmbedder) -> None:
         wanted = vectors_of(make(), TEXTS)
         embedder = make()  # which nobody has asked yet
-        came: list[Any] = [None] * 4
-        start = threading.Barrier(4)
-
-        def ask(number: int) -> None:
-            start.wait()
-            try:
-                came[number] = (vectors_of(embedder, TEXTS), vectors_of(embedder, TEXTS))
-            except Exception as error:  # noqa: BLE001 - told below
-                came[number] = error
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [one for one in came if isinstance(one, Exception)] == []
-        for vectors in (one for both in came for one in both):
-            assert all(map(self.are_alike, vectors, wanted))
+        for came in at_once(4, lambda _: (vectors_of(embedder, TEXTS), vectors_of(embedder, TEXTS))):
+            assert isinstance(came, tuple), f"a thread ends with {came!r}"
+            for vectors in came:
+                assert all(map(self.are_alike, vectors, wanted))
 
     # --- parts ---
 

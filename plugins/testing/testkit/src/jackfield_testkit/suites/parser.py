@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import GROWTH, CountedBytes, given_up_after, work_of
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.threads import at_once
 
 Samples = Mapping[str, tuple[bytes, str]]
 
@@ -126,22 +126,9 @@ class ParserSuite(Suite):
     def test_several_threads_read_with_one_parser(self) -> None:
         parser = self.make_parser()
         alone = dict(self._documents())
-        came: list[tuple[str, Any]] = []
-
-        def read(name: str) -> None:
-            try:
-                came.append((name, parser.parse(self.samples[name][0], source=name)))
-            except Exception as error:  # noqa: BLE001 - told below
-                came.append((name, error))
-
         names = [name for name in self.samples for _ in range(8)][:32]
-        threads = [threading.Thread(target=read, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(came) == len(names)
-        assert [(name, document) for name, document in came if document != alone[name]] == []
+        came = at_once(len(names), lambda number: parser.parse(self.samples[names[number]][0], source=names[number]))
+        assert [(name, read) for name, read in zip(names, came, strict=True) if read != alone[name]] == []
 
     # --- what it refuses ---
 

@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import math
 import random
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.threads import at_once
 
 PASSAGES: Sequence[tuple[str, str]] = (
     ("Green tea is brewed with water of eighty degrees.", "brewing green tea"),
@@ -246,21 +246,7 @@ class SearcherSuite(Suite):
     def test_searches_from_several_event_loops_give_what_they_give_alone(self) -> None:
         corpus = corpus_of(_many_texts(40))
         searcher = self.make_searcher()
-        came: list[object] = [None] * 4
-        errors: list[Exception] = []
-
-        def search(number: int) -> None:
-            try:
-                came[number] = _seen(asyncio.run(searcher.search("stone river", corpus, limit=5)))
-            except Exception as error:  # noqa: BLE001 - told below
-                errors.append(error)
-
-        threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
+        came = at_once(4, lambda _: _seen(asyncio.run(searcher.search("stone river", corpus, limit=5))))
         assert came == [_seen(self._search("stone river", corpus, limit=5))] * 4
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -21,6 +20,7 @@ from jackfield_records.stores import RUNNING, Store, StoredRun, load_store
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.threads import at_once
 
 T = TypeVar("T")
 
@@ -215,7 +215,7 @@ class StoreSuite(Suite):
         store = make()
         hold = _begun(store, "r", "first")
         asyncio.run(store.append("r", hold, [], state="failed"))
-        came = _at_once(lambda _: asyncio.run(make().hold("r")))
+        came = at_once(MANY, lambda _: asyncio.run(make().hold("r")))
         assert sum(isinstance(one, int) for one in came) == 1
         assert [one for one in came if not isinstance(one, int | RunBusyError)] == []
 
@@ -234,7 +234,7 @@ class StoreSuite(Suite):
             await asyncio.gather(*map(keep, range(MANY)))
 
         asyncio.run(of_one_loop())
-        assert _at_once(lambda place: asyncio.run(keep(MANY + place))) == [None] * MANY
+        assert at_once(MANY, lambda place: asyncio.run(keep(MANY + place))) == [None] * MANY
         for number in range(2 * MANY):
             assert asyncio.run(make().read(f"r{number}"))[1] == [f"{number}.{step}" for step in range(6)]
 
@@ -272,23 +272,3 @@ def _begun(store: Store, run_id: str, *entries: str, session: str = "") -> int:
 
 async def _asked(ask: Callable[[str], Coroutine[Any, Any, object]], run_id: str) -> None:
     await ask(run_id)
-
-
-def _at_once(work: Callable[[int], object]) -> list[object]:
-    """What some threads come back with that do the same at the same time."""
-    came: list[object] = [None] * MANY
-    begin = threading.Barrier(MANY)
-
-    def one(place: int) -> None:
-        begin.wait()
-        try:
-            came[place] = work(place)
-        except Exception as error:  # noqa: BLE001 - it is what came
-            came[place] = error
-
-    threads = [threading.Thread(target=one, args=(place,), daemon=True) for place in range(MANY)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return came

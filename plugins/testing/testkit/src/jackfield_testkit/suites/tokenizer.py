@@ -7,11 +7,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -21,6 +20,7 @@ from jackfield_metering.tokens import Tokenizer
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.threads import at_once
 
 TEXTS: Sequence[str] = (
     "a",
@@ -251,7 +251,7 @@ class TokenizerSuite(Suite):
         alone = self.make_tokenizer()
         wanted = [(alone.count(text), alone.cut(text, 5)) for text in TEXTS]
         # The first call of all of them: none has read the vocabulary before.
-        came = _at_the_same_time(6, lambda: [(tokenizer.count(text), tokenizer.cut(text, 5)) for text in TEXTS])
+        came = at_once(6, lambda _: [(tokenizer.count(text), tokenizer.cut(text, 5)) for text in TEXTS])
         assert came == [wanted] * 6
 
     # --- parts ---
@@ -285,23 +285,3 @@ def _no_panic() -> Iterator[None]:
         if type(error).__name__ == "PanicException":
             pytest.fail(f"the library that encodes has panicked, which ends the thread: {str(error)[:200]}")
         raise
-
-
-def _at_the_same_time(count: int, work: Callable[[], Any]) -> list[object]:
-    """What several threads got that began together; an error in place of what one did not get."""
-    start = threading.Barrier(count)
-    came: list[object] = [None] * count
-
-    def run(number: int) -> None:
-        start.wait()
-        try:
-            came[number] = work()
-        except Exception as error:  # noqa: BLE001 - it is compared with what was wanted
-            came[number] = error
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return came
