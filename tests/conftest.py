@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from collections import Counter
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -203,6 +205,12 @@ def clean_env(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def build() -> Callable[..., list[Path]]:
+    """`built`, for test modules."""
+    return built
+
+
+@pytest.fixture(scope="session")
 def uv() -> str:
     """Where uv is: beside the interpreter, where the dev group puts it, or on the PATH."""
     beside = str(Path(sys.executable).parent)
@@ -211,13 +219,22 @@ def uv() -> str:
     return found
 
 
-# Builds the wheel of each folder into the place named after it. In one process: hatchling starts longer than it builds.
-BUILD = """
-import sys
-from hatchling.builders.wheel import WheelBuilder
-for folder, place in zip(sys.argv[1::2], sys.argv[2::2]):
-    list(WheelBuilder(folder).build(directory=place, versions=["standard"]))
-"""
+def built(*folders: Path, place: Path, editable: bool = False) -> list[Path]:
+    """Build the wheels of folders into one, in this process: an interpreter for hatchling starts longer than it builds.
+
+    Args:
+        folders: Each with a `pyproject.toml` that names hatchling.
+        place: Where the wheels are put.
+        editable: Make wheels that refer to the folders, as `pip install -e` does.
+    """
+    wheels: list[str] = []
+    for folder in folders:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        if editable:  # a folder on the path; otherwise hatchling asks one more library which files they are
+            project.setdefault("tool", {}).setdefault("hatch", {}).setdefault("build", {})["dev-mode-dirs"] = ["src"]
+        builder = WheelBuilder(str(folder), config=project)
+        wheels += builder.build(directory=str(place), versions=["editable" if editable else "standard"])
+    return list(map(Path, wheels))
 
 
 class Wheels(Mapping[str, Path]):
@@ -231,9 +248,9 @@ class Wheels(Mapping[str, Path]):
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder / "lock"):
             if not (self.folder / "built").exists():
-                pairs = [(one.folder, self.folder / "part" / each) for each, one in self._sources.items()]
                 # By its build tool, without a new environment for it each time; releases are built in one.
-                run([sys.executable, "-c", BUILD, *itertools.chain(*pairs)])
+                for each, one in self._sources.items():
+                    built(one.folder, place=self.folder / "part" / each)
                 (self.folder / "part").rename(self.folder / "built")
         (wheel,) = (self.folder / "built" / name).glob("*.whl")
         return wheel
@@ -338,10 +355,17 @@ class View(Environment):
     unpacked: Path
     wheels: Mapping[str, Path]
 
-    def install(self, *what: str | Path) -> None:
-        """Install wheels or folders that require nothing else than what is linked."""
-        # Without what they require, so that nothing is changed that is a link to this interpreter's own packages.
-        self.install_any("--no-deps", *what)
+    def install(self, *folders: str | Path, editable: bool = False) -> None:
+        """Install folders that require nothing else than what is linked, or install them again."""
+        with tempfile.TemporaryDirectory() as place:
+            made = built(*map(Path, folders), place=Path(place), editable=editable)
+            # Without what they require, so that nothing is changed that is a link to this interpreter's own packages.
+            self.install_any("--no-deps", "--reinstall", *made)
+        for folder, wheel in zip(folders, made, strict=True) if editable else ():
+            # As an installer says of a folder, where a wheel could be from anywhere.
+            origin = {"url": Path(folder).as_uri(), "dir_info": {"editable": True}}
+            information = self.site / f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+            (information / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
         run([self.uv, "pip", "check", "--python", self.python])
 
     def link(self, *names: str) -> None:

@@ -551,7 +551,7 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     for page in (page for page in PAGES if (page.stem == "tutorial") == (part == "tutorial")):
         folder = tmp_path / page.stem
         folder.mkdir()
-        made.append(follow(page, folder, run, lambda plugin: environment.install("-e", plugin)))
+        made.append(follow(page, folder, run, lambda plugin: environment.install(plugin, editable=True)))
     settings = ["--rootdir", tmp_path, "-c", made[0] / "pyproject.toml", "-p", "no:cacheprovider"]
     # All at once. The tutorial has run its own already, as its last step says.
     untested = [plugin for plugin in made if plugin.parent.name != "tutorial"]

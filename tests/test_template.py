@@ -155,6 +155,7 @@ def test_the_template_travels_as_files_in_both_archives(
 def test_made_plugins_are_built_installed_used_and_removed(
     make_environment: Callable[[str], Any],
     wheels_for_authors: list[Path],
+    build: Callable[..., list[Path]],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
@@ -171,9 +172,8 @@ def test_made_plugins_are_built_installed_used_and_removed(
         made_name = f"tide-{name.replace('_', '-')}"
         execute([program, "new", kind, made_name, "--dir", folder, *options], cwd=tmp_path, env=clean_env)
         # By the hatchling that is here; that it can be fetched for a build is seen where a workflow builds.
-        build = [uv, "build", "--quiet", "--no-build-isolation", "--python", sys.executable]
-        execute([*build, "--out-dir", dist, folder])
-        (wheel,) = dist.glob(f"jackfield_tide_{name}-*.whl")
+        (wheel,) = build(folder, place=dist)
+        assert wheel.name.startswith(f"jackfield_tide_{name}-")
         assert top_level(wheel) == {f"jackfield_tide_{name}"}
         folders.append(folder)
     execute([sys.executable, "-m", "twine", "check", "--strict", *dist.glob("jackfield_*")])
