@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jackfield.errors import ToolArgumentError
 
@@ -53,25 +53,29 @@ def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, l
     Raises:
         ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or what is like it.
     """
-    has_crlf = "\r\n" in text and text.count("\r\n") == text.count("\n")
+    if "\r\n" in text and text.count("\r\n") == text.count("\n"):
+        edits = [replace(edit, old=_with_crlf(edit.old), new=_with_crlf(edit.new)) for edit in edits]
     done = []
     for number, edit in enumerate(edits, start=1):
         label = f"edit {number}: " if len(edits) > 1 else ""
-        old, new = (_with_crlf(edit.old), _with_crlf(edit.new)) if has_crlf else (edit.old, edit.new)
-        starts = _first_starts(text, old, overlapping=not edit.everywhere)
-        if not starts:
-            raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
-        if len(starts) > 1 and not edit.everywhere:
-            raise ToolArgumentError(
-                f"{label}old_text occurs more than once, on the lines {_listed(_lines(text, starts))}: add "
-                "the lines around it so that it occurs once, or set replace_all"
-            )
-        count = text.count(old) if edit.everywhere else 1
-        if len(text) + count * (len(new) - len(old)) > most_chars:
-            raise ToolArgumentError(f"{label}the file would have more than {most_chars:,} characters")
-        done.append(Replaced(count, _lines(text, starts[:_MOST_PLACES])))
-        text = text.replace(old, new)
+        text, replaced = _after(text, edit, label, most_chars)
+        done.append(replaced)
     return text, done
+
+
+def _after(text: str, edit: Edit, label: str, most_chars: int) -> tuple[str, Replaced]:
+    starts = _first_starts(text, edit.old, overlapping=not edit.everywhere)
+    if not starts:
+        raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
+    if len(starts) > 1 and not edit.everywhere:
+        raise ToolArgumentError(
+            f"{label}old_text occurs more than once, on the lines {_listed(_lines(text, starts))}: add "
+            "the lines around it so that it occurs once, or set replace_all"
+        )
+    count = text.count(edit.old) if edit.everywhere else 1
+    if len(text) + count * (len(edit.new) - len(edit.old)) > most_chars:
+        raise ToolArgumentError(f"{label}the file would have more than {most_chars:,} characters")
+    return text.replace(edit.old, edit.new), Replaced(count, _lines(text, starts[:_MOST_PLACES]))
 
 
 def _with_crlf(text: str) -> str:
@@ -105,21 +109,25 @@ def _listed(lines: Sequence[int]) -> str:
 
 def _near(text: str, old: str) -> str:
     """The lines of a text that are most like one that is looked for: those that differ in spaces only, else any."""
-    wanted = [line.strip() for line in old.split("\n")]
-    first = next((line for line in wanted if line), "")[:_LINE_CHARS]
-    if not first:
+    wanted = _bare(old.split("\n"))
+    if not any(wanted):
         return ""
-    lines = [line.strip()[:_LINE_CHARS] for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]]
-    count = len(wanted)
-    same = [
-        number
-        for number, line in enumerate(lines)
-        if line == wanted[0][:_LINE_CHARS] and lines[number : number + count] == [one[:_LINE_CHARS] for one in wanted]
-    ]
-    if same:
-        return f"; from line {same[0] + 1}, the same words stand there with other spaces: read the lines again"
-    close = difflib.get_close_matches(first, dict.fromkeys(lines), n=_MOST_SHOWN)
+    lines = _bare(text.split("\n", _MOST_LINES)[:_MOST_LINES])
+    place = _place_of(wanted, lines)
+    if place:
+        return f"; from line {place}, the same words stand there with other spaces: read the lines again"
+    close = difflib.get_close_matches(next(filter(None, wanted)), dict.fromkeys(lines), n=_MOST_SHOWN)
     if not close:
         return ": read it again"
     found = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
     return f". The lines most like it (without their indentation):\n{found}"
+
+
+def _bare(lines: Sequence[str]) -> list[str]:
+    return [line.strip()[:_LINE_CHARS] for line in lines]
+
+
+def _place_of(wanted: Sequence[str], lines: Sequence[str]) -> int:
+    """The line, from 1, from which others stand in a row; 0 if they do not."""
+    begins = (number for number, line in enumerate(lines) if line == wanted[0])
+    return next((start + 1 for start in begins if lines[start : start + len(wanted)] == wanted), 0)

@@ -36,6 +36,7 @@ _OF_OTHERS = frozenset(
 )
 _SHAPES = ("mcpServers", "servers")
 _SAFETY = ("approval", "needs_approval", "effects", "read_only", "concurrent", "timeout_s")
+_READ_APART = _OF_OTHERS | {*_SAFETY, "disabled", "envFile"}
 
 
 def _texts(values: object) -> object:
@@ -190,6 +191,15 @@ def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = Non
     Raises:
         ConfigError: A setting is unknown or does not fit, or a variable has no value; the text names the server.
     """
+    servers, asked = _parts(given)
+    values = replace(variables or Variables(), asked=asked)
+    if given.get("input_values"):
+        values = replace(values, inputs=given["input_values"])
+    return {str(name): _server(str(name), entry, values) for name, entry in servers.items() if not _is_disabled(entry)}
+
+
+def _parts(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    """The servers of a configuration, and the inputs it asks for."""
     shape = next((one for one in _SHAPES if one in given), "")
     if not shape:
         raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
@@ -199,14 +209,11 @@ def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = Non
     servers, asked = given[shape], given.get("inputs") or ()
     if not isinstance(servers, Mapping) or not isinstance(asked, Sequence):
         raise ConfigError(f"Config of mcpservers is not valid: {shape!r} must be a dict of servers by name")
-    values = replace(variables or Variables(), asked=asked)
-    if given.get("input_values"):
-        values = replace(values, inputs=given["input_values"])
-    return {
-        str(name): _server(str(name), entry, values)
-        for name, entry in servers.items()
-        if not (isinstance(entry, Mapping) and entry.get("disabled") is True)
-    }
+    return servers, asked
+
+
+def _is_disabled(entry: object) -> bool:
+    return isinstance(entry, Mapping) and entry.get("disabled") is True
 
 
 def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
@@ -215,22 +222,27 @@ def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
         raise ConfigError(f"Config of mcpservers is not valid: {where} must be a dict")
     settings: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in _OF_OTHERS:
-            _log.info("%s: %r is a setting of other programs and has no effect here", where, key)
-        elif key in _SAFETY:
-            settings.setdefault("safety", {})[key] = value
-        elif key == "httpUrl":
-            settings |= {"url": value, "transport": "http"}
-        elif key == "type":
-            settings["transport"] = _transport(value, where)
-        elif key == "oauth":
-            settings["oauth"] = {} if value is True else value or None
-        elif key not in ("disabled", "envFile"):
-            settings[_RENAMED.get(key, str(key))] = value
+        settings |= _setting(key, value, where)
+    if safety := {key: entry[key] for key in _SAFETY if key in entry}:
+        settings["safety"] = safety
     if entry.get("envFile"):
         path = variables.expanded(entry["envFile"], f"{where}.envFile")
         settings["env"] = {**_env_file(path, where), **settings.get("env", {})}
     return ServerConfig.parse(variables.expanded(settings, where), what=f"Config of mcpservers is not valid: {where}")
+
+
+def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
+    """What an entry of a server is called here."""
+    match key:
+        case "httpUrl":
+            return {"url": value, "transport": "http"}
+        case "type":
+            return {"transport": _transport(value, where)}
+        case "oauth":
+            return {"oauth": {} if value is True else value or None}
+    if key in _OF_OTHERS:
+        _log.info("%s: %r is a setting of other programs and has no effect here", where, key)
+    return {} if key in _READ_APART else {_RENAMED.get(key, str(key)): value}
 
 
 def _transport(value: object, where: str) -> str:

@@ -157,25 +157,30 @@ class Retriever:
         expanded = await self.expand(names)
         files = [name for name in expanded.files if not name.startswith(PREFIX)]
         reading = await self._reader.read_all((*files, *expanded.missing))
-        opened = [await self._opened(name) for name in expanded.files if name.startswith(PREFIX)]
-        indexes = tuple(one for one in opened if isinstance(one, KeptCorpus))
-        errors = (*reading.errors.values(), *(one for one in opened if isinstance(one, DocParserError)))
-        plain = await in_worker(self._corpus, reading.documents)
+        indexes, unopened = await self._opened([name for name in expanded.files if name.startswith(PREFIX)])
         documents = len(reading.documents) + sum(one.facts.documents for one in indexes)
-        # What chunks repeat of each other does not count in the end; it is at most half of them.
-        if indexes and sum(one.facts.tokens for one in indexes) <= 2 * self._config.max_ref_token:
-            whole = await in_worker(self._together, plain, indexes)
-            if self._fits(whole):
-                plain, indexes = whole, ()
+        plain, indexes = await self._joined(await in_worker(self._corpus, reading.documents), indexes)
+        errors = (*reading.errors.values(), *unopened)
         return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()))
 
-    async def _opened(self, name: str) -> KeptCorpus | DocParserError:
-        try:
-            if name not in self._indexes:
-                self._indexes[name] = KnowledgeIndex(name.removeprefix(PREFIX))
-            return await in_worker(self._indexes[name].corpus)
-        except ConfigError as error:
-            return DocParserError(f"{name} cannot be read: {error}")
+    async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError]]:
+        opened, errors = list[KeptCorpus](), list[DocParserError]()
+        for name in names:
+            try:
+                if name not in self._indexes:
+                    self._indexes[name] = KnowledgeIndex(name.removeprefix(PREFIX))
+                opened.append(await in_worker(self._indexes[name].corpus))
+            except ConfigError as error:
+                errors.append(DocParserError(f"{name} cannot be read: {error}"))
+        return tuple(opened), errors
+
+    async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
+        """Files and indexes as one corpus if it can be given whole, else as they are."""
+        # What chunks repeat of each other does not count in the end; it is at most half of them.
+        if not indexes or sum(one.facts.tokens for one in indexes) > 2 * self._config.max_ref_token:
+            return plain, indexes
+        whole = await in_worker(self._together, plain, indexes)
+        return (whole, ()) if self._fits(whole) else (plain, indexes)
 
     def _corpus(self, documents: Sequence[Document]) -> Corpus:
         key = tuple(part for document in documents for part in (document.source, document.content_hash))

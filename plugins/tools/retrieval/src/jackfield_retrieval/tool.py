@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jackfield.errors import ConfigError, DocParserError
@@ -51,29 +51,25 @@ class RetrievalTool(BaseTool):
         arguments = self.parse_arguments(params)
         scope = context or ToolContext()
         wanted = arguments.get("files")
-        files: Sequence[str] = scope.files
-        if wanted is not None:
-            known = await self._retriever.expand(scope.files)
-            known_files = (*known.files, *known.missing)
-            files = [
-                name
-                if name in files
-                else file_meant(name, known_files, scope.workspace, if_several="leave 'files' out to search all")
-                for name in wanted
-            ]
+        files = scope.files if wanted is None else await self._meant(wanted, scope)
         found = await self.retrieve(arguments["query"], files)
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
-        # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
-        sources = dict.fromkeys(chunk.source for chunk in found.chunks)
-        shown = [
-            {"url": shown_path(basename_of(source)), "text": passage["text"]}
-            for source, passage in zip(sources, found.passages, strict=True)
-        ]
-        lines = [json.dumps(shown, ensure_ascii=False, indent=4), *(f"could not be read: {e}" for e in found.errors)]
+        lines = [_passages_in(found), *(f"could not be read: {error}" for error in found.errors)]
         lines += [f"not everything was searched: {failure}" for failure in found.failures]
         return ToolResult("\n\n".join(lines), found.metadata())
+
+    async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
+        """The files of the conversation that a model has named."""
+        known = await self._retriever.expand(scope.files)
+        given = (*known.files, *known.missing)
+        return [
+            name
+            if name in scope.files
+            else file_meant(name, given, scope.workspace, if_several="leave 'files' out to search all")
+            for name in wanted
+        ]
 
     async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
         """Find what fits a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
@@ -84,3 +80,13 @@ class RetrievalTool(BaseTool):
         if self._made is None:
             self._made = Retriever(self.config, self.host or default_host())
         return self._made
+
+
+def _passages_in(found: RetrievalResult) -> str:
+    # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
+    sources = dict.fromkeys(chunk.source for chunk in found.chunks)
+    shown = [
+        {"url": shown_path(basename_of(source)), "text": passage["text"]}
+        for source, passage in zip(sources, found.passages, strict=True)
+    ]
+    return json.dumps(shown, ensure_ascii=False, indent=4)

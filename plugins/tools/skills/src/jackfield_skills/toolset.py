@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +55,27 @@ class Skills(Toolset):
         """
         host = self.host or default_host()
         named = [Path(one).expanduser() for one in self.config.folders]
-        skills: dict[str, Skill] = {}
+        skills = _by_name(chain.from_iterable(map(_skills_in, named or [_of_project(host)])))
         servers: dict[str, Any] = {}
-        for folder in named or [_of_project(host)]:
-            for skill in _skills_in(folder):
-                if skill.name in skills:
-                    where = f"{skills[skill.name].folder} and {skill.folder}"
-                    raise ConfigError(f"two skills are named {skill.name!r}: {where}. Leave one of the folders out")
-                skills[skill.name] = skill
-            # Only of folders that somebody has named: a server is a program.
-            if named and self.config.mcp and (folder / MANIFEST).is_file():
+        # Only of folders that somebody has named: a server is a program.
+        for folder in named if self.config.mcp else ():
+            if (folder / MANIFEST).is_file():
                 servers |= _servers(folder)
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
         """The same."""
         return self.fixed_tools()
+
+
+def _by_name(skills: Iterable[Skill]) -> dict[str, Skill]:
+    named: dict[str, Skill] = {}
+    for skill in skills:
+        if skill.name in named:
+            where = f"{named[skill.name].folder} and {skill.folder}"
+            raise ConfigError(f"two skills are named {skill.name!r}: {where}. Leave one of the folders out")
+        named[skill.name] = skill
+    return named
 
 
 def _of_project(host: PluginHost) -> Path:
