@@ -18,14 +18,13 @@ def sections_of(outline: str) -> list[str]:
     Of an outline with numbered lines, those of the highest kind count, which is the kind of the first; without numbers,
     each line that is not indented is a section.
     """
-    lines = [line for line in outline.splitlines() if line.strip() and not line.strip().startswith("```")]
-    numbered = [text for line in lines if _TOP.match(text := _plain(line)) and not _is_indented(line)]
+    lines = [line for line in outline.splitlines() if not line.strip().startswith("```")]
+    texts = [_plain(line) for line in lines if not _is_indented(line)]
+    numbered = list(filter(_TOP.match, texts))
     if numbered:
         kind = _kind(numbered[0])
         return [text for text in numbered if _kind(text) == kind]
-    return [
-        _plain(line).lstrip("-•* ").strip() for line in lines if not _is_indented(line) and _plain(line).strip("-•* ")
-    ]
+    return [heading for text in texts if (heading := text.lstrip("-•* "))]
 
 
 def _plain(line: str) -> str:

@@ -80,16 +80,9 @@ def generate(
 def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
     """The model's options with those of this call over them."""
     options = copy.deepcopy(own)
-    extra = {key: value for key, value in config.extra_body.items() if key not in TEMPLATE_OPTIONS}
-    refused = [key for key in extra if key in _NOT_HERE or key.startswith("_") or key not in vars(options)]
-    if refused:
-        raise ModelRequestError(
-            f"{BACKEND}: extra_body has {', '.join(map(repr, refused))}: only options of transformers' "
-            f"GenerationConfig that leave it at one answer can stand there",
-            backend=BACKEND,
-        )
-    named = {name: getattr(config, name) for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
-    given = {name: value for name, value in named.items() if value is not None}
+    extra = _extra(own, config)
+    named = ("temperature", "top_p", "top_k", "repetition_penalty")
+    given = {name: value for name in named if (value := getattr(config, name)) is not None}
     for key, value in {**given, **extra}.items():
         setattr(options, key, value)
     if "do_sample" not in extra and {"temperature", "top_p", "top_k"} & given.keys():
@@ -97,6 +90,18 @@ def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
     if options.temperature == 0:
         options.do_sample = False
     return options
+
+
+def _extra(own: GenerationConfig, config: GenerateConfig) -> dict[str, object]:
+    extra = {key: value for key, value in config.extra_body.items() if key not in TEMPLATE_OPTIONS}
+    refused = [key for key in extra if key in _NOT_HERE or key.startswith("_") or key not in vars(own)]
+    if refused:
+        raise ModelRequestError(
+            f"{BACKEND}: extra_body has {', '.join(map(repr, refused))}: only options of transformers' "
+            f"GenerationConfig that leave it at one answer can stand there",
+            backend=BACKEND,
+        )
+    return extra
 
 
 def _plain(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
