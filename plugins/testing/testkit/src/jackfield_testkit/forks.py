@@ -29,7 +29,8 @@ import tempfile
 import termios
 import threading
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import IO, ClassVar
@@ -197,6 +198,14 @@ def output_of(
     if done.returncode:
         raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
+
+
+def outputs_of(program: str, each: Iterable[Sequence[str | Path]], *, before: str = CORE) -> list[str]:
+    """What a program prints in several processes at the same time, each with words of its own; see `output_of`."""
+    given = list(each)
+    shared_forks(before)  # one for all, and not one for each that asks first
+    with ThreadPoolExecutor(len(given)) as waiting:
+        return list(waiting.map(lambda words: output_of(program, *words, before=before), given))
 
 
 def _text_of(file: IO[bytes]) -> str:
