@@ -19,6 +19,7 @@ from jackfield.errors import RunBusyError, StoreError
 from jackfield_records.stores import StoredRun
 from jackfield_sqlite_store import store as module
 from jackfield_sqlite_store.store import SQLiteStore
+from jackfield_testkit.forks import outputs_of
 
 Make = Callable[..., SQLiteStore]
 
@@ -268,8 +269,7 @@ def test_many_processes_write_at_once(make: Make, path: Path) -> None:
         "        await store.append(run_id, hold, ['c'], state='finished')\n"
         "asyncio.run(main())\n"
     )
-    others = [subprocess.Popen([sys.executable, "-c", program, str(path), str(number)]) for number in range(2)]
-    assert [other.wait() for other in others] == [0, 0]
+    outputs_of(program, [(path, str(number)) for number in range(2)])
     store = make()
     assert len(asyncio.run(store.runs(limit=1000))) == 40
     assert all(entries_of(store, f"{who} {number}") == ["a", "b", "c"] for who in range(2) for number in range(20))

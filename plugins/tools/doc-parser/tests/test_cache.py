@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from jackfield_doc_parser.chunks import DocParser
 from jackfield_doc_parser.simple import SimpleDocParser
 from jackfield_documents import DocumentReader, Fingerprint
 from jackfield_search_parts.documents import Block, Document
+from jackfield_testkit.forks import outputs_of
 
 DOCUMENT = Document("", (Block("Tea", "heading", 1, 1), Block("| a |\n|---|", "table", 2)), "c" * 64, "Tea", {"n": 1})
 PRINT = Fingerprint("c" * 64, "parser 1")
@@ -241,9 +240,7 @@ def test_several_processes_share_it_while_it_overflows(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(12):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Document {number}. " + "tea " * 50)
-    command = [sys.executable, "-c", _READER, str(tmp_path / "docs"), str(tmp_path / "cache")]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [process.communicate(timeout=120)[0].strip() for process in processes] == ["read"] * 3
+    assert outputs_of(_READER, [(tmp_path / "docs", tmp_path / "cache")] * 3) == ["read"] * 3
     left = list((tmp_path / "cache").iterdir())
     assert left
     assert all(path.suffix == ".doc" for path in left)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, Workspace
 from jackfield_storage.tool import Storage
+from jackfield_testkit.forks import outputs_of
 
 
 @pytest.fixture
@@ -99,10 +98,7 @@ for number in range(30):
 
 
 def test_several_processes_keep_at_once_and_none_loses_anything(tool: Storage, tmp_path: Path) -> None:
-    started = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "kept"), name]) for name in ("a", "b", "c")
-    ]
-    assert [process.wait(120) for process in started] == [0, 0, 0]
+    outputs_of(PROGRAM, [(tmp_path / "kept", name) for name in "abc"])
     for name in "abc":
         assert [do(tool, "get", f"{name}/{number}") for number in range(30)] == [name * 1000] * 30
     assert do(tool, "get", "same") in {name * 1000 for name in "abc"}
