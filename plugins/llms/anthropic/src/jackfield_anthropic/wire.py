@@ -39,8 +39,9 @@ def request_body(request: ChatRequest, config: AnthropicConfig) -> Wire:
         **_thinking(config),
         **_tools(request, messages),
     }
-    if system := [block for message in request.messages if message.role == SYSTEM for block in _blocks(message)]:
-        body["system"] = system
+    system = itertools.chain.from_iterable(_blocks(message) for message in request.messages if message.role == SYSTEM)
+    if blocks := list(system):
+        body["system"] = blocks
     if config.cache_control is not None:
         _mark_for_the_cache(body, everything=config.cache_control == "history")
     return body | request.config.extra_body
@@ -91,12 +92,16 @@ def _thinking(config: AnthropicConfig) -> Wire:
 def _tools(request: ChatRequest, messages: Sequence[Wire]) -> Wire:
     if not request.functions:
         return _tools_of_the_history(messages)
-    wanted, parallel = request.config.function_choice, request.config.parallel_function_calls
+    tools, choice = {"tools": [_tool(function) for function in request.functions]}, _choice(request.config)
+    return tools if choice == {"type": "auto"} else {**tools, "tool_choice": choice}
+
+
+def _choice(config: GenerateConfig) -> Wire:
+    wanted, parallel = config.function_choice, config.parallel_function_calls
     choice: Wire = {"type": _CHOICES[wanted]} if wanted in _CHOICES else {"type": "tool", "name": wanted}
     if parallel is not None and wanted != "none":
         choice["disable_parallel_tool_use"] = not parallel
-    tools = {"tools": [_tool(function) for function in request.functions]}
-    return tools if choice == {"type": "auto"} else {**tools, "tool_choice": choice}
+    return choice
 
 
 def _tools_of_the_history(messages: Sequence[Wire]) -> Wire:
@@ -141,10 +146,14 @@ def wire_messages(messages: Sequence[Message], config: AnthropicConfig, server: 
         else:
             said += [(ASSISTANT, _answer(part, config, server)), (USER, _results(part))]
     wire = _in_turn(said)
-    if wire and wire[-1]["role"] == ASSISTANT and wire[-1]["content"][-1]["type"] == "text":
-        last = wire[-1]["content"][-1]  # an answer that was begun; servers refuse space at its end
-        wire[-1]["content"][-1] = {**last, "text": last["text"].rstrip() or last["text"]}
+    if wire and wire[-1]["role"] == ASSISTANT:  # an answer that was begun
+        wire[-1]["content"][-1] = _without_space_behind(wire[-1]["content"][-1])
     return wire
+
+
+def _without_space_behind(block: Wire) -> Wire:
+    """A block as it may stand last: servers refuse space at its end."""
+    return {**block, "text": block["text"].rstrip() or block["text"]} if block["type"] == "text" else block
 
 
 def _in_turn(said: Sequence[tuple[str, list[Wire]]]) -> list[Wire]:
@@ -161,7 +170,11 @@ def _in_turn(said: Sequence[tuple[str, list[Wire]]]) -> list[Wire]:
 def _blocks(message: Message) -> list[Wire]:
     if isinstance(message.content, str):
         return _text(message.content)
-    return [block for item in message.content for block in _item(item)]
+    return _items(message.content)
+
+
+def _items(items: Sequence[ContentItem]) -> list[Wire]:
+    return [block for item in items for block in _item(item)]
 
 
 def _item(item: ContentItem) -> list[Wire]:
@@ -184,18 +197,15 @@ def _image(value: str) -> Wire:
 
 def _results(answer: Answer) -> list[Wire]:
     """The results of an answer's calls, which must stand first, then those that no call asked for."""
-    results: list[Wire] = []
-    for call in answer.calls:
-        content: Any = call.result.text
-        if images := [block for item in call.result.media for block in _item(item)]:
-            content = [*_text(call.result.text), *images]
-        results.append({"type": "tool_result", "tool_use_id": call.id, "content": content})
-    strays = [
-        block
-        for stray in answer.strays
-        for block in [*_text(f"{stray.label}\n{stray.text}"), *(b for item in stray.media for b in _item(item))]
-    ]
-    return [*results, *strays]
+    results = list(map(_result, answer.calls))
+    for stray in answer.strays:
+        results += [*_text(f"{stray.label}\n{stray.text}"), *_items(stray.media)]
+    return results
+
+
+def _result(call: Call) -> Wire:
+    text, images = call.result.text, _items(call.result.media)
+    return {"type": "tool_result", "tool_use_id": call.id, "content": [*_text(text), *images] if images else text}
 
 
 def _answer(answer: Answer, config: AnthropicConfig, server: str) -> list[Wire]:
