@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -74,6 +74,13 @@ class Answer:
     reasoning: str
     calls: tuple[Call, ...]
     strays: tuple[Result, ...]
+
+    def by_origin(self) -> Iterator[tuple[list[Message], list[Call]]]:
+        """Its messages with their calls, apart for each answer of a server that they came in."""
+        calls = iter(self.calls)
+        for _, run in itertools.groupby(self.messages, key=lambda message: message.origin):
+            messages = list(run)
+            yield messages, [next(calls) for message in messages if message.function_call is not None]
 
 
 _IN_ONE_ANSWER = {(ASSISTANT, ASSISTANT), (ASSISTANT, FUNCTION), (FUNCTION, FUNCTION)}

@@ -209,13 +209,10 @@ def _result(call: Call) -> Wire:
 
 
 def _answer(answer: Answer, config: AnthropicConfig, server: str) -> list[Wire]:
-    calls = iter(answer.calls)
     blocks: list[Wire] = []
-    for _, run in itertools.groupby(answer.messages, key=lambda message: message.origin):
-        messages = list(run)
-        own = [next(calls) for message in messages if message.function_call is not None]
-        kept = kept_blocks(messages, own, server) if config.send_reasoning else None
-        blocks += _rendered(messages, own) if kept is None else kept
+    for messages, calls in answer.by_origin():
+        kept = kept_blocks(messages, calls, server) if config.send_reasoning else None
+        blocks += _rendered(messages, calls) if kept is None else kept
     return blocks
 
 

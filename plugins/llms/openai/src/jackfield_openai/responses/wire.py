@@ -8,7 +8,6 @@ content, without its reasoning and without the server's ids.
 from __future__ import annotations
 
 import base64
-import itertools
 import mimetypes
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -139,14 +138,11 @@ def _said(role: str, content: str | list[Wire]) -> Wire:
 
 def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids: set[str]) -> Iterator[Item]:
     """What the model said, one answer after the other; `sent_ids` grows."""
-    calls = iter(answer.calls)
-    for _, run in itertools.groupby(answer.messages, key=lambda message: message.origin):
-        messages = list(run)
-        own_calls = [next(calls) for message in messages if message.function_call is not None]
-        kept = kept_items(messages, own_calls, server) if config.send_reasoning else None
+    for messages, calls in answer.by_origin():
+        kept = kept_items(messages, calls, server) if config.send_reasoning else None
         ids = {str(item["id"]) for item in kept or () if item.get("id")}
         # An answer that stands twice in a history is kept once: servers refuse two items with one id.
-        yield from _rendered(messages, own_calls) if kept is None or ids & sent_ids else kept
+        yield from _rendered(messages, calls) if kept is None or ids & sent_ids else kept
         sent_ids |= ids
 
 
