@@ -71,7 +71,7 @@ def _approve(above: RunAbove | None) -> Callable[..., Any] | None:
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
-    """Who is asked before calls of a run."""
+    """The function that is asked before calls of a run."""
     return run.approve or (run.agent.approve if run.agent else None)
 
 
