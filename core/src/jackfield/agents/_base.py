@@ -299,7 +299,7 @@ class Agent:
             return
         if type(self)._run is not Agent._run:
             known |= {*_options_of_run(self, given)}
-        for name in given.keys() - known:
+        for name in sorted(given.keys() - known):
             label = self.name or type(self).__name__
             raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
 
