@@ -157,6 +157,12 @@ def test_a_forbidden_call_is_not_waited_for() -> None:
     assert events[-1].stop_reason == "finished"
 
 
+def test_a_forbidden_call_is_refused_as_one_whatever_its_arguments_are() -> None:
+    model = ScriptedModel([calls(("fetch", {"no such argument": 1})), answer("done")])
+    events = events_of(FnCallAgent(tools(), model, forbid=["network"]))
+    assert [event.error for event in events if isinstance(event, ToolFinished)] == ["NotAllowed"]
+
+
 LIGHT = (
     "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools():\n"
     "    return [ToolSpec(name='act', target='acme_heavy:Act', description='Acts.', effects=frozenset({effects!r}))]\n"

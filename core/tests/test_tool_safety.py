@@ -40,6 +40,7 @@ LIGHT = (
     "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools():\n"
     "    return [ToolSpec(name='act', target='acme_heavy:Act', description='Acts.'{spec})]\n"
 )
+LIGHT_OF_NOTHING = LIGHT.format(spec=", idempotent=True").replace("acme_heavy", "not_there").replace("'act'", "'gone'")
 HEAVY = (
     "from jackfield import BaseTool\nclass Act(BaseTool):\n    name = 'act'\n    description = 'Acts.'\n{attributes}"
     "    def __init__(self, cfg=None):\n        super().__init__(cfg)\n{instance}        pass\n"
@@ -209,6 +210,31 @@ def test_a_plain_approve_does_not_stand_in_the_way_of_the_event_loop() -> None:
 
     finish(act, approve)
     assert seen != [threading.get_ident()]
+
+
+@pytest.mark.parametrize(("answers", "made"), [({}, []), ({"c0": False}, []), ({"c0": True}, ["c0"])])
+def test_a_call_in_doubt_is_only_made_if_somebody_agreed(answers: dict[str, bool], made: list[str]) -> None:
+    done: list[str] = []
+
+    @tool
+    def act(context: ToolContext) -> None:
+        """Act."""
+        done.append(context.call_id)
+
+    async def run() -> list[Any]:
+        executor = ToolExecutor({"act": act})
+        return [event async for event in executor.run([GO], ToolContext(), answers=answers, in_doubt={"c0"})]
+
+    assert [event.call_id for event in asyncio.run(run()) if isinstance(event, ToolFinished)] == ["c0"]
+    assert done == made
+
+
+def test_a_call_of_a_tool_that_cannot_be_loaded_is_not_one_that_may_be_repeated(site: Any) -> None:
+    repeatable = plugin_tool(site, spec="idempotent=True", attributes="idempotent = True")
+    site.add("broken", {"tool.gone": "broken_light"}, modules={"broken_light": LIGHT_OF_NOTHING})
+    tools = {"act": repeatable, "gone": find_tool("gone", site.host())}
+    planned = [PlannedCall(0, "c0", FunctionCall("act", "{}")), PlannedCall(1, "c1", FunctionCall("gone", "{}"))]
+    assert asyncio.run(ToolExecutor(tools).not_repeatable(planned)) == {"c1"}
 
 
 class Hostile(BaseException):
