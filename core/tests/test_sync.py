@@ -791,6 +791,29 @@ def test_workers_that_wait_for_other_workers_do_not_hold_them_up() -> None:
     assert with_few_workers(script) == ["{4}"]
 
 
+def test_a_worker_that_has_waited_for_the_bridge_counts_again() -> None:
+    script = """
+        def cross_and_wait():
+            sync.run(asyncio.sleep(0))
+            begun.append(1)
+            goes_on.wait()
+
+        async def five():
+            four = [asyncio.create_task(sync.in_worker(cross_and_wait)) for _ in range(4)]
+            while len(begun) < 4: await asyncio.sleep(0.001)
+            fifth = asyncio.create_task(sync.in_worker(ran.append, 5))
+            await asyncio.sleep(0.1)  # enough to begin, if it could
+            print(ran)
+            goes_on.set()
+            await asyncio.gather(*four, fifth)
+            print(ran)
+
+        begun, ran, goes_on = [], [], threading.Event()
+        sync.run(five())
+    """
+    assert with_few_workers(script) == ["[]", "[5]"]
+
+
 def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
     script = """
         async def cancel_some():
