@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from jackfield.plugins._catalog import Row
-from jackfield.plugins._imports import files_of_import
+from jackfield.plugins._imports import specs_of_import
 from jackfield.plugins._metadata import read_file
 from jackfield.settings import normalise
 
@@ -147,10 +147,13 @@ def _name_of(metadata: str) -> str:
 
 
 def _origins(module: str) -> list[_Origin]:
+    """The files that importing a module would run: its packages' and its own, the outermost first."""
     origins = []
-    for path, parts in files_of_import(module):
-        pieces = path.replace(os.sep, "/").split("/")
-        origins.append(_Origin(path, "/".join(pieces[:-parts]) or "/", "/".join(pieces[-parts:])))
+    for depth, spec in enumerate(specs_of_import(module), start=1):
+        if spec.origin is not None:
+            parts = depth + (spec.submodule_search_locations is not None)  # one more: the package's __init__
+            pieces = spec.origin.replace(os.sep, "/").split("/")
+            origins.append(_Origin(spec.origin, "/".join(pieces[:-parts]) or "/", "/".join(pieces[-parts:])))
     return origins
 
 

@@ -8,20 +8,6 @@ from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 
 
-def files_of_import(module: str) -> list[tuple[str, int]]:
-    """The files that importing a module would run: its packages' and its own, the outermost first.
-
-    Returns:
-        Each file with the number of its path's last parts that follow the folder on `sys.path`; nothing if Python would
-        not find the module.
-    """
-    return [
-        (spec.origin, depth + (spec.submodule_search_locations is not None))  # one more: the package's __init__
-        for depth, spec in enumerate(specs_of_import(module), start=1)
-        if spec.origin is not None
-    ]
-
-
 def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[ModuleSpec]:
     """What Python's import system finds for the packages of a module and for itself; empty if one is missing."""
     found: list[ModuleSpec] = []
