@@ -47,11 +47,15 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        what, wanted = (f"plugins of the kind {kind!r}", f" {kind}") if kind else ("plugins", "")
-        print(f"No {what} are installed. To see what is available: jackfield plugins search{wanted}")
+        _print_absence(kind)
     if not (kind or host.rows("llm")):  # not `names`: local files would be asked
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
     sys.stderr.writelines(f"{printable(one.distribution)} {printable(one.text)}\n" for one in problems)
+
+
+def _print_absence(kind: str | None) -> None:
+    what, wanted = (f"plugins of the kind {kind!r}", f" {kind}") if kind else ("plugins", "")
+    print(f"No {what} are installed. To see what is available: jackfield plugins search{wanted}")
 
 
 def _facts(row: Row, state: str) -> dict[str, str]:
