@@ -69,14 +69,6 @@ def add_sound(site: Any, distribution: str, tool: str) -> None:
     site.add(distribution, {f"tool.{tool}": module}, modules={module: source})
 
 
-def test_a_sound_plugin_is_ok_and_has_its_cost(site: Any) -> None:
-    add(site, TOOL.format(""))
-    found = look(site, deep=True)["acme"]
-    assert (found.status, found.why, found.fix) == ("ok", "", "")
-    assert found.ms is not None
-    assert not found.is_fault
-
-
 # What a plugin does wrong → its status, and what is told of it.
 FAULTS: dict[str, tuple[str, str, str]] = {
     "cannot be imported": ("import not_there", "broken", "needs the package 'not_there'"),
@@ -118,6 +110,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "opens a socket": (
         "import socket\nsocket.socket().close()\n" + TOOL.format(""), "slow", "socket.__new__",
     ),
+    "waits, though it costs nothing": ("import time\ntime.sleep(0.5)\n" + TOOL.format(""), "slow", "s waiting"),
     "changes the path": ("import sys\nsys.path.append('x')\n" + TOOL.format(""), "slow", "changes sys.path"),
 }  # fmt: skip
 
@@ -176,6 +169,7 @@ SET_CLASS = "from jackfield.tools import {0}\nclass T({0}):\n  async def tools_o
 CHECKED = TOOL.format(", check='acme_heavy:check'")
 # What only shows when it is loaded: its light and its heavy module, and what is told of it, '' for nothing.
 DEEP: dict[str, tuple[str, str, str]] = {
+    "is sound": (TOOL.format(""), SOUND_CLASS, ""),
     "cannot be loaded": (TOOL.format(""), "import not_there", "needs the package 'not_there'"),
     "lacks something on the machine": (
         CHECKED, SOUND_CLASS + "\ndef check(): return ['there is no gcc: apt-get install gcc']\n",
@@ -206,7 +200,17 @@ def light_and_deep(
     beside = Beside(tmp_path_factory.mktemp("deep"), elsewhere)
     for what, (light, heavy, _) in DEEP.items():
         beside.add(what, light, heavy)
+    beside.add("imports what is heavy", "import pydantic\n" + TOOL.format(""))
     return beside.look(), beside.look(deep=True)
+
+
+def test_a_sound_plugin_is_ok_and_has_its_cost(
+    light_and_deep: tuple[dict[str, Finding], dict[str, Finding]],
+) -> None:
+    found = light_and_deep[1][distribution_of("is sound")]
+    assert (found.status, found.why, found.fix) == ("ok", "", "")
+    assert found.ms is not None
+    assert not found.is_fault
 
 
 @pytest.mark.parametrize("what", DEEP)
@@ -362,18 +366,10 @@ def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade
     assert look(site)["acme"].fix == "pip install 'acme[fast]'"
 
 
-def test_a_misspelt_word_of_a_descriptor_names_the_nearest(site: Any) -> None:
-    add(site, TOOL.format(", needs_aproval=True"))
-    found = look(site)["acme"]
+def test_a_misspelt_word_of_a_descriptor_names_the_nearest(faulty: dict[str, Finding]) -> None:
+    found = faulty[distribution_of("says what nobody knows")]
     assert "did its authors mean 'needs_approval'?" in found.why
-    assert found.fix == "tell the authors of acme"
-
-
-def test_what_waits_while_it_is_described_is_slow_though_it_costs_nothing(site: Any) -> None:
-    add(site, "import time\ntime.sleep(0.5)\n" + TOOL.format(""))
-    found = look(site)["acme"]
-    assert found.status == "slow"
-    assert "s waiting" in found.why
+    assert found.fix == f"tell the authors of {found.distribution}"
 
 
 def test_findings_come_as_they_are_found(site: Any) -> None:
@@ -451,17 +447,14 @@ def test_whoever_stops_asking_ends_what_is_still_examined(site: Any, tmp_path: P
     assert not is_running(tmp_path / "pid")
 
 
-@pytest.fixture(params=["no forks here", "what forks ends early"])
-def _interpreters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "no forks here":
+@pytest.mark.parametrize(("why", "deep"), [("no forks here", True), ("what forks ends early", False)])
+def test_without_a_process_that_forks_each_has_an_interpreter(
+    site: Any, monkeypatch: pytest.MonkeyPatch, why: str, deep: bool
+) -> None:
+    if why == "no forks here":
         monkeypatch.delattr(os, "fork")
     else:
         monkeypatch.setattr(apart, "PRELOADED", "jackfield_manage.not_there")
-
-
-@pytest.mark.usefixtures("_interpreters")
-@pytest.mark.parametrize("deep", [False, True])
-def test_without_a_process_that_forks_each_has_an_interpreter(site: Any, deep: bool) -> None:
     add(site, TOOL.format(""), heavy="raise ValueError('heavy')")
     site.add("crash", {"tool.z": "crash_light"}, modules={"crash_light": "import os; os._exit(3)"})
     found = look(site, deep=deep)
@@ -469,9 +462,10 @@ def test_without_a_process_that_forks_each_has_an_interpreter(site: Any, deep: b
     assert "with code 3" in found["crash"].why
 
 
-def test_nothing_that_was_imported_to_look_deep_is_taken_for_light(site: Any) -> None:
-    add(site, "import pydantic\n" + TOOL.format(""))
-    found = look(site, deep=True)["acme"]
+def test_nothing_that_was_imported_to_look_deep_is_taken_for_light(
+    light_and_deep: tuple[dict[str, Finding], dict[str, Finding]],
+) -> None:
+    found = light_and_deep[1][distribution_of("imports what is heavy")]
     assert (found.status, "describing it imports " in found.why) == ("slow", True)
     assert "pydantic" in found.why
 
