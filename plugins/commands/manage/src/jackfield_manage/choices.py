@@ -82,20 +82,20 @@ def as_toml(choices: Choices) -> str:
     """The file's text."""
     # An empty `allow` is a rule, too: nothing may load.
     lists = {"allow": choices.allow, **{key: getattr(choices, key) or None for key in ("block", "enabled", "order")}}
-    lines = [f"{key} = {_toml(names)}\n" for key, names in lists.items() if names is not None]
+    lines = [f"{key} = {toml_value(names)}\n" for key, names in lists.items() if names is not None]
     tables: dict[str, Mapping[str, object]] = {"prefer": choices.prefer} if choices.prefer else {}
-    tables |= {f"settings.{_toml(name)}": values for name, values in choices.settings.items()}
+    tables |= {f"settings.{toml_value(name)}": values for name, values in choices.settings.items()}
     for heading, values in tables.items():
         lines.append(f"\n[{heading}]\n")
-        lines += [f"{_toml(key)} = {_toml(value)}\n" for key, value in values.items()]
+        lines += [f"{toml_value(key)} = {toml_value(value)}\n" for key, value in values.items()]
     return "".join([_HEADING, *lines])
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
     """A value as TOML. Texts, numbers, switches and lists are written as in JSON; tables are not."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_value(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     # TOML has JSON's escapes, but wants this one, which JSON leaves as it is.
     return dumps(value).replace("\x7f", "\\u007f")

@@ -6,14 +6,14 @@ installer without being taken for an option.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from jackfield.errors import ConfigError
 from jackfield.settings import closest
-from jackfield_manage.choices import write_whole
+from jackfield_manage.choices import toml_value, write_whole
 from jackfield_manage.distributions import CORE
 from jackfield_manage.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 
@@ -28,28 +28,34 @@ _PLATFORM = re.compile(r"[\w.-]*", re.ASCII)
 
 def as_toml(lock: Lock) -> str:
     """The text of the file."""
-    lines = [
-        _HEADING,
-        f"format = {_FORMAT}\n",
-        f"core = {_quoted(lock.core)}\n",
-        f"requires-python = {_quoted(lock.requires_python)}\n",
-        f"platform = {_quoted(lock.platform)}\n",
-    ]
-    for plugin in sorted(lock.plugins, key=lambda one: one.name):
-        lines += ["\n[[plugin]]\n", f"name = {_quoted(plugin.name)}\n", f"version = {_quoted(plugin.version)}\n"]
-        lines += [f"content = {_quoted(plugin.content)}\n"] if plugin.content else []
-        lines += ["editable = true\n"] if plugin.editable else []
-        lines.append(f"offers = {_list(sorted(plugin.ids))}\n")
-    lines.append("\n[requirements]\n")
-    lines += [f"{name} = {_quoted(version)}\n" for name, version in sorted(lock.requirements.items())]
-    policy = lock.policy
-    lines.append("\n[policy]\n")
-    lines += [f"allow = {_list(policy.allow)}\n"] if policy.allow is not None else []
-    lines += [f"block = {_list(policy.block)}\n", f"enabled = {_list(policy.enabled)}\n"]
-    lines.append(f"order = {_list(policy.order)}\n")
-    lines.append("\n[policy.prefer]\n")
-    lines += [f"{_quoted(name)} = {_quoted(chosen)}\n" for name, chosen in sorted(policy.prefer.items())]
-    return "".join(lines)
+    head = {"format": _FORMAT, "core": lock.core, "requires-python": lock.requires_python, "platform": lock.platform}
+    policy = {rule: getattr(lock.policy, rule) for rule in ("allow", "block", "enabled", "order")}
+    prefer = {toml_value(name): chosen for name, chosen in sorted(lock.policy.prefer.items())}
+    return "".join(
+        [
+            _HEADING,
+            _facts(head),
+            *(f"\n[[plugin]]\n{_facts(_of_plugin(one))}" for one in sorted(lock.plugins, key=attrgetter("name"))),
+            f"\n[requirements]\n{_facts(dict(sorted(lock.requirements.items())))}",
+            f"\n[policy]\n{_facts(policy)}",
+            f"\n[policy.prefer]\n{_facts(prefer)}",
+        ]
+    )
+
+
+def _of_plugin(plugin: LockedPlugin) -> dict[str, object]:
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "content": plugin.content or None,
+        "editable": plugin.editable or None,
+        "offers": sorted(plugin.ids),
+    }
+
+
+def _facts(table: Mapping[str, object]) -> str:
+    """A line for each fact; what is None is not said."""
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items() if value is not None)
 
 
 def write_lock(lock: Lock, path: Path) -> None:
@@ -112,18 +118,6 @@ def parse_lock(text: str, where: str) -> Lock:
     if faults:
         raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
     return lock
-
-
-# --- writing ---
-
-
-def _quoted(text: str) -> str:
-    # TOML has JSON's escapes, but wants this one, which JSON leaves as it is.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _list(names: Iterable[str]) -> str:
-    return f"[{', '.join(map(_quoted, names))}]"
 
 
 # --- reading ---

@@ -101,12 +101,11 @@ def _of_enabled(host: PluginHost) -> Iterator[str]:
 
 def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
     yield f"llm.{backend_of(llm, _backends(host))}"
-    if isinstance(llm, str):
-        return
-    for entry in llm.get("processors", ()):
+    settings = {} if isinstance(llm, str) else llm
+    for entry in settings.get("processors", ()):
         yield from _of_entry("processor", entry, host, entry if isinstance(entry, str) else entry.get("name", ""))
-    call_format = dict(llm.get("generate_cfg") or {}).get("fncall_prompt_type")
-    if call_format and call_format != NATIVE:
+    call_format = dict(settings.get("generate_cfg") or {}).get("fncall_prompt_type") or NATIVE
+    if call_format != NATIVE:
         yield f"call_format.{call_format}"
 
 

@@ -119,13 +119,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
         ConfigError: There is none, or the environment is not ours to change; the message says what to do.
     """
     env = environment or Environment.current()
-    if not env.python:
-        raise ConfigError("this Python does not know where its interpreter is, so nothing can be installed for it")
-    if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
-        raise ConfigError(
-            f"{env.python} belongs to the operating system, which does not allow packages in it. Make an environment: "
-            "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
-        )
+    _check_ours(env)
     uv = _working_uv(env)
     if uv:
         return Installer(
@@ -138,6 +132,17 @@ def find_installer(environment: Environment | None = None) -> Installer:
     if _answers([*pip, "--version"]):
         return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
     raise ConfigError(f"{env.python} has no pip, and there is no uv on the path: get one, {env.python} -m ensurepip")
+
+
+def _check_ours(env: Environment) -> None:
+    """Raise ConfigError if nothing may be installed into an environment."""
+    if not env.python:
+        raise ConfigError("this Python does not know where its interpreter is, so nothing can be installed for it")
+    if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
+        raise ConfigError(
+            f"{env.python} belongs to the operating system, which does not allow packages in it. Make an environment: "
+            "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
+        )
 
 
 def install(

@@ -204,18 +204,21 @@ def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
     )
     here = {CORE: state.core, **state.plugins}
     for name, plugin in wanted.items():
-        _compare(plugin, here.get(name), todo)
+        _compare(plugin, here.get(name, _NOT_HERE), todo)
     _compare_requirements(lock, state.versions, todo)
     return todo
 
 
-def _compare(wanted: LockedPlugin, here: InstalledPlugin | None, todo: Plan) -> None:
+_NOT_HERE = InstalledPlugin("")
+
+
+def _compare(wanted: LockedPlugin, here: InstalledPlugin, todo: Plan) -> None:
     """Note what has to be done about the core or a plugin."""
-    if here and _is_same(wanted, here):
+    if _is_same(wanted, here):
         return
-    if wanted.editable or (here and here.editable):
+    if wanted.editable or here.editable:
         todo.by_hand[wanted.name] = _about_editable(wanted, here)
-    elif not here:
+    elif here is _NOT_HERE:
         todo.install[wanted.name] = wanted.version
     elif here.version != wanted.version:
         todo.change[wanted.name] = (here.version, wanted.version)
@@ -338,14 +341,14 @@ def _other_content(wanted: LockedPlugin, here: InstalledPlugin) -> str:
     )
 
 
-def _about_editable(wanted: LockedPlugin, here: InstalledPlugin | None) -> str:
+def _about_editable(wanted: LockedPlugin, here: InstalledPlugin) -> str:
     if not wanted.editable:
         uninstall = "" if wanted.name == CORE else f", or: jackfield plugins uninstall {wanted.name}, and sync again"
         return (
             f"{wanted.name} is an editable folder here, and the lock has the release {wanted.version}: "
             f"bring the folder there{uninstall}"
         )
-    has = "is not installed" if here is None else f"is {here.version}{' (editable)' if here.editable else ''}"
+    has = "is not installed" if here is _NOT_HERE else f"is {here.version}{' (editable)' * here.editable}"
     return (
         f"{wanted.name} {has}, and the lock has an editable folder of {wanted.version}: "
         "install it from where you keep it, with pip install -e"

@@ -86,7 +86,6 @@ def _standing(row: Row, enabled: Mapping[Row, str], default: frozenset[Row], hos
         return Standing(row, "default chain", "acts in every run (as part of the default chain)")
     if not acts_by_default(row):
         return Standing(row, "", "acts only if it is named in code or enabled")
-    reason = host.unproven(row)
-    if any(other.name == row.name for other in enabled):
-        reason = f"another {row.name!r} is enabled or named and takes its place"
+    is_replaced = row.name in (other.name for other in enabled)
+    reason = f"another {row.name!r} is enabled or named and takes its place" if is_replaced else host.unproven(row)
     return Standing(row, "", f"would act by default, but {reason}")

@@ -154,8 +154,9 @@ def _lacking(going: Collection[str]) -> Iterator[str]:
     from jackfield_manage.distributions import installed, required_by
 
     found = installed()
+    staying = found.keys() - set(going)
     for name in sorted(going):
-        left = [other for other in required_by(name, found) if other not in going and not other.endswith("]")]
+        left = sorted(staying.intersection(required_by(name, found)))
         if left:
             yield f"{', '.join(left)} requires {name}, which will be missing"
     if MANAGER in going:

@@ -234,8 +234,20 @@ def _types(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def search(options: argparse.Namespace) -> int:
     """Print the known components that fit, with what installs them; 1 if none does."""
+    words = " ".join(options.words)
+    rows = _known_rows(words)
+    if options.json:
+        print_json(rows)
+    elif rows:
+        _print_known(rows)
+    else:
+        print(f"No known plugin matches {words!r}. Others may be in the package index: jackfield-NAME")
+    return int(not rows)
+
+
+def _known_rows(words: str) -> list[dict[str, str]]:
     here = {row.distribution for row in PluginHost().catalog.rows}
-    rows = [
+    return [
         {
             "name": component,
             "distribution": known.distribution,
@@ -243,17 +255,8 @@ def search(options: argparse.Namespace) -> int:
             "summary": known.summary,
         }
         for component, known in known_components().items()
-        if _fits(" ".join(options.words), component, known)
+        if _fits(words, component, known)
     ]
-    if options.json:
-        print_json(rows)
-    elif rows:
-        _print_known(rows)
-    else:
-        print(
-            f"No known plugin matches {' '.join(options.words)!r}. Others may be in the package index: jackfield-NAME"
-        )
-    return 0 if rows else 1
 
 
 def _print_known(rows: Sequence[Mapping[str, str]]) -> None:

@@ -49,6 +49,11 @@ def trust(options: argparse.Namespace) -> int:
         print("No project file here has settings for Jackfield, so there is nothing to agree to.")
         return 0
     _show(project)
+    return _answered(project, options)
+
+
+def _answered(project: Project, options: argparse.Namespace) -> int:
+    """Whether what a project asks for counts, perhaps after a question; 1 if it does not."""
     if not (project.asking or project.foreign):
         print("It asks for nothing that needs your agreement.")
     elif project.answer == "yes":
