@@ -39,6 +39,15 @@ def test_literal_values_are_read_as_python_would_make_them(
 
 
 @pytest.mark.parametrize(
+    "more", ["**{'effects': {'network'}}", "**OTHER", "**made()", "**made(), **{'secrets': ('A',)}"]
+)
+def test_what_two_stars_bring_is_unknown_however_it_is_written(tmp_path: Path, more: str) -> None:
+    source = f"OTHER = {{'effects': {{'network'}}}}\nspec = ToolSpec(name='x', {more})"
+    (found,) = descriptors_in(write(tmp_path, source))
+    assert (dict(found.values), set(found.unknown)) == ({"name": "x"}, {"**"})
+
+
+@pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("NAME", "search"),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from importlib.util import cache_from_source
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +82,19 @@ def _runs_other_bytecode(path: Path) -> bool:
 
 def descriptors_in(path: Path) -> list[Described]:
     """All descriptors that a file makes; none if it is not valid Python."""
-    try:
-        raw = path.read_bytes()
-        if len(raw) > MAX_SOURCE_BYTES:
-            return []
-        tree = ast.parse(raw, filename=str(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
-        return []
+    tree = _parsed(path)
     constants = Constants(tree)
-    return [
-        _described(node, kind, constants)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (kind := _KIND_OF_CLASS.get(name_called(node)))
-    ]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_called(node) in _KIND_OF_CLASS]
+    return [_described(node, _KIND_OF_CLASS[name_called(node)], constants) for node in calls]
+
+
+def _parsed(path: Path) -> ast.Module:
+    """What stands in a file; nothing, if it is no Python that can be read."""
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        raw = path.read_bytes()
+        if len(raw) <= MAX_SOURCE_BYTES:
+            return ast.parse(raw, filename=str(path))
+    return ast.Module([], [])
 
 
 def name_called(node: ast.Call) -> str:
@@ -104,13 +106,12 @@ def name_called(node: ast.Call) -> str:
 
 def _described(node: ast.Call, kind: str, constants: Constants) -> Described:
     values: dict[str, object] = {}
-    unknown: list[str] = []
     for keyword in node.keywords:
-        try:
-            values[keyword.arg or "**"] = constants.value_of(keyword.value)
-        except (UnknownValueError, RecursionError):
-            unknown.append(keyword.arg or "**")
-    return Described(kind, values, tuple(unknown))
+        with suppress(UnknownValueError, RecursionError):
+            # What `**` brings is not told, however it is written: its keywords would be overlooked.
+            values |= {keyword.arg: constants.value_of(keyword.value)} if keyword.arg else {}
+    written = [keyword.arg or "**" for keyword in node.keywords]
+    return Described(kind, values, tuple(filterfalse(values.__contains__, written)))
 
 
 class Constants:
