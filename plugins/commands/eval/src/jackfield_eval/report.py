@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +107,12 @@ class Report:
 
 def report_of(suite: Suite, attempts: Sequence[Attempt], *, mode: str, seed: int) -> Report:
     """Gather runs by case and by agent."""
-    by_pair: dict[tuple[str, str], list[Attempt]] = {}
+    by_pair: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        by_pair.setdefault((attempt.agent, attempt.case), []).append(attempt)
+        by_pair[attempt.agent, attempt.case].append(attempt)
     cases = tuple(
         CaseResult(agent, case.name, case.digest, tuple(by_pair[agent, case.name]))
-        for agent in suite.agents
-        for case in suite.cases
+        for agent, case in product(suite.agents, suite.cases)
     )
     agents = tuple(_of_agent(agent, [one for one in cases if one.agent == agent], seed) for agent in suite.agents)
     return Report(suite, mode, seed, cases, agents)

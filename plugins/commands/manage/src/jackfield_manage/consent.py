@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain, filterfalse
@@ -222,12 +222,16 @@ def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) ->
     hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
     told = {**_EFFECTS, "network": _EFFECTS["network"] + f" ({', '.join(hosts)})" * bool(hosts)}
     doings = [told.get(effect, effect) for effect in effects]
-    if secrets:
-        more = f" and {len(secrets) - most_secrets} more" * (len(secrets) > most_secrets)
-        doings.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
+    doings += _reading(secrets, most_secrets)
     if not _TOLD.isdisjoint(chain.from_iterable(one.unknown for one in described)):
         doings.append("what else it does is not known without loading it")
     return doings
+
+
+def _reading(secrets: Sequence[str], most: int) -> Iterator[str]:
+    more = f" and {len(secrets) - most} more" * (len(secrets) > most)
+    if secrets:
+        yield f"reads {', '.join(secrets[:most])}{more}"
 
 
 def _all_texts(described: Sequence[Described], key: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, filterfalse
+from typing import TypeVar
 
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
@@ -123,8 +124,7 @@ def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distri
 
 
 def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:
-    rows = [row for row in host.catalog.rows if row.distribution == name]
-    problems = [problem for problem in host.catalog.problems if problem.distribution == name]
+    rows, problems = _of(name, host.catalog.rows), _of(name, host.catalog.problems)
     distribution = found.get(name) or _from_catalog(name, rows, problems)
     return Explanation(
         name,
@@ -139,6 +139,14 @@ def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> 
         problems=tuple(problem.text for problem in problems),
         remark=host.settings.project.remark if host.settings.project else "",
     )
+
+
+_Told = TypeVar("_Told", Row, Problem)
+
+
+def _of(name: str, told: Iterable[_Told]) -> list[_Told]:
+    """What of this belongs to a distribution."""
+    return [one for one in told if one.distribution == name]
 
 
 def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -> Distribution:

@@ -17,15 +17,21 @@ def check_free(target: Path) -> None:
     Raises:
         ConfigError: It is a file, a folder that is not empty, not readable, or has a name that cannot be shown.
     """
-    if not str(target).isprintable():
-        raise ConfigError(f"{str(target)!r} has characters that cannot be shown: choose another one with --dir")
     try:
-        if target.is_symlink() or (target.exists() and not target.is_dir()):
-            raise ConfigError(f"{str(target)!r} already exists and is not a folder: choose another one with --dir")
-        if target.is_dir() and any(target.iterdir()):
-            raise ConfigError(f"the folder {str(target)!r} is not empty: choose another one with --dir")
+        fault = _fault_of(target)
     except OSError as error:
         raise _refused(target, error) from error
+    if fault:
+        raise ConfigError(f"{fault}: choose another one with --dir")
+
+
+def _fault_of(target: Path) -> str:
+    """Why nothing can be made at a place, '' if it can."""
+    if not str(target).isprintable():
+        return f"{str(target)!r} has characters that cannot be shown"
+    if target.is_dir() and not target.is_symlink():
+        return f"the folder {str(target)!r} is not empty" * any(target.iterdir())
+    return f"{str(target)!r} already exists and is not a folder" * os.path.lexists(target)
 
 
 def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
