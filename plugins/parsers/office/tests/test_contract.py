@@ -152,10 +152,10 @@ class TestCsv(ParserSuite):
         "a million columns.csv": b"x," * 1_000_000,
     }
     hostile = {  # noqa: RUF012
-        "quote.csv": b'a,b\n"' + b"x,y\n" * 300_000,
+        "quote.csv": b'a,b\n"' + b"x,y\n" * 100_000,
         "quotes.csv": b'"' * 2_000_000,
-        "lines.csv": b"a\n" * 1_000_000,
-        "one wide row.csv": b"x," * 16_000 + b"\n" + b"y\n" * 300_000,
+        "lines.csv": b"a\n" * 300_000,
+        "one wide row.csv": b"x," * 16_000 + b"\n" + b"y\n" * 100_000,
     }
 
     @staticmethod
