@@ -125,13 +125,15 @@ class Cassette:
         if self.mode != "replay":
             return self.wrap(get_chat_model(cfg))
         config = _generic_config(cfg)
-        recorded = [name for name in self._models if name.partition(":")[2] == config.model]
-        backends = [name.partition(":")[0] for name in recorded]
-        backend = (config.model_type or "").rpartition("/")[2]
-        if backend not in backends and len(backends) != 1:
+        recorded = [name.partition(":") for name in self._models]
+        backends = [backend for backend, _, model in recorded if model == config.model]
+        wanted = (config.model_type or "").rpartition("/")[2]
+        if wanted in backends:
+            backends = [wanted]
+        if len(backends) != 1:
             known = ", ".join(sorted(self._models)) or "none"
-            raise CassetteError(f"{self.path} has no model {backend}:{config.model}; it has: {known}. Record it")
-        return TapedModel(self, config, backend=backend if backend in backends else backends[0], inner=None)
+            raise CassetteError(f"{self.path} has no model {wanted}:{config.model}; it has: {known}. Record it")
+        return TapedModel(self, config, backend=backends[0], inner=None)
 
     def facts_of(self, name: str) -> ModelFacts:
         """The facts of a recorded model.

@@ -142,18 +142,15 @@ def _chat_request(native: object, *, streams: bool) -> object:
     """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
-    if "texts" in native["input"]:
-        dimension = native.get("parameters", {}).get("dimension")
-        body = {"model": native.get("model"), "input": native["input"]["texts"]}
-        return {**body, "dimensions": dimension} if dimension else body
-    if "documents" in native["input"]:
-        return {"model": native.get("model"), **native["input"], **native.get("parameters", {})}
-    options = {key: value for key, value in native.get("parameters", {}).items() if key not in _OF_THE_PROTOCOL}
-    body = {
-        "model": native.get("model"),
-        "messages": [_chat_message(message) for message in native["input"].get("messages", ())],
-        **options,
-    }
+    asked, parameters = native["input"], native.get("parameters", {})
+    body = {"model": native.get("model")}
+    if "texts" in asked:
+        dimension = parameters.get("dimension")
+        return {**body, "input": asked["texts"], **({"dimensions": dimension} if dimension else {})}
+    if "documents" in asked:
+        return {**body, **asked, **parameters}
+    body["messages"] = [_chat_message(message) for message in asked.get("messages", ())]
+    body |= {key: value for key, value in parameters.items() if key not in _OF_THE_PROTOCOL}
     return {**body, "stream": True} if streams else body
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise, zip_longest
 from typing import Any, ClassVar, Literal, TypeAlias
 
 Chunk: TypeAlias = Mapping[str, Any] | str
@@ -252,14 +253,17 @@ def _recut(reply: Reply, whole: list[bytes]) -> list[bytes]:
     if not _is_recut(reply):
         return whole
     body = b"".join(whole)
-    if reply.cuts_characters:
-        offsets = [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
-    elif reply.cut_offsets:
-        offsets = sorted({offset for offset in reply.cut_offsets if 0 < offset < len(body)})
-    else:
-        offsets = list(range(reply.cut_every, len(body), reply.cut_every))
-    parts = [body[start:end] for start, end in zip([0, *offsets], [*offsets, len(body)], strict=True)]
+    parts = [body[start:end] for start, end in pairwise([0, *_offsets(reply, body), len(body)])]
     return [part for part in parts if part]
+
+
+def _offsets(reply: Reply, body: bytes) -> Iterable[int]:
+    """Where a reply wants its body cut, in order."""
+    if reply.cuts_characters:
+        return [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
+    if reply.cut_offsets:
+        return sorted({offset for offset in reply.cut_offsets if 0 < offset < len(body)})
+    return range(reply.cut_every, len(body), reply.cut_every)
 
 
 def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
@@ -420,11 +424,7 @@ def tool_calls(
         usage: What it says it cost.
     """
     each = [_call_deltas(index, call, chars) for index, call in enumerate(calls)]
-    if interleaved:
-        longest = max(map(len, each), default=0)
-        ordered = [deltas[row] for row in range(longest) for deltas in each if row < len(deltas)]
-    else:
-        ordered = [delta for deltas in each for delta in deltas]
+    ordered = filter(None, chain(*zip_longest(*each))) if interleaved else chain(*each)
     words: list[dict[str, object]] = [{"content": piece} for piece in _split(content, chars)]
     return _answer([*words, *({"tool_calls": [delta]} for delta in ordered)], "tool_calls", usage)
 
@@ -509,7 +509,7 @@ def folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
     message: dict[str, object] = {"role": "assistant", "content": None}
     calls: dict[int, dict[str, Any]] = {}
     finish_reason = None
-    for choice in (c for event in events if not isinstance(event, str) for c in event.get("choices") or ()):
+    for choice in chain(*(event.get("choices") or () for event in events if not isinstance(event, str))):
         finish_reason = choice.get("finish_reason") or finish_reason
         _add_delta(message, calls, choice.get("delta") or {})
     if calls:

@@ -93,14 +93,10 @@ class PluginSuite(Suite):
 
     def test_its_code_imports_what_it_requires_and_nothing_else(self) -> None:
         required = {canonicalize_name(one.name) for one in _requirements(self.dist)}
-        own = {folder.name for folder in _folders(self.dist)}
-        providers = _providers()
-        undeclared = {}
-        imports = ((path, name) for path, tree in _modules(self.dist) for name in imported_packages(tree))
-        for path, name in imports:
-            candidates = {canonicalize_name(one) for one in (*providers.get(name, ()), name)}
-            if name not in own and name not in sys.stdlib_module_names and candidates.isdisjoint(required):
-                undeclared[name] = path.name
+        known = {folder.name for folder in _folders(self.dist)} | sys.stdlib_module_names
+        imported = {name: path.name for path, tree in _modules(self.dist) for name in imported_packages(tree)}
+        foreign = {name: file for name, file in imported.items() if name not in known}
+        undeclared = {name: file for name, file in foreign.items() if required.isdisjoint(_providers_of(name))}
         assert undeclared == {}, f"imported, but not among the requirements of {self.dist}"
 
     # --- light modules ---
@@ -225,6 +221,11 @@ def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
     return [
         (row, host.spec_of(row, ComponentSpec)) for row in _rows(dist) if row.id in declared and row.kind in hook.KINDS
     ]
+
+
+def _providers_of(name: str) -> set[str]:
+    """The distributions that a module at the top may be of."""
+    return {canonicalize_name(one) for one in (*_providers().get(name, ()), name)}
 
 
 @cache
