@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.parser import HeaderParser
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -134,10 +135,10 @@ class Environment:
         done = forks.run(JACKFIELD, *words, cwd=cwd, env=variables, timeout_s=timeout_s)
         return done.returncode, done.stdout, done.stderr
 
-    def installed(self) -> dict[str, list[str]]:
+    def installed(self) -> dict[str, tuple[str, ...]]:
         """What is installed, by normalised names, with what each requires."""
-        there = metadata.distributions(path=[str(self.site)])
-        return {canonicalize_name(one.metadata["Name"]): one.requires or [] for one in there}
+        there = map(facts_of, metadata.distributions(path=[str(self.site)]))
+        return {one.name: one.requires for one in there}
 
     def declared_by(self, name: str) -> set[str]:
         """What a distribution needs by its own metadata here, and by that of what it needs."""
@@ -374,7 +375,7 @@ class View(Environment):
             if name in self.wheels:
                 self._link_of_ours(name)
             else:
-                self._link_of_others(metadata.distribution(name))
+                self._link_of_others(parts_of(name))
 
     def content_of(self, name: str) -> Path:
         """A folder with what the wheel of one of ours holds."""
@@ -387,20 +388,17 @@ class View(Environment):
         shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
         self._write_scripts(metadata.Distribution.at(next(source.glob("*.dist-info"))))
 
-    def _link_of_others(self, distribution: metadata.Distribution) -> None:
-        paths = [str(path) for path in distribution.files or () if ".." not in path.parts]
-        for path in {path if is_shared(path) else path.partition("/")[0] for path in paths}:
-            place, there = self.site / path, Path(str(distribution.locate_file(path)))
+    def _link_of_others(self, parts: Parts) -> None:
+        for path, there in parts.links.items():
+            place = self.site / path
             if path.endswith(".dist-info"):
                 shutil.copytree(there, place, dirs_exist_ok=True)  # uv sees none that is a link
             elif not place.is_symlink():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.symlink_to(there)
-        self._write_scripts(distribution)
-        for path in distribution.files or ():
-            there = Path(str(distribution.locate_file(path)))
-            if ".." in path.parts and path.parent.name == "bin" and there.read_bytes()[:2] != b"#!":
-                self.script(path.name).symlink_to(there)  # a program in machine code, as monty's
+        self._write_scripts(parts.distribution)
+        for program in parts.programs:
+            self.script(program.name).symlink_to(program)
 
     def _write_scripts(self, distribution: metadata.Distribution) -> None:
         for entry in distribution.entry_points:
@@ -409,6 +407,47 @@ class View(Environment):
                 first = f"#!{self.python}\nimport sys\nfrom {entry.module} import {entry.attr}\n"
                 script.write_text(f"{first}sys.exit({entry.attr}())\n", encoding="utf-8")
                 script.chmod(0o755)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a distribution's metadata says."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+def facts_of(distribution: metadata.Distribution) -> Facts:
+    """What its metadata says: an environment has those of fifty, and there is one for each of ours."""
+    return _facts_in(distribution.read_text("METADATA") or "")
+
+
+@cache
+def _facts_in(text: str) -> Facts:
+    headers = HeaderParser().parsestr(text)
+    return Facts(canonicalize_name(headers["Name"]), headers["Version"], tuple(headers.get_all("Requires-Dist") or ()))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is to be linked of a distribution of this interpreter: by paths in site-packages, and programs."""
+
+    distribution: metadata.Distribution
+    links: Mapping[str, Path]
+    programs: Sequence[Path]
+
+
+@cache
+def parts_of(name: str) -> Parts:
+    """The parts of a distribution of this interpreter; a program in machine code has no first line to write anew."""
+    distribution = metadata.distribution(name)
+    paths = distribution.files or ()
+    inside = [str(path) for path in paths if ".." not in path.parts]
+    tops = {path if is_shared(path) else path.partition("/")[0] for path in inside}
+    bin_ = [Path(str(path.locate())) for path in paths if ".." in path.parts and path.parent.name == "bin"]
+    links = {path: Path(str(distribution.locate_file(path))) for path in tops}
+    return Parts(distribution, links, [one for one in bin_ if one.read_bytes()[:2] != b"#!"])
 
 
 @cache
@@ -426,16 +465,20 @@ def is_shared(path: str) -> bool:
 def required_by(names: Sequence[str]) -> set[str]:
     """Distributions, and all that they require here, extras included; a version that does not fit fails."""
 
-    def fitting(name: str) -> list[str]:
-        for needed in required_now(metadata.requires(name) or ()):
-            there = metadata.version(needed.name)
-            assert needed.specifier.contains(there, prereleases=True), f"{name} wants {needed}, here is {there}"
-        return metadata.requires(name) or []
-
-    return closure(names, fitting)
+    return closure(names, _fitting)
 
 
-def required_now(texts: Sequence[str], extra: str = "") -> list[Requirement]:
+@cache
+def _fitting(name: str) -> tuple[str, ...]:
+    requires = facts_of(metadata.distribution(name)).requires
+    for needed in required_now(requires):
+        there = facts_of(metadata.distribution(needed.name)).version
+        assert needed.specifier.contains(there, prereleases=True), f"{name} wants {needed}, here is {there}"
+    return requires
+
+
+@cache
+def required_now(texts: tuple[str, ...], extra: str = "") -> list[Requirement]:
     """The requirements that count here."""
     all_ = map(Requirement, texts)
     return [needed for needed in all_ if needed.marker is None or needed.marker.evaluate({"extra": extra})]
@@ -449,7 +492,7 @@ def closure(names: Iterable[str], requires: Callable[[str], Sequence[str]]) -> s
         name, extra = open_.pop()
         if (name, extra) not in done:
             done.add((name, extra))
-            for needed in required_now(requires(name), extra):
+            for needed in required_now(tuple(requires(name)), extra):
                 open_.extend((canonicalize_name(needed.name), one) for one in ("", *needed.extras))
     return {name for name, _ in done}
 
