@@ -71,38 +71,6 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-# What examples and commands have in common: most of what they would import first.
-COMMON = """
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads is not one to fork
-import html, importlib_metadata, numpy, pickle, runpy, socketserver, sqlite3
-import anyio._backends._asyncio, h2.connection, httpcore2, jsonschema, markdown_it, pydantic, pydantic.dataclasses
-import rank_bm25, rjieba, snowballstemmer, yaml
-import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.testing
-import jackfield_http.transport, jackfield_index.command, jackfield_keyword_search.file, jackfield_manage.cli
-import jackfield_offline.backend, jackfield_sqlite_store.store, jackfield_system_message.detection
-import jackfield_terminal.options, jackfield_terminal.running
-from jackfield.plugins import PluginHost
-from jackfield.settings import Settings
-
-host = PluginHost(Settings())
-for kind, names in {
-    "agent": ["assistant"],
-    "llm": ["openai"],
-    "parser": ["markdown", "text"],
-    "processor": ["multimodal", "system_message", "truncation"],
-    "searcher": ["keyword_search"],
-    "tool": ["retrieval"],
-}.items():
-    for name in names:
-        host.load(kind, name)
-
-models = pydantic.BaseModel.__subclasses__()
-for model in models:  # each is made ready when it is first needed, which takes as long as an import
-    model.model_rebuild(raise_errors=False)
-    models += model.__subclasses__()
-"""
 JACKFIELD = "import sys; from jackfield.cli.main import main; sys.exit(main())"
 
 
@@ -168,13 +136,6 @@ def blocks_of(language: str) -> list[Block]:
 
 
 # --- examples that run by themselves ---
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    """Runs examples and commands in processes of their own that need not import the core each time."""
-    with Forks(COMMON) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
