@@ -341,6 +341,18 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[]
 
 
 @pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory, once: Callable[..., Any]) -> Path:
+    """The reference, as it is made from the code now, once for all workers."""
+
+    def make() -> str:
+        folder = tmp_path_factory.mktemp("reference")
+        run([sys.executable, ROOT / "scripts/reference.py", folder], cwd=ROOT)
+        return str(folder)
+
+    return Path(once("reference", make))
+
+
+@pytest.fixture(scope="session")
 def shared_environment(
     tmp_path_factory: pytest.TempPathFactory, uv: str
 ) -> Callable[[str, Callable[[Environment], None]], Environment]:

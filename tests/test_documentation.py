@@ -527,18 +527,6 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
 # --- the site ---
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory, execute: Callable[..., Any], once: Callable[..., Any]) -> Path:
-    """The reference, as it is made from the code now."""
-
-    def make() -> str:
-        folder = tmp_path_factory.mktemp("reference")
-        execute([sys.executable, ROOT / "scripts/reference.py", folder], cwd=ROOT)
-        return str(folder)
-
-    return Path(once("reference", make))
-
-
 @pytest.fixture
 def build_site(tmp_path: Path, execute: Callable[..., Any]) -> Callable[[str], tuple[Any, Path]]:
     """Builds the site of the pages in `docs`, by the text of its settings; gives the process and the folder."""
