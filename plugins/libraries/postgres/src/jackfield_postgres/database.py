@@ -10,7 +10,7 @@ import ssl
 import struct
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,16 +74,9 @@ class Address:
         host = options.pop("host", "") or parts.hostname or ""
         if parts.scheme not in ("postgresql", "postgres") or not host:
             raise ConfigError(f"the DSN must be the URL of a database: {_EXAMPLE}")
-        unknown = sorted(options.keys() - {"sslmode", "sslrootcert", "application_name"})
-        if unknown or options.get("sslmode", "prefer") not in _SSL_MODES:
-            wrong = ", ".join(unknown) or "sslmode"
-            raise ConfigError(
-                f"the DSN has options that are not supported ({shown(wrong, '', 80)}); supported are host, "
-                f"application_name, sslrootcert, and sslmode with one of {', '.join(_SSL_MODES)}"
-            )
-        return cls(
-            unquote(host), port, unquote(parts.path[1:]) or _user(parts), _user(parts), _password(parts), options
-        )
+        _check_options(options)
+        user = _user(parts)
+        return cls(unquote(host), port, unquote(parts.path[1:]) or user, user, _password(parts), options)
 
     def connect(self, timeout_s: float) -> Driver:
         """A new connection; every error of the driver is possible."""
@@ -111,6 +104,16 @@ class Address:
                 context.check_hostname = mode == "verify-full"
                 context.verify_mode = ssl.CERT_NONE if mode == "require" else ssl.CERT_REQUIRED
                 return context
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    unknown = sorted(options.keys() - {"sslmode", "sslrootcert", "application_name"})
+    if unknown or options.get("sslmode", "prefer") not in _SSL_MODES:
+        wrong = ", ".join(unknown) or "sslmode"
+        raise ConfigError(
+            f"the DSN has options that are not supported ({shown(wrong, '', 80)}); supported are host, "
+            f"application_name, sslrootcert, and sslmode with one of {', '.join(_SSL_MODES)}"
+        )
 
 
 def _user(parts: SplitResult) -> str:

@@ -5,6 +5,7 @@ Code that a model wrote may be changing the folders meanwhile: a name is opened 
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -122,17 +123,17 @@ class BroughtFiles:
                     os.unlink(fresh, dir_fd=folder)
                 raise
 
-    def _room(self, size_bytes: int, *, new: bool) -> int | None:
+    def _room(self, size_bytes: int, *, new: bool) -> float:
         """How many bytes of a file of a size may be copied now."""
-        limits = self._limits
-        if limits.file_bytes is not None and size_bytes > limits.file_bytes:
-            raise _RefusedError(f"it has {size_bytes} bytes, and the limit is {limits.file_bytes} (setting 'file_mb')")
-        if new and limits.files is not None and len(self._copies) >= limits.files:
-            raise _RefusedError(f"{limits.files} files were copied already (setting 'brought_files')")
-        if limits.total_bytes is not None and self._copied_bytes + size_bytes > limits.total_bytes:
-            raise _RefusedError(f"all together would have more than {limits.total_bytes} bytes (setting 'brought_mb')")
-        left = None if limits.total_bytes is None else limits.total_bytes - self._copied_bytes
-        return min((most for most in (limits.file_bytes, left) if most is not None), default=None)
+        limits = (self._limits.file_bytes, self._limits.files, self._limits.total_bytes)
+        file_bytes, files, total_bytes = (math.inf if limit is None else limit for limit in limits)
+        if size_bytes > file_bytes:
+            raise _RefusedError(f"it has {size_bytes} bytes, and the limit is {file_bytes} (setting 'file_mb')")
+        if new and len(self._copies) >= files:
+            raise _RefusedError(f"{files} files were copied already (setting 'brought_files')")
+        if self._copied_bytes + size_bytes > total_bytes:
+            raise _RefusedError(f"all together would have more than {total_bytes} bytes (setting 'brought_mb')")
+        return min(file_bytes, total_bytes - self._copied_bytes)
 
     def _free_name(self, source: Path) -> str:
         candidate, number = source.name, 1
@@ -201,12 +202,12 @@ def _folder(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _copy_bytes(source: int, target: int, most: int | None) -> int:
+def _copy_bytes(source: int, target: int, most: float) -> int:
     """Copy a whole file; refuse one that has grown beyond `most`. How many bytes there were."""
     copied = 0
     while piece := os.read(source, _PIECE_BYTES):
         copied += len(piece)
-        if most is not None and copied > most:
+        if copied > most:
             raise _RefusedError(f"it grew beyond the limit of {most} bytes")
         while piece:
             piece = piece[os.write(target, piece) :]

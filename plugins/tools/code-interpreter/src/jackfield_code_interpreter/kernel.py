@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import subprocess
 import time
@@ -370,17 +371,22 @@ class _OneSpec(KernelSpecManager):
         return self._spec
 
 
+# What the log of a kernel that did not start has, and what to do then.
+_STEPS = (
+    (
+        "No module named.*ipykernel|ipykernel.*No module named",
+        "install ipykernel for the interpreter of the setting 'python' (python -m pip install ipykernel)",
+    ),
+    ("MemoryError|failed to map|Cannot allocate memory", "raise the setting 'memory_mb'"),
+    ("can't start new thread|Resource temporarily unavailable", "raise the setting 'processes'"),
+    ("", "its own words are in the log; check the settings 'python', 'work_dir', 'memory_mb' and 'start_timeout'"),
+)
+
+
 def _not_started(launch: KernelLaunch, reason: str) -> ToolServiceError:
     said = _end_of_log(launch)
     _log.warning("the kernel of the code interpreter did not start: %s\n%s", reason, said)
-    if "No module named" in said and "ipykernel" in said:
-        step = "install ipykernel for the interpreter of the setting 'python' (python -m pip install ipykernel)"
-    elif "MemoryError" in said or "failed to map" in said or "Cannot allocate memory" in said:
-        step = "raise the setting 'memory_mb'"
-    elif "can't start new thread" in said or "Resource temporarily unavailable" in said:
-        step = "raise the setting 'processes'"
-    else:
-        step = "its own words are in the log; check the settings 'python', 'work_dir', 'memory_mb' and 'start_timeout'"
+    step = next(step for words, step in _STEPS if re.search(words, said, re.DOTALL))
     last = said.strip().rpartition("\n")[2]
     return ToolServiceError(
         f"The code interpreter's kernel did not start: {last or reason}. No code was run, and trying again will not "
