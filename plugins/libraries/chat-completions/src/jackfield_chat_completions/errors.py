@@ -122,12 +122,15 @@ def _codes(error: Mapping[str, object], inner: Mapping[str, object]) -> Codes:
 
 
 def _class_of(status: int, codes: Codes, text: str) -> type[ModelServiceError]:
-    named = next((known for code in codes if (known := _found(_CODES, code or ""))), None)
-    if named is None and status in (400, 413, 422, 500):
-        named = _found(_TEXTS, text)
-    if named is None and status == 500 and _IN_VAIN.search(text):
-        return ModelRequestError
-    return named or class_of_status(status)
+    named = (_found(_CODES, code or "") for code in codes)
+    return next(filter(None, named), None) or _class_of_text(status, text) or class_of_status(status)
+
+
+def _class_of_text(status: int, text: str) -> type[ModelServiceError] | None:
+    if status not in (400, 413, 422, 500):
+        return None
+    in_vain = ModelRequestError if status == 500 and _IN_VAIN.search(text) else None
+    return _found(_TEXTS, text) or in_vain
 
 
 def _found(patterns: Sequence[tuple[str, type[ModelServiceError]]], text: str) -> type[ModelServiceError] | None:

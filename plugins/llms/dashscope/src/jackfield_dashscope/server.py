@@ -97,8 +97,11 @@ def native_url(config: Settled) -> str | None:
 
 
 def _sdk_knows_better(config: Settled, url: str | None) -> bool:
-    if config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY):
-        return True
+    is_written_by_it = config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY)
+    return bool(is_written_by_it) or _sdk_is_configured()
+
+
+def _sdk_is_configured() -> bool:
     if "dashscope" in sys.modules:  # it has settings for the whole process, and it costs no more to ask it
         return True
     others = {name for name in os.environ if name.startswith("DASHSCOPE_")} - _KNOWN_VARIABLES
