@@ -175,10 +175,10 @@ def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
     return forks
 
 
-def output_of(
+def run_program(
     program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE, timeout_s: float = 300
-) -> str:
-    """What a program prints in a process of its own, without blanks around it; the program must end well.
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, a fork where that is possible.
 
     Args:
         program: Its text.
@@ -189,12 +189,16 @@ def output_of(
     """
     env = os.environ if env is None else env
     if forks := shared_forks(before):
-        done = forks.run(program, *words, cwd=Path.cwd(), env=env, timeout_s=timeout_s)
-    else:
-        command = [sys.executable, "-c", program, *map(str, words)]
-        done = subprocess.run(  # noqa: S603 - the tests' own
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
+        return forks.run(program, *words, cwd=Path.cwd(), env=env, timeout_s=timeout_s)
+    command = [sys.executable, "-c", program, *map(str, words)]
+    return subprocess.run(  # noqa: S603 - the tests' own
+        command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+
+
+def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE) -> str:
+    """What a program prints, without blanks around it; it must end well. See `run_program`."""
+    done = run_program(program, *words, env=env, before=before)
     if done.returncode:
         raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
