@@ -6,14 +6,14 @@ import hashlib
 import http.server
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jackfield_testkit.forks import run_program
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "hf_averysecrettoken"
@@ -107,8 +107,7 @@ def asked(hub: Hub, home: Path, *settings: dict[str, Any]) -> list[list[str]]:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
     }
-    command = [sys.executable, "-c", ASK, json.dumps(settings)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    done = run_program(ASK, json.dumps(settings), env=environment)
     assert done.returncode == 0, done.stderr
     assert TOKEN not in done.stdout + done.stderr
     answers: list[list[str]] = json.loads(done.stdout.splitlines()[-1])

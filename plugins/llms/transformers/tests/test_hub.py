@@ -6,14 +6,14 @@ import hashlib
 import http.server
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jackfield_testkit.forks import run_program
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "hf_averysecrettoken"
@@ -99,14 +99,7 @@ def asked(address: str, home: Path, *settings: dict[str, Any]) -> list[list[str]
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, json.dumps(settings)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+    done = run_program(ASK, json.dumps(settings), env=environment)
     assert done.returncode == 0, done.stderr
     assert TOKEN not in done.stdout + done.stderr
     told: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
