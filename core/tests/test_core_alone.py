@@ -12,7 +12,8 @@ import pytest
 
 import jackfield
 from jackfield.plugins import known_components
-from jackfield_testkit.command_line import CommandLine, bare_environment
+from jackfield_testkit.command_line import IMPORTED_BY_COMMANDS, CommandLine, bare_environment
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import FakeSite
 
 INSTALL = "pip install jackfield-manage"
@@ -42,7 +43,7 @@ def core_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def alone(core_python: str, tmp_path: Path, site: FakeSite) -> CommandLine:
     folder = tmp_path / "project"
     folder.mkdir()
-    return CommandLine(core_python, folder, site.folder)
+    return CommandLine(core_python, folder, site.folder, shared_forks(IMPORTED_BY_COMMANDS, core_python))
 
 
 @pytest.fixture
