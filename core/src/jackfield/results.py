@@ -45,7 +45,7 @@ from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
 T_co = TypeVar("T_co", covariant=True)
-Output = type[T] | Mapping[str, Any] | None
+Output = type[T] | Mapping[str, object] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
 
 SOURCES = "sources"
@@ -69,7 +69,7 @@ class Source:
         return name if self.page is None else f"{name}, page {self.page}"
 
 
-def sources_in(data: Mapping[str, Any]) -> list[Source]:
+def sources_in(data: Mapping[str, object]) -> list[Source]:
     """The sources that a plugin lists under `sources`: texts, or dicts with `location` and perhaps `page`.
 
     Anything else is left out: plugins of any version write it.

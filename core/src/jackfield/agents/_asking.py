@@ -48,7 +48,7 @@ def stream(
     agent: _Agent,
     messages: Messages,
     *,
-    output: Mapping[str, Any],
+    output: Mapping[str, object],
     history: Sequence[MessageLike] = (),
     **options: Unpack[RunOptions],
 ) -> RunStream[Any]: ...
@@ -87,7 +87,7 @@ async def aask(
     agent: _Agent,
     messages: Messages,
     *,
-    output: Mapping[str, Any],
+    output: Mapping[str, object],
     history: Sequence[MessageLike] = (),
     **options: Unpack[RunOptions],
 ) -> RunResult[Any]: ...
@@ -120,7 +120,7 @@ def ask(
     agent: _Agent,
     messages: Messages,
     *,
-    output: Mapping[str, Any],
+    output: Mapping[str, object],
     history: Sequence[MessageLike] = (),
     **options: Unpack[RunOptions],
 ) -> RunResult[Any]: ...

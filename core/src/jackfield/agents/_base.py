@@ -67,7 +67,7 @@ class AgentOptions(TypedDict, total=False):
     """The keyword-only options of `Agent`, for kinds that pass them on."""
 
     files: Sequence[str] | None
-    limits: Limits | Mapping[str, Any] | None
+    limits: Limits | Mapping[str, object] | None
     approve: Approval | None
     forbid: Collection[str]
     extra_generate_cfg: GenerateOptions
@@ -75,7 +75,7 @@ class AgentOptions(TypedDict, total=False):
     workspace: Workspace | str | None
     observers: Sequence[str | Observer]
     handoffs: Sequence[Agent | Handoff]
-    store: str | Mapping[str, Any] | Store | None
+    store: str | Mapping[str, object] | Store | None
     host: PluginHost | None
 
 
@@ -126,13 +126,13 @@ class Agent:
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
-        llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None = None,
+        llm: str | Mapping[str, object] | LLMConfig | BaseChatModel | None = None,
         system_message: str | None = "",
         name: str | None = None,
         description: str | None = None,
         *,
         files: Sequence[str] | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, object] | None = None,
         approve: Approval | None = None,
         forbid: Collection[str] = (),
         extra_generate_cfg: GenerateOptions = None,
@@ -140,7 +140,7 @@ class Agent:
         workspace: Workspace | str | None = None,
         observers: Sequence[str | Observer] = (),
         handoffs: Sequence[Agent | Handoff] = (),
-        store: str | Mapping[str, Any] | Store | None = None,
+        store: str | Mapping[str, object] | Store | None = None,
         host: PluginHost | None = None,
     ) -> None:
         self._check_kind()
@@ -293,7 +293,7 @@ class Agent:
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         return run
 
-    def _check_run_options(self, given: Mapping[str, Any]) -> None:
+    def _check_run_options(self, given: Mapping[str, object]) -> None:
         known = _OPTIONS | {*self.run_options}
         if known >= given.keys():
             return

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._lazy import method_of, needed
@@ -60,7 +60,7 @@ class BaseChatModel(ABC):
 
     def __init__(
         self,
-        config: LLMConfig | Mapping[str, Any],
+        config: LLMConfig | Mapping[str, object],
         *,
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
@@ -112,7 +112,7 @@ class BaseChatModel(ABC):
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, object] | None = None,
         lang: Lang | None = None,
         around: Sequence[Processor] = (),
     ) -> AsyncIterator[ModelEvent]:
@@ -167,7 +167,7 @@ class BaseChatModel(ABC):
         functions: Sequence[FunctionSchema] = (),
         *,
         config: GenerateOptions = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, object] | None = None,
         lang: Lang | None = None,
     ) -> ChatRequest:
         """The request that a call with these arguments sends into the chain."""
@@ -296,7 +296,7 @@ class BaseChatModel(ABC):
         return f"<{type(self).__name__} {self.address}>"
 
 
-def processors_of(entries: Sequence[Processor | str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
+def processors_of(entries: Sequence[Processor | str | Mapping[str, object]], host: PluginHost) -> list[Processor]:
     """Only the processors that a caller passes or names.
 
     Raises:
@@ -309,7 +309,7 @@ def processors_of(entries: Sequence[Processor | str | Mapping[str, Any]], host: 
     ]
 
 
-def _named(entry: str | Mapping[str, Any], host: PluginHost) -> tuple[Row, Mapping[str, Any]]:
+def _named(entry: str | Mapping[str, object], host: PluginHost) -> tuple[Row, Mapping[str, object]]:
     """The processor that an entry of a configuration names, and its settings."""
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
@@ -318,7 +318,7 @@ def _named(entry: str | Mapping[str, Any], host: PluginHost) -> tuple[Row, Mappi
     return host.find("processor", name), cfg
 
 
-def load_processors(entries: Sequence[str | Mapping[str, Any]], host: PluginHost) -> list[Processor]:
+def load_processors(entries: Sequence[str | Mapping[str, object]], host: PluginHost) -> list[Processor]:
     """The processors that a configuration names, those that the settings enable, and the default chain.
 
     Raises:

@@ -22,9 +22,9 @@ _ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)
 
 
 def get_chat_model(
-    cfg: str | Mapping[str, Any] | LLMConfig | BaseChatModel,
+    cfg: str | Mapping[str, object] | LLMConfig | BaseChatModel,
     *,
-    processors: Sequence[Processor | str | Mapping[str, Any]] | None = None,
+    processors: Sequence[Processor | str | Mapping[str, object]] | None = None,
     add: bool = False,
     host: PluginHost | None = None,
 ) -> BaseChatModel:
@@ -56,7 +56,7 @@ def get_chat_model(
         return made
 
 
-def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseChatModel:
+def _made(cfg: str | Mapping[str, object] | LLMConfig, host: PluginHost) -> BaseChatModel:
     backend, values = _split(cfg, host.names("llm"))
     spec = host.spec("llm", backend, LLMSpec)
     model = values.get("model") or (spec.models[0] if len(spec.models) == 1 else "")
@@ -70,7 +70,7 @@ def _made(cfg: str | Mapping[str, Any] | LLMConfig, host: PluginHost) -> BaseCha
     )
 
 
-def backend_of(cfg: str | Mapping[str, Any] | LLMConfig, names: Sequence[str]) -> str:
+def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]) -> str:
     """The backend that a configuration asks for; `names` are the backends that a text without a colon may mean.
 
     Raises:
@@ -122,7 +122,7 @@ def _values_of_text(text: str, names: Sequence[str]) -> dict[str, Any]:
     return {"model_type": backend.strip(), "model": model.strip()} if colon else {"model": text}
 
 
-def _implied_backend(values: Mapping[str, Any], names: Sequence[str]) -> str:
+def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
     """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
     if special := known_with_key("llm", (key for key, value in values.items() if value)):
         return special

@@ -47,7 +47,7 @@ async def run_below(
             yield event
 
 
-def _asked(agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, Any]) -> AsyncIterator[RunEvent]:
+def _asked(agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object]) -> AsyncIterator[RunEvent]:
     if any(agent is busy for busy in _at_work(above)):
         raise ToolServiceError(
             f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
@@ -104,7 +104,7 @@ class AgentTool(BaseTool):
         self.agent = agent
         super().__init__()
 
-    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+    async def call(self, params: str | Mapping[str, object], *, context: ToolContext | None = None) -> ToolResult:
         """Ask the agent."""
         question = (Message(USER, str(self.parse_arguments(params)["request"])),)
         above = None if context is None else context.run

@@ -29,11 +29,11 @@ class CreateOptions(AgentOptions, total=False):
     """
 
     function_list: Iterable[ToolEntry] | None
-    llm: str | Mapping[str, Any] | LLMConfig | BaseChatModel | None
+    llm: str | Mapping[str, object] | LLMConfig | BaseChatModel | None
     system_message: str | None
     name: str | None
     description: str | None
-    rag_cfg: Mapping[str, Any] | Config | None
+    rag_cfg: Mapping[str, object] | Config | None
 
 
 @overload
@@ -41,9 +41,9 @@ def create_agent(kind: Literal["basic"], **options: Unpack[CreateOptions]) -> Ba
 @overload
 def create_agent(kind: Literal["fncall"], **options: Unpack[CreateOptions]) -> FnCallAgent: ...
 @overload
-def create_agent(kind: str | Mapping[str, Any] | AgentConfig, **options: Unpack[CreateOptions]) -> Agent: ...
+def create_agent(kind: str | Mapping[str, object] | AgentConfig, **options: Unpack[CreateOptions]) -> Agent: ...
 def create_agent(
-    kind: str | Mapping[str, Any] | AgentConfig, *, host: PluginHost | None = None, **options: Any
+    kind: str | Mapping[str, object] | AgentConfig, *, host: PluginHost | None = None, **options: Any
 ) -> Agent:
     """Make an agent.
 
@@ -61,7 +61,7 @@ def create_agent(
         return _created(kind, host or default_host(), options)
 
 
-def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
+def _created(kind: str | Mapping[str, object] | AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
     if not isinstance(kind, str):
         return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
@@ -77,11 +77,11 @@ def _created(kind: str | Mapping[str, Any] | AgentConfig, host: PluginHost, opti
     return agent
 
 
-def _label(kind: Mapping[str, Any] | AgentConfig) -> str:
+def _label(kind: Mapping[str, object] | AgentConfig) -> str:
     return f"agent {dict(kind).get('name') or ''}".rstrip()
 
 
-def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, Any]) -> Agent:
+def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
     given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
     try:
         return _created(config.agent, host, {**given, **options})
@@ -106,17 +106,17 @@ def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
     return kind not in _CORE_KINDS and "files" in host.spec_of(host.find("agent", kind), ComponentSpec).effects
 
 
-def _with_agents(options: Mapping[str, Any], host: PluginHost) -> dict[str, Any]:
+def _with_agents(options: Mapping[str, object], host: PluginHost) -> dict[str, Any]:
     """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
-    def inside(entry: Mapping[str, Any]) -> Agent:
+    def inside(entry: Mapping[str, object]) -> Agent:
         return _created(entry, host, {} if entry.get("llm") else around)
 
     return {key: _IN_OPTIONS.get(key, _made)(value, inside) for key, value in options.items()}
 
 
-_Inside: TypeAlias = Callable[[Mapping[str, Any]], Agent]
+_Inside: TypeAlias = Callable[[Mapping[str, object]], Agent]
 
 
 def _made(value: Any, inside: _Inside) -> Any:
@@ -138,7 +138,7 @@ def _handoffs(entries: Any, inside: _Inside) -> list[Agent | Handoff]:
 _IN_OPTIONS: Mapping[str, Callable[[Any, _Inside], Any]] = {"function_list": _tools, "handoffs": _handoffs}
 
 
-def _handoff(entry: Mapping[str, Any], inside: _Inside) -> Handoff:
+def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
     history = entry.get("history", "all")
     if history not in ("all", "question"):
         raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
@@ -179,7 +179,7 @@ def _known_backends() -> list[str]:
     return [component.removeprefix("llm.") for component in known_components() if component.startswith("llm.")]
 
 
-def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, Any]) -> None:
+def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:
     """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
     named = dict(inspect.signature(agent_class).parameters)
     rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]

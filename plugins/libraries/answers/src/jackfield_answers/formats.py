@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-Schema = Mapping[str, Any]
+Schema = Mapping[str, object]
 
 
 def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:

@@ -30,7 +30,7 @@ class MisfitError(Exception):
 class Form(Generic[T]):
     """The form that an answer must have, and how it is read."""
 
-    def __init__(self, wanted: type[T] | Mapping[str, Any]) -> None:
+    def __init__(self, wanted: type[T] | Mapping[str, object]) -> None:
         self._adapter: Any = None
         self._checker: SchemaChecker | None = None
         if isinstance(wanted, Mapping):
@@ -93,7 +93,7 @@ class Form(Generic[T]):
             ) from error
 
 
-def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
+def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
     """The form that an answer must have, from a type or a schema; a `Form` is returned as it is.
 
     Raises:
@@ -102,7 +102,7 @@ def form_of(wanted: type[T] | Mapping[str, Any] | Form[T]) -> Form[T]:
     return wanted if isinstance(wanted, Form) else Form(wanted)
 
 
-def asking_text(schema: Mapping[str, Any], lang: Lang) -> str:
+def asking_text(schema: Mapping[str, object], lang: Lang) -> str:
     """The prompt for a model that should answer with an object of this schema."""
     return _PROMPT[lang].format(schema=dumps(schema))
 
@@ -125,7 +125,7 @@ _SENT_BACK: Mapping[Lang, str] = {
 }
 
 
-def _lost_reference(schema: Mapping[str, Any]) -> str:
+def _lost_reference(schema: Mapping[str, object]) -> str:
     """A reference that leads to nothing; ''. Names (`#name`) are looked up when an answer is checked."""
     has_addresses = '"$id"' in dumps(schema)
     for reference in _references(schema):

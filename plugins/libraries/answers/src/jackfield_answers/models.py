@@ -47,7 +47,7 @@ class Structured(Generic[T]):
 async def aparse(
     model: BaseChatModel,
     messages: Messages,
-    wanted: type[T] | Mapping[str, Any],
+    wanted: type[T] | Mapping[str, object],
     *,
     way: Way | None = None,
     attempts: int = 3,
@@ -93,7 +93,7 @@ async def aparse(
 def parse(
     model: BaseChatModel,
     messages: Messages,
-    wanted: type[T] | Mapping[str, Any],
+    wanted: type[T] | Mapping[str, object],
     *,
     way: Way | None = None,
     attempts: int = 3,
