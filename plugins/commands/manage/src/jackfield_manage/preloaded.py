@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import IO, Any
 
@@ -72,7 +72,6 @@ class _Forks:
         self._task, self._woken = task, woken
         self._light, self._deep = deque(task.names), deque[tuple[str, dict[str, Any]]]()
         self._running: list[_Fork] = []
-        self._is_loaded = False
 
     def run(self) -> None:
         """Until all is answered, or nobody wants to know any more."""
@@ -90,12 +89,10 @@ class _Forks:
         while len(self._running) < _FORKS and (self._light or self._deep):
             if self._light:
                 self._start(self._light.popleft(), describe, self._described)
-                continue
-            if not self._is_loaded:
+            else:
                 _import_bases()  # in no fork that describes: what comes with a plugin would not be seen there
-                self._is_loaded = True
-            name, light = self._deep.popleft()
-            self._start(name, look_deep, partial(self._looked_deep, light))
+                name, light = self._deep.popleft()
+                self._start(name, look_deep, partial(self._looked_deep, light))
 
     def _start(
         self,
@@ -124,17 +121,14 @@ class _Forks:
     def _collect(self) -> None:
         for fork in tuple(self._running):
             pid, status = os.waitpid(fork.pid, os.WNOHANG)
-            is_overdue = not pid and time.monotonic() >= fork.deadline
-            if not (pid or is_overdue):
+            if not pid and time.monotonic() < fork.deadline:
                 continue
             _end(fork.pid, is_gone=bool(pid))
             self._running.remove(fork)
+            answer = failed(f"loading it did not end within {self._task.timeout_s:g} s")
             with fork.out, fork.said:
-                answer = (
-                    failed(f"loading it did not end within {self._task.timeout_s:g} s")
-                    if is_overdue
-                    else read_answer(os.waitstatus_to_exitcode(status), fork.out, fork.said)
-                )
+                if pid:
+                    answer = read_answer(os.waitstatus_to_exitcode(status), fork.out, fork.said)
             fork.done(fork.name, answer)
 
     def _described(self, name: str, answer: dict[str, Any]) -> None:
@@ -174,6 +168,7 @@ def _end(pid: int, *, is_gone: bool = False) -> None:
         os.waitpid(pid, 0)
 
 
+@cache
 def _import_bases() -> None:
     for base in BASES.values():
         with suppress(ModuleNotFoundError):  # where its library is not installed, nothing can be a subclass of it
