@@ -199,8 +199,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSite]:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
+    before = dict(sys.modules)
     yield FakeSite(folder)
-    for name, module in list(sys.modules.items()):
+    # A worker of a long run has thousands of modules; to ask each where it is from took longer than most tests do.
+    for name, module in [item for item in sys.modules.items() if before.get(item[0]) is not item[1]]:
         # A package without `__init__` has no file, only a path; not everything in `sys.modules` is a module.
         path = getattr(module, "__path__", ())
         places = [getattr(module, "__file__", None) or "", *(map(str, path) if isinstance(path, Iterable) else ())]
