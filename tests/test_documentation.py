@@ -19,10 +19,10 @@ import yaml
 from jupyter_client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 
-from jackfield.agents import load_agent_config
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_chat_completions import PROFILES
 from jackfield_manage.cli import parsers as managing
 from jackfield_terminal.options import parsers as asking

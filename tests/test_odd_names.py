@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jackfield import Message, create_agent, get_chat_model, sync
-from jackfield.agents import load_agent_config
 from jackfield.errors import JackfieldError
 from jackfield.messages import ContentItem
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_manage.python_uses import python_uses
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI

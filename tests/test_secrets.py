@@ -21,13 +21,12 @@ from urllib.parse import quote
 
 import pytest
 
-from jackfield import sync
-from jackfield.agents import create_agent, load_agent_config
-from jackfield.config import AgentConfig
+from jackfield import AgentConfig, create_agent, sync
 from jackfield.errors import ConfigError, JackfieldError, ModelAuthError, ModelServiceError
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
 from jackfield.settings import load_settings
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_search_parts.searching import Chunk, Corpus, make_searcher
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply

@@ -9,11 +9,13 @@ from functools import partial
 
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import BACKENDS, model_of, run, says, server_of
-from jackfield.agents import FnCallAgent, create_agent, load_agent_config
+from jackfield import create_agent
+from jackfield.agents import FnCallAgent
 from jackfield.messages import ContentItem, Message
 from jackfield.models import get_chat_model
 from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import Workspace
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_testkit import replies
 
 URLS = (

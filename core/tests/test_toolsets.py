@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, create_agent, tool
+from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, call_tool, create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import (
     BrokenPluginError,
@@ -24,8 +24,9 @@ from jackfield.events import RunFinished, RunStarted, ToolFinished
 from jackfield.plugins import _known
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import FunctionTool, ToolContext, ToolEntry, Toolset, as_tool, call_tool, toolset
+from jackfield.tools import FunctionTool, ToolContext, ToolEntry, Toolset, as_tool
 from jackfield.tools._safety import split_settings, with_settings
+from jackfield_agent_parts.tools import toolset
 
 ASK = [Message("user", "go")]
 

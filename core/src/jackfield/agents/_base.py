@@ -14,7 +14,7 @@ from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
-from jackfield.agents._run import Event, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
@@ -46,12 +46,9 @@ from jackfield.tools._workspace import Workspace
 from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
-    from jackfield_agent_parts import below
-    from jackfield_agent_parts.handoffs import Handoff
-    from jackfield_records import resuming
-    from jackfield_records.recording import Recording, RecordingBelow
     from jackfield_records.stores import Store
 
+_as_tool = method_of("jackfield_agent_parts.below", "as_tool")
 _checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
 _transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools", of="handoffs")
 _QWEN_FORMS = "jackfield_qwen_forms.agents"
@@ -271,7 +268,7 @@ class Agent:
         self,
         messages: Messages,
         run_id: str | None,
-        recording: Recording | RecordingBelow | None,
+        recording: Recording | None,
         *,
         lang: Lang | None,
         resume: bool | Mapping[str, bool],
@@ -338,13 +335,26 @@ class Agent:
 
     # What one holds: functions over `astream`.
     stream, aask, ask = asking.stream, asking.aask, asking.ask
-    if TYPE_CHECKING:
-        aresume, resume = resuming.aresume, resuming.resume
-        as_tool = below.as_tool
-    else:
-        aresume = method_of("jackfield_records.resuming", "aresume", of="resume")
-        resume = method_of("jackfield_records.resuming", "resume")
-        as_tool = method_of("jackfield_agent_parts.below", "as_tool")
+    aresume, resume = asking.aresume, asking.resume
+
+    def as_tool(
+        self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
+    ) -> BaseTool:
+        """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
+
+        Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
+        turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
+        the whole run if that has a record.
+
+        Args:
+            name, description: Those of the tool; the agent's own if None.
+            timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
+
+        Raises:
+            ConfigError: It has no name or no description, or one that a tool cannot have.
+        """
+        made: BaseTool = _as_tool(self, name=name, description=description, timeout_s=timeout_s)
+        return made
 
     # For subclasses in Qwen-Agent's way.
     _call_llm = method_of(_QWEN_FORMS, "call_llm", of="_call_llm")
@@ -375,7 +385,7 @@ class Agent:
         made: Recording = _recording_of(self)
         return made
 
-    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | RecordingBelow | None:
+    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
         label = self.name or type(self).__name__
         of_above = above.recording(label, goes_on=self._goes_on()) if above is not None and run_id is None else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import InNotebooks
 from jackfield.agents._limits import Spent, budget_reached
@@ -39,11 +39,6 @@ from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._toolbox import Toolbox
 
-if TYPE_CHECKING:
-    from jackfield_agent_parts.handoffs import Handoff
-    from jackfield_records.progress import Progress
-    from jackfield_records.recording import Recorder, RecordingBelow
-
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
 """What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
@@ -65,8 +60,26 @@ class RunningAgent(Protocol):
     def executor(self) -> ToolExecutor: ...
 
 
-HANDED_TO = "jackfield/handed_to"
-"""Where the result of a hand-off names the agent, in its metadata."""
+HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """An agent that takes a conversation over from another one.
+
+    Attributes:
+        agent: Which; it needs a name and a description.
+        history: What it sees of the conversation: `all`, only the last `question`, or what a function makes of it. The
+            history of the result has everything all the same.
+        tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
+    """
+
+    METADATA_KEY: ClassVar[str] = "jackfield/handed_to"
+    """Where the result of a hand-off names the agent, in its metadata."""
+
+    agent: RunningAgent
+    history: Literal["all", "question"] | HistoryFilter = "all"
+    tool_name: str = ""
 
 
 def new_run_id() -> str:
@@ -93,6 +106,35 @@ class Part:
     in_doubt: frozenset[str] = frozenset()
     handing: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
+
+
+class Recorded(Protocol):
+    """How far a run is that goes on."""
+
+    messages: tuple[Message, ...]
+
+    def put_into(self, run: Run) -> None:
+        """Have a run go on from here."""
+
+
+class Recording(Protocol):
+    """Writes the steps of a run before the next ones begin."""
+
+    async def found(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
+        """How far a run of the store is; without an id, one of an interrupted tree that begins with these messages."""
+
+    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+        """The events of a run, each step after it is written."""
+
+
+class Record(Protocol):
+    """What writes the steps of a run; its events are written without being asked."""
+
+    async def added(self, messages: Sequence[Message]) -> None:
+        """Write messages that neither the model nor a tool made."""
+
+    def below(self, agent: str, place: str, *, goes_on: bool) -> Recording:
+        """What writes the steps of an agent that was asked at a place of the run."""
 
 
 @dataclass(kw_only=True)
@@ -147,9 +189,9 @@ class Run:
     done: tuple[Message, ...] = ()
     in_doubt: frozenset[str] = frozenset()
     reported: tuple[PluginEvent, ...] = ()
-    recorded: Progress | None = None
+    recorded: Recorded | None = None
     session: str = ""
-    record: Recorder | None = None
+    record: Record | None = None
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     agent: RunningAgent | None = None
@@ -210,7 +252,7 @@ class RunAbove(CallingRun):
         """How deep the run is; 0 for the agent that was asked."""
         return self.run.depth
 
-    def recording(self, agent: str, *, goes_on: bool) -> RecordingBelow | None:
+    def recording(self, agent: str, *, goes_on: bool) -> Recording | None:
         """How a run of an agent that is asked here is recorded; None if the run that waits is not."""
         record = self.run.record
         return None if record is None else record.below(agent, self.place, goes_on=goes_on)

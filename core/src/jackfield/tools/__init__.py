@@ -1,7 +1,5 @@
 """Tools: what a model may call."""
 
-from typing import TYPE_CHECKING
-
 from jackfield._lazy import fetching
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
@@ -16,9 +14,6 @@ from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
-
-if TYPE_CHECKING:
-    from jackfield_agent_parts.tools import acall_tool, call_tool, toolset
 
 __all__ = [
     "REFUSED_TEXT",
@@ -37,9 +32,7 @@ __all__ = [
     "ToolResult",
     "Toolset",
     "Workspace",
-    "acall_tool",
     "as_tool",
-    "call_tool",
     "check_tool_name",
     "check_tool_schema",
     "content_of",
@@ -51,9 +44,8 @@ __all__ = [
     "says_if_not_awaited",
     "tool",
     "tools_of",
-    "toolset",
 ]
 
 __getattr__, _ = fetching(
-    __name__, dict.fromkeys(("acall_tool", "call_tool", "toolset"), "jackfield_agent_parts.tools")
+    __name__, {}, moved=dict.fromkeys(("acall_tool", "call_tool", "toolset"), "jackfield_agent_parts.tools")
 )

@@ -336,7 +336,7 @@ def test_a_judge_that_gives_no_verdict_is_an_error_of_that_run(tmp_path: Path) -
 
 
 def test_models_that_tools_make_are_on_the_cassette_too(tmp_path: Path) -> None:
-    from jackfield.tools import acall_tool
+    from jackfield import acall_tool
     from jackfield_eval.taping import taped
 
     async def ask(mode: Mode) -> str:

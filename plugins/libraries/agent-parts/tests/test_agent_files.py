@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jackfield import AgentConfig
-from jackfield.agents import load_agent_config
 from jackfield.errors import ConfigError
+from jackfield_agent_parts.files import load_agent_config
 
 AGENTS = {
     "agent.yaml": "llm: openai:m\nfunction_list: [clock]\n",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
-from jackfield.agents import CancelToken, Event, Handoff, Run, load_agent_config
+from jackfield.agents import CancelToken, Event, Handoff, Run
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.events import (
     HandedOff,
@@ -30,6 +30,7 @@ from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_records.eventjson import run_event_from_json, run_event_to_json
 
 USED = Usage(prompt_tokens=8, completion_tokens=2, cost=Decimal("0.01"), currency="USD")

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import sync
-from jackfield.agents import create_agent
+from jackfield import create_agent, sync
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from jackfield import ContentItem, tool
+from jackfield import ContentItem, acall_tool, tool
 from jackfield.errors import ToolServiceError
 from jackfield.runs import RunResources
-from jackfield.tools import ToolContext, acall_tool
+from jackfield.tools import ToolContext
 from jackfield_tool_results.kept import MAX_KEPT_CHARS, KeptResults, _Kept, _lines_of, read_result
 
 LINES = "\n".join(f"line {number} {'x' * 20}" for number in range(1, 1001))

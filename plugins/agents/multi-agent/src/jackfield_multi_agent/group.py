@@ -7,16 +7,8 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import (
-    Agent,
-    AgentOptions,
-    Event,
-    Run,
-    RunAbove,
-    Spent,
-    ToolEntry,
-    create_agent,
-)
+from jackfield import create_agent
+from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason

@@ -11,6 +11,7 @@ from jackfield.config import LLMConfig
 from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
 from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_agent_parts.handoffs import agent_of
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
 
@@ -46,7 +47,7 @@ class Router(MultiAgentHub, FnCallAgent):
         **options: Unpack[AgentOptions],
     ) -> None:
         handoffs = options.get("handoffs", ())
-        of_handoffs = [entry if isinstance(entry, Agent) else entry.agent for entry in handoffs]
+        of_handoffs = [entry if isinstance(entry, Agent) else agent_of(entry) for entry in handoffs]
         self.agents = checked_agents([*agents, *of_handoffs], "a router")
         options = {**options, "handoffs": [*agents, *handoffs]}
         super().__init__(function_list, llm, system_message, name, description, **options)

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, ToolEntry, create_agent
+from jackfield import create_agent
+from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import RunFinished
 from jackfield.models import BaseChatModel

@@ -17,10 +17,10 @@ import yaml
 from pydantic import Field
 
 from jackfield import AgentConfig
-from jackfield.agents import load_agent_config
 from jackfield.config import Config
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_eval.scorers import Contains, Scorer, scorer_of
 
 _MAX_BYTES = 16 << 20

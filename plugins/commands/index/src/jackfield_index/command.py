@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jackfield import sync
-from jackfield.agents import load_agent_config
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
+from jackfield_agent_parts.files import load_agent_config
 from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, score_as_json, why_nothing_reads
 from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names

@@ -166,7 +166,7 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
         ConfigError: The file or an option cannot be followed.
     """
     # Here, because neither help nor a wrong option needs an agent.
-    from jackfield.agents import create_agent
+    from jackfield import create_agent
     from jackfield.defaults import AGENT_WITH_FILES
     from jackfield.plugins import default_host
     from jackfield_documents import why_nothing_reads
@@ -186,7 +186,7 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
 
 def _from_file(path: str) -> dict[str, Any]:
     """What the file of an agent says, and nothing that it leaves out."""
-    from jackfield.agents import load_agent_config
+    from jackfield_agent_parts.files import load_agent_config
 
     config = load_agent_config(path)
     _check_files(Path(path), config.files)

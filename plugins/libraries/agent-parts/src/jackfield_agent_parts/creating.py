@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, TypeAlias, Unpack, overload
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, Handoff, ToolEntry
 from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models import BaseChatModel, backend_of
@@ -16,7 +16,6 @@ from jackfield.settings import closest, near
 from jackfield.tools import name_of_entry
 from jackfield.tracebacks import LocalsForgotten
 from jackfield_agent_parts.configs import AgentConfig, is_agent
-from jackfield_agent_parts.handoffs import Handoff
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}

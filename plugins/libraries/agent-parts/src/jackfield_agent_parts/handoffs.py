@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
-from jackfield.agents import HANDED_TO, Agent, Event, Part, Run, RunAbove, RunView, Spent, open_calls
+from jackfield.agents import Agent, Event, Handoff, Part, Run, RunAbove, RunView, Spent, open_calls
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
@@ -14,28 +14,6 @@ from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.streams import closing
 from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
 from jackfield_agent_parts.below import approve_of, effects_of
-
-HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
-
-
-@dataclass(frozen=True, slots=True)
-class Handoff:
-    """An agent that takes a conversation over from another one.
-
-    Attributes:
-        agent: Which; it needs a name and a description.
-        history: What it sees of the conversation: `all`, only the last `question`, or what a function makes of it. The
-            history of the result has everything all the same.
-        tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
-    """
-
-    METADATA_KEY: ClassVar[str] = HANDED_TO
-    """Where the result of a hand-off names the agent, in its metadata."""
-
-    agent: Agent
-    history: Literal["all", "question"] | HistoryFilter = "all"
-    tool_name: str = ""
-
 
 _OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
 
@@ -78,7 +56,7 @@ class _TransferTool(BaseTool):
     def __init__(self, handoff: Handoff) -> None:
         self._handoff = handoff
         self.name = handoff.tool_name
-        self.effects = effects_of(handoff.agent)
+        self.effects = effects_of(agent_of(handoff))
         self.description = {
             "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
             "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
@@ -102,6 +80,11 @@ class _TransferTool(BaseTool):
         return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
 
 
+def agent_of(handoff: Handoff) -> Agent:
+    """The agent that takes over, of which a run knows less."""
+    return cast(Agent, handoff.agent)
+
+
 async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
     own = _OwnPart(agent, run)
@@ -117,7 +100,7 @@ async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> Asy
         if not own.is_handed_on:
             return
     assert run.handoff is not None  # noqa: S101 - it is what the part ended with
-    target, before = run.handoff.agent, own.before
+    target, before = agent_of(run.handoff), own.before
     yield HandedOff(agent.name or type(agent).__name__, target.name or "")
     async with closing(target._events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
         async for event in next_events:
@@ -159,7 +142,7 @@ def _interrupted(agent: Agent, run: Run) -> Handoff | None:
         return None
     caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
     known = {id(one) for one in (*run.path, agent)}
-    return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
+    return next((one for one in agent.handoffs if caller in _names_behind(agent_of(one), known)), None)
 
 
 def _recorded(agent: Agent, name: str) -> Handoff:
@@ -176,12 +159,12 @@ def _names_behind(agent: Agent, known: set[int]) -> Iterator[str | None]:
         known.add(id(agent))
         yield agent.name
         for handoff in agent.handoffs:
-            yield from _names_behind(handoff.agent, known)
+            yield from _names_behind(agent_of(handoff), known)
 
 
 def _run_of_next(agent: Agent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
     history = (*run.asked, *before)
-    made = run_as(handoff.agent, run, _seen(handoff, history), spent)
+    made = run_as(agent_of(handoff), run, _seen(handoff, history), spent)
     return replace(made, asked=history, path=(*run.path, agent))
 
 

@@ -11,8 +11,8 @@ from jackfield import sync
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import USER, Message, Messages, ModelResponse, as_messages
-from jackfield.models import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield_answers.models import AskedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ DEFAULT_CONCURRENCY = 16
 
 
 async def abatch(
-    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> list[BatchAnswer]:
     """The answers to independent requests, in the order of the requests; for one that failed, its error.
 
@@ -49,14 +49,14 @@ async def abatch(
 
 
 def batch(
-    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> list[BatchAnswer]:
     """The same as `abatch`, for synchronous code."""
     return sync.run(abatch(model, requests, concurrency=concurrency))
 
 
 async def abatch_as_completed(
-    model: BaseChatModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
 ) -> AsyncIterator[tuple[int, BatchAnswer]]:
     """As `abatch`, but each answer with its request's number, from 0, as soon as it arrives; for large batches.
 
@@ -86,7 +86,7 @@ async def abatch_as_completed(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _answer(model: BaseChatModel, request: BatchRequest) -> BatchAnswer:
+async def _answer(model: AskedModel, request: BatchRequest) -> BatchAnswer:
     if isinstance(request, str):
         asked = Asked([Message(USER, request)])
     else:

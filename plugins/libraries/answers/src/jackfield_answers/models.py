@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Protocol
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield.config import GenerateConfig, Lang
+from jackfield.config import GenerateConfig, Lang, LLMConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
-from jackfield.models import BaseChatModel
-from jackfield.request import GenerateOptions, ModelFacts, language_of
+from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts, language_of
 from jackfield_answers.formats import response_format
 from jackfield_answers.forms import MOST_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
 
@@ -27,6 +26,20 @@ Way = Literal["native", "tool", "prompt"]
 """How a model is held to a form: by its server, by a tool that it must call, or by the prompt."""
 
 ANSWER_TOOL = "answer"
+
+
+class AskedModel(Protocol):
+    """What these functions need of a model: each model has it, and none of them needs the class of models."""
+
+    @property
+    def config(self) -> LLMConfig: ...
+
+    @property
+    def facts(self) -> ModelFacts: ...
+
+    async def acomplete(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> ModelResponse: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,7 @@ class Structured(Generic[T]):
 
 
 async def aparse(
-    model: BaseChatModel,
+    model: AskedModel,
     messages: Messages,
     wanted: type[T] | Mapping[str, object],
     *,
@@ -91,7 +104,7 @@ async def aparse(
 
 
 def parse(
-    model: BaseChatModel,
+    model: AskedModel,
     messages: Messages,
     wanted: type[T] | Mapping[str, object],
     *,
@@ -129,7 +142,7 @@ class _Question:
     options: GenerateConfig
     lang: Lang
 
-    async def ask(self, model: BaseChatModel, history: Sequence[Message]) -> ModelResponse:
+    async def ask(self, model: AskedModel, history: Sequence[Message]) -> ModelResponse:
         match self.way:
             case "native":
                 held = self.options.merged({"response_format": response_format(self.schema)})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jackfield.agents import HANDED_TO, Part, Run, Spent, open_calls
+from jackfield.agents import Handoff, Part, Run, Spent, open_calls
 from jackfield.errors import StoreError
 from jackfield.events import (
     ApprovalDecided,
@@ -104,7 +104,7 @@ class Progress:
                 self._spend(Spent(turns=1, usage=event.usage))
             case ToolFinished():
                 self._results[event.index] = event
-                self.handing = event.metadata.get(HANDED_TO, self.handing)
+                self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
                 if event.call_id in self.began and event.error != _NOT_MADE:
                     self._spend(Spent(tool_calls=1))
                 self.began.discard(event.call_id)

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from jackfield import ChatRequest, sync
-from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
+from jackfield import ChatRequest, create_agent, sync
+from jackfield.agents import Agent, CancelToken, FnCallAgent
 from jackfield.errors import ToolServiceError
 from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
 from jackfield.messages import FUNCTION, Message

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from jackfield import ChatRequest, sync
-from jackfield.agents import Agent, CancelToken, FnCallAgent, create_agent
+from jackfield import ChatRequest, create_agent, sync
+from jackfield.agents import Agent, CancelToken, FnCallAgent
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
 from jackfield.messages import FUNCTION, FunctionCall, Message, Usage

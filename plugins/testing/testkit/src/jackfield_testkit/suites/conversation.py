@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jackfield import ChatRequest, sync
-from jackfield.agents import Agent, BasicAgent, CancelToken, FnCallAgent, create_agent
+from jackfield import ChatRequest, create_agent, sync
+from jackfield.agents import Agent, BasicAgent, CancelToken, FnCallAgent
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Usage
