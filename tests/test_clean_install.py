@@ -804,6 +804,7 @@ shell = {"name": "shell", "sandbox": "none"}
 print(call_tool(shell, {"command": "mkdir a; echo twice > a/tides; cat a/*; exit 3"}).content)
 """,
         "twice\n[exit code 3]",
+        beside=("jackfield-agent-parts",),
     ),
     "jackfield-skills": Job(
         """

@@ -37,7 +37,14 @@ def release(execute: Callable[..., Any], root: Path, clean_env: dict[str, str]) 
 def copy(root: Path, tmp_path: Path) -> Path:
     """A copy of the repository with the core and one plugin, to spoil."""
     folder = tmp_path / "copy"
-    plugins = ("llms/offline", "libraries/metering", "agents/assistant", "tools/retrieval", "commands/manage")
+    plugins = (
+        "llms/offline",
+        "libraries/agent-parts",
+        "libraries/metering",
+        "agents/assistant",
+        "tools/retrieval",
+        "commands/manage",
+    )
     for name in ("core", "scripts", *(f"plugins/{one}" for one in plugins)):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "dist", "tests")
         shutil.copytree(root / name, folder / name, ignore=ignored)

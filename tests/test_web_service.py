@@ -81,7 +81,8 @@ def test_text_arrives_as_it_is_written_and_who_leaves_ends_the_run(service: http
     model.clear()
     model.reply(text(["Once ", "upon a time"]).stall_after(1))
     with service.stream("POST", "/stream", json={"text": "Tell me a story."}) as response:
-        assert next(response.iter_text()) == "Once "
+        pieces = response.iter_text()  # kept: httpx closes the connection with the iterator that is dropped
+        assert next(pieces) == "Once "
         assert model.open_streams == 1
     assert model.wait_until(lambda server: server.disconnects == 1, timeout_s=30)
 
