@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 # More than two cores have: many tests wait for a process or a server.
-JOBS ?= 3
+JOBS ?= 4
 ARGS ?=
 export PYTHON
 

@@ -16,7 +16,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -68,16 +68,37 @@ TOGETHER = (
     ),
 )
 
+# Tests that take long, each a unit of its own. They begin before the other single tests: the end waits for none.
+LONG = (
+    "tests/test_template.py",
+    "tests/test_release.py",
+    "tests/test_clean_install.py",
+    "tests/test_documentation.py::test_the_plugins_that_pages_make",
+    "tests/test_documentation.py::test_the_site",
+)
+
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Have each test try as many examples as the profile says, those that name a number included."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put long tests first, and have each test try as many examples as the profile says, whatever it names itself."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     functions = [item.obj for item in items if isinstance(item, pytest.Function)]
     for test in {getattr(function, "__func__", function) for function in functions}:
         said = getattr(test, _SETTINGS, None)
         if said is not None:
             setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=EXAMPLES[PROFILE](said.max_examples)))
+
+
+def _unit_of(nodeid: str) -> str:
+    """What one worker runs of the tests without a place above: a class of a suite, a file, or one test of `tests/`.
+
+    What a file makes for its tests is then made once. Those of `tests/` take long, and share what is made for a run.
+    """
+    file = nodeid.partition("::")[0]
+    if file.endswith("/test_contract.py"):
+        return nodeid.rpartition("::")[0]
+    return nodeid if file.startswith("tests/") else file
 
 
 @pytest.hookimpl(wrapper=True)
@@ -145,8 +166,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByPlace(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            alone = nodeid.rpartition("::")[0] if "/test_contract.py::" in nodeid else nodeid
-            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), alone)
+            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), _unit_of(nodeid))
 
         @cached_property
         def _numbers(self) -> dict[str, int]:
