@@ -61,6 +61,12 @@ def test_a_name_that_has_left_the_core_says_what_to_install(core_python: str) ->
     )
 
 
+def test_help_and_a_star_take_the_names_that_are_there(core_python: str) -> None:
+    program = "from jackfield import *; import jackfield, pydoc; pydoc.render_doc(jackfield); FnCallAgent, create_agent"
+    asked = subprocess.run([core_python, "-c", program], capture_output=True, text=True, check=False)
+    assert asked.stderr.splitlines()[-1] == "NameError: name 'create_agent' is not defined"
+
+
 @pytest.mark.parametrize("name", ["create_agent", "AgentConfig"])
 def test_agents_by_name_need_a_library_and_say_so(core_python: str, name: str) -> None:
     command = [core_python, "-c", f"from jackfield import {name}"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jackfield._lazy import fetching
+from jackfield._lazy import fetching, is_in_reach
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
@@ -68,9 +68,11 @@ __all__ = [
     "get_chat_model",
     "tool",
 ]
+if not TYPE_CHECKING:  # `import *` and `help` ask for each of them
+    __all__ = [name for name in __all__ if is_in_reach(_HOME.get(name, ""))]
 
-__getattr__, _names = fetching(__name__, _HOME, moved={"RAGConfig": "jackfield_documents"})
+__getattr__, _ = fetching(__name__, _HOME, moved={"RAGConfig": "jackfield_documents"})
 
 
 def __dir__() -> list[str]:
-    return [*_names(), "__version__"]
+    return list(__all__)

@@ -67,6 +67,17 @@ def installed(home: str) -> Any:
         return None
 
 
+def is_in_reach(home: str) -> bool:
+    """Whether a module is the core's, or of a package beside it that is installed; nothing is imported."""
+    package = home.partition(".")[0]
+    if not package.startswith("jackfield_"):
+        return True
+    try:  # as `importlib.util.find_spec` does, which is two modules more to load
+        return any(finder.find_spec(package, None) for finder in sys.meta_path)
+    except ImportError:  # of a finder that keeps packages from being imported
+        return False
+
+
 def method_of(home: str, name: str, *, of: str = "") -> Callable[..., Any]:
     """A method that is a function of a package beside the core, which is loaded when the method is called.
 
