@@ -67,6 +67,45 @@ def test_help_and_a_star_take_the_names_that_are_there(core_python: str) -> None
     assert asked.stderr.splitlines()[-1] == "NameError: name 'create_agent' is not defined"
 
 
+WITHOUT_LIBRARIES = """
+import json
+from jackfield import FnCallAgent
+from jackfield.errors import ConfigError
+from jackfield.jsontext import loads_lenient
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import cut_middle, cut_text
+
+def count():
+    'Count.'
+    yield "one"
+
+whole = json.dumps(list(range(1000)))
+assert cut_text(whole, 200) == cut_middle(whole, 200), "JSON is cut as any text"
+assert loads_lenient('{"a": 1}') == {"a": 1}
+for attempt in (
+    lambda: loads_lenient("{'a': 1}"),
+    lambda: FnCallAgent(llm=ScriptedModel([]), store="sqlite"),
+):
+    try:
+        print("no error:", attempt())
+    except (ValueError, ConfigError) as error:
+        print(error)
+result = FnCallAgent([count], ScriptedModel([calls(("count", {})), answer("Done.")])).ask("Count.")
+print(result.history[-2].content)
+print(result.text)
+"""
+
+
+def test_what_needs_a_library_says_so_and_all_else_works(core_python: str) -> None:
+    done = subprocess.run([core_python, "-c", WITHOUT_LIBRARIES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    slip, store, generator, text = done.stdout.splitlines()
+    assert slip.startswith("not JSON: Expecting property name")
+    assert store == "`store` needs jackfield-records: pip install jackfield-records"
+    assert "pip install jackfield-agent-parts" in generator
+    assert text == "Done."
+
+
 @pytest.mark.parametrize("name", ["create_agent", "AgentConfig"])
 def test_agents_by_name_need_a_library_and_say_so(core_python: str, name: str) -> None:
     command = [core_python, "-c", f"from jackfield import {name}"]

@@ -52,13 +52,5 @@ def test_only_what_json_calls_a_number_is_one(number: str) -> None:
         assert not is_json(text)
 
 
-def test_without_the_library_for_backends_json_is_read_and_slips_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loads_lenient("{'a': 1}") == {"a": 1}
-    monkeypatch.setattr("jackfield.jsontext.installed", lambda _: None)
-    assert loads_lenient('{"a": 1}') == {"a": 1}
-    with pytest.raises(ValueError, match="not JSON: Expecting property name"):
-        loads_lenient("{'a': 1}")
-
-
 def test_other_alphabets_stay_readable() -> None:
     assert dumps({"名": "ü"}) == '{"名": "ü"}'

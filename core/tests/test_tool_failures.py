@@ -324,21 +324,6 @@ def test_a_generator_without_a_result_is_a_failure_that_says_so(value: Callable[
     assert problem in failed.message.get_text_content()
 
 
-def test_a_generator_whose_library_is_missing_is_a_failure_that_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(foreign_module, "_PROGRESS", "jackfield_gone.progress")
-
-    @tool
-    def give() -> Any:
-        """Give."""
-        return _words()
-
-    failed = finish(give)
-    assert failed.error == "ConfigError"
-    assert "pip install jackfield-gone" in failed.message.get_text_content()
-
-
 @pytest.mark.parametrize("coroutine_of", ["function", "future"])
 def test_what_a_plain_call_gives_may_have_to_be_awaited(coroutine_of: str) -> None:
     async def later() -> str:

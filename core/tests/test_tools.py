@@ -495,12 +495,6 @@ def test_a_text_of_short_lines_is_cut_between_them() -> None:
     assert len(cut) > 40
 
 
-def test_without_the_library_for_backends_json_is_cut_as_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jackfield.tools._content.installed", lambda _: None)
-    whole = json.dumps(list(range(1000)))
-    assert cut_text(whole, 200) == cut_middle(whole, 200)
-
-
 def test_an_oversized_result_of_a_tool_is_json_as_before() -> None:
     @tool
     def give() -> list[dict[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -287,20 +286,6 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
         FnCallAgent(llm=ScriptedModel([])).resume("x")
     with pytest.raises(RunNotFoundError):
         FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).resume("x")
-
-
-def test_a_store_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NotInstalled:
-        @staticmethod
-        def find_spec(name: str, *_: object) -> None:
-            if name == "jackfield_records":
-                raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr(sys, "meta_path", [NotInstalled, *sys.meta_path])
-    for module in [name for name in sys.modules if name.partition(".")[0] == "jackfield_records"]:
-        monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(ConfigError, match="`store` needs jackfield-records: pip install jackfield-records"):
-        FnCallAgent(llm=ScriptedModel([]), store="sqlite")
 
 
 def test_a_kind_that_would_begin_again_does_not_resume() -> None:
