@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from types import FrameType
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from jackfield.jsontext import MAX_DEPTH, dumps, loads_lenient
 from jackfield_backend.mending import MAX_REPAIR_CHARS
+from jackfield_testkit.streams import work_of
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -128,8 +128,13 @@ SLIPS = (
 @example("{'a': [\"x\", ", "")
 @example('\\"', "")
 def test_the_work_of_mending_grows_as_the_text_does(piece: str, end: str) -> None:
-    short, long = (_steps_of("{" + piece * count + end) for count in (40, 320))
+    short, long = (work_of(partial(_tried, "{" + piece * count + end), [0]) for count in (40, 320))
     assert long <= 12 * short + 200, f"{short} steps for 40 times {piece!r}, and {long} for 320 times"
+
+
+def _tried(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        loads_lenient(text)
 
 
 @pytest.mark.timeout(40)
@@ -139,26 +144,7 @@ def test_the_work_of_mending_grows_as_the_text_does(piece: str, end: str) -> Non
 def test_the_expressions_of_mending_come_to_the_end_of_a_long_text(piece: str) -> None:
     """Their steps cannot be counted: one that grows with the square would take many minutes for these texts."""
     for opening in ("{", '{"', "{'", '{"a": "'):
-        with contextlib.suppress(ValueError):
-            loads_lenient(opening + piece * (400_000 // len(piece)))
-
-
-def _steps_of(text: str) -> int:
-    steps = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal steps
-        steps += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        with contextlib.suppress(ValueError):
-            loads_lenient(text)
-    finally:
-        sys.settrace(before)
-    return steps
+        _tried(opening + piece * (400_000 // len(piece)))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan", "inf"])

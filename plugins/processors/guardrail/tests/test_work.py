@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from jackfield_guardrail.finding import RegexFinder
 from jackfield_guardrail.links import LinkFinder
 from jackfield_guardrail.scanning import Scanner, Watch
+from jackfield_testkit.streams import work_of
 
 HOSTILE = {
     "letters": "a",
@@ -40,24 +36,6 @@ WATCHES = (
 )
 
 
-def _steps(work: Callable[[], object]) -> int:
-    """How many lines of Python it runs, which is the same on every machine."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal steps
-        steps += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return steps
-
-
 def _scan(text: str) -> object:
     scanner = Scanner(WATCHES)
     return [*(scanner.feed(text[start : start + 16]) for start in range(0, len(text), 16)), scanner.finish()]
@@ -66,7 +44,7 @@ def _scan(text: str) -> object:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_four_times_the_text_is_no_sixteen_times_the_work(name: str) -> None:
     text = (HOSTILE[name] * 8_000)[:8_000]
-    assert _steps(lambda: _scan(text)) < 7 * _steps(lambda: _scan(text[:2000]))
+    assert work_of(lambda: _scan(text), [0]) < 7 * work_of(lambda: _scan(text[:2000]), [0])
 
 
 @pytest.mark.timeout(40)
@@ -80,4 +58,4 @@ def test_a_long_text_comes_to_its_end_where_expressions_do_the_work(name: str) -
 def test_no_text_is_far_more_work_than_any_other_of_its_length(name: str) -> None:
     plain = ("call 0171 on 2024-01-02, see https://good.example/x and so on. " * 100)[:2000]
     hostile = (HOSTILE[name] * 2000)[:2000]
-    assert _steps(lambda: _scan(hostile)) < 80 * _steps(lambda: _scan(plain))
+    assert work_of(lambda: _scan(hostile), [0]) < 80 * work_of(lambda: _scan(plain), [0])

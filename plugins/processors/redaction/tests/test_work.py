@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -13,6 +10,7 @@ from jackfield_redaction.arguments import ArgumentsScanner
 from jackfield_redaction.config import RedactionConfig
 from jackfield_redaction.placeholders import Restorer
 from jackfield_redaction.scanner import Finder, Scanner
+from jackfield_testkit.streams import work_of
 
 FINDER = Finder(RedactionConfig())
 HOSTILE = {
@@ -53,24 +51,6 @@ def _replace(kind: str, value: str) -> str:
     return kind
 
 
-def _steps(work: Callable[[], object]) -> int:
-    """How many lines of Python it runs, which is the same on every machine."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal steps
-        steps += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return steps
-
-
 def _scan_whole(text: str) -> object:
     scanner = Scanner(FINDER, _replace)
     return scanner.feed(text) + scanner.finish()
@@ -101,7 +81,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "work"), CASES, ids=[f"{name}{work.__name__}" for name, work in CASES])
 def test_four_times_the_text_is_no_sixteen_times_the_work(name: str, work: Callable[[str], object]) -> None:
     short = (HOSTILE[name] * _length(name))[: _length(name)]
-    assert _steps(lambda: work(short * 4)) < 7 * _steps(lambda: work(short))
+    assert work_of(lambda: work(short * 4), [0]) < 7 * work_of(lambda: work(short), [0])
 
 
 EXPRESSIONS = ("letters", "digits", "labels", "dots", "capitals", "dashes", "tokens", "underscores", "spaces")
@@ -119,4 +99,4 @@ def test_no_text_is_far_more_work_than_any_other_of_its_length(name: str) -> Non
     length = _length(name)
     plain = ("call 0171 on 2024-01-02, order 12345678, v1.2.3, ask x@y " * length)[:length]
     hostile = (HOSTILE[name] * length)[:length]
-    assert _steps(lambda: _scan_whole(hostile)) < 60 * _steps(lambda: _scan_whole(plain))
+    assert work_of(lambda: _scan_whole(hostile), [0]) < 60 * work_of(lambda: _scan_whole(plain), [0])
