@@ -41,7 +41,7 @@ help:
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
 	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
 	@echo "make alone        run each test in a process of its own, to find those that need an earlier one (ARGS: --backwards)"
-	@echo "make nightly      make test with new examples for all properties, twenty times as many, then make alone"
+	@echo "make nightly      make test with the tests marked nightly and twenty times as many new examples, then make alone"
 	@echo "make check        what CI runs: make style, then make test"
 	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"

@@ -2,7 +2,7 @@
 
 `make test` tries the same examples each time, so that it fails for a change and never by chance; of a test that asks
 for many, a third. `make nightly` tries new ones, twenty times as many as the test asks for. What it finds becomes an
-`@example` of the test, and so a part of `make test`.
+`@example` of the test, and so a part of `make test`. Tests that are marked `nightly` run only then.
 
 A test whose time is up fails with the stacks of all threads; that is pytest-timeout's alarm, which rings once. If
 nothing comes of it, the process prints the stacks again and ends itself: a worker's test counts as failed, and another
@@ -80,8 +80,12 @@ LONG = (
 _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no public way to change what a test says
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put long tests first, and have each test try as many examples as the profile says, whatever it names itself."""
+    if PROFILE != "nightly":
+        by_night = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=by_night)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     functions = [item.obj for item in items if isinstance(item, pytest.Function)]
     for test in {getattr(function, "__func__", function) for function in functions}:

@@ -16,7 +16,9 @@ import pytest
 INI = """
 [pytest]
 timeout = 0.5
-addopts = -p no:cacheprovider
+addopts = -p no:cacheprovider --strict-markers
+markers =
+    nightly: in depth
 """
 LOCKED = """
 import re, threading
@@ -142,6 +144,27 @@ def test_nothing_is_tried_twice_unless_asked(run_tests: Callable[..., subprocess
     done = run_tests(AT_FIRST)
     assert done.returncode == 1
     assert "unsteady" not in done.stdout
+
+
+NIGHTLY = """
+import pytest
+
+@pytest.mark.nightly
+def test_in_depth(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "counted"), [("always-the-same", "1 passed, 1 deselected"), ("nightly", "2 passed")]
+)
+def test_what_is_marked_nightly_runs_at_night_only(
+    run_tests: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str,
+    counted: str,
+) -> None:
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", profile)
+    assert counted in run_tests(NIGHTLY).stdout
 
 
 CLOCKS = re.compile(r"(process_time|perf_counter|thread_time)(_ns)?|register_profile|load_profile|deadline=None")
