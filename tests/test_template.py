@@ -265,25 +265,22 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
     letters = dict(zip("abcdefghjklmn", KINDS, strict=True))  # i is taken
     named = [render(kind, letter * length) for letter, kind in letters.items() for length in (1, 30)]
     folders = [*made.values(), *named, render("llm", "i" * 30, "--no-http")]
-    for folder in folders:
-        execute([sys.executable, "-m", "ruff", "check", "--no-cache", "."], cwd=folder)
-        execute([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", "."], cwd=folder)
-    # All kinds at once: a type checker that starts nine times reads the core nine times.
-    sources = [folder / "src" for folder in made.values()]
-    execute([*mypy, *sources], cwd=made["tool"])
+    # All at once: a linter goes by the settings that are nearest to a file, which are those of its plugin, and a type
+    # checker that starts nine times reads the core nine times.
+    for command in (["check"], ["format", "--check"]):
+        execute([sys.executable, "-m", "ruff", *command, "--no-cache", *folders])
+    execute([*mypy, *(folder / "src" for folder in made.values())], cwd=made["tool"])
 
 
 @pytest.mark.slow
 def test_inside_of_this_repository_make_format_brings_a_made_plugin_into_its_form(
     render: Render, execute: Callable[..., Any]
 ) -> None:
-    settings = ("--no-cache", "--config", ROOT / "pyproject.toml")
-    for kind in KINDS:
-        folder = render(kind, f"tide-{kind.replace('_', '-')}", "--in-repo")
-        ruff = [sys.executable, "-m", "ruff"]
-        execute([*ruff, "check", *settings, "--fix-only", "--quiet", "."], cwd=folder)
-        execute([*ruff, "format", *settings, "--quiet", "."], cwd=folder)
-        execute([*ruff, "check", *settings, "."], cwd=folder)
+    made = {render(kind, f"tide-{kind.replace('_', '-')}", "--in-repo").parent for kind in KINDS}
+    (place,) = made
+    for command in (["check", "--fix-only"], ["format"], ["check"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "--quiet"]
+        execute([*ruff, "--config", ROOT / "pyproject.toml", "."], cwd=place)
 
 
 # --- its workflows ---
