@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import packaging
-from release import needs, sources
+from release import build_wheel, needs, sources
 
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
@@ -114,7 +114,7 @@ def minimal_environment(folder: Path) -> Path:
     wheels = folder / "wheels"
     ours = sources(ROOT)
     for name in needs(ours["jackfield-openai"], ours):
-        _run(["uv", "build", "--quiet", "--wheel", "--out-dir", wheels, ours[name].folder])
+        build_wheel(ours[name], wheels)
     _run(["uv", "venv", "--quiet", "--python", sys.executable, folder / "venv"])
     python = folder / "venv/bin/python"
     constraints = ("--constraints", ROOT / "constraints.txt")

@@ -175,10 +175,8 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
         beside = Path(folder)
         for source in wanted:
             for name in (*needs(source, ours), *needs(ours[MANAGER], ours)):
-                if not list(out.glob(f"{ours[name].package}-*.whl")) and not list(
-                    beside.glob(f"{ours[name].package}-*.whl")
-                ):
-                    build(ours[name], beside)
+                if not any(list(place.glob(f"{ours[name].package}-*.whl")) for place in (out, beside)):
+                    build_wheel(ours[name], beside)
         for source in wanted:
             try_out(source, ours, wheels=[*out.glob("*.whl"), *beside.glob("*.whl")])
             print(f"{source.tag}: works where nothing else is", flush=True)
@@ -193,6 +191,12 @@ def build(source: Source, out: Path) -> list[Path]:
             f"{source.name}: an sdist and a wheel were expected, there are: {[one.name for one in mine]}"
         )
     return mine
+
+
+def build_wheel(source: Source, out: Path) -> None:
+    """Build a wheel that is not published, with the build tool of this environment: one of its own takes longer."""
+    own = ["--wheel", "--no-build-isolation", "--python", sys.executable]
+    run(["uv", "build", "--quiet", *own, "--out-dir", out, source.folder])
 
 
 def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path]) -> None:
