@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -17,18 +18,26 @@ from typing import Any
 import pytest
 import yaml
 
+from jackfield.defaults import MANAGER
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 EXPRESSION = re.compile(r"\$\{\{\s*(?P<inside>.+?)\s*\}\}")
 
 
 @pytest.fixture
-def release(execute: Callable[..., Any], root: Path, clean_env: dict[str, str]) -> Callable[..., Any]:
+def installing_env(clean_env: dict[str, str]) -> dict[str, str]:
+    """The environment with the user's cache of wheels: in a new home, everything would be fetched and unpacked anew."""
+    return {**clean_env, "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or str(Path.home() / ".cache/uv")}
+
+
+@pytest.fixture
+def release(execute: Callable[..., Any], root: Path, installing_env: dict[str, str]) -> Callable[..., Any]:
     """Runs `scripts/release.py`, of this repository or of a copy."""
 
     def run(*arguments: str | Path, repository: Path = root, check: bool = True) -> Any:
         script = repository / "scripts/release.py"
-        return execute([sys.executable, script, *arguments], cwd=repository, env=clean_env, check=check)
+        return execute([sys.executable, script, *arguments], cwd=repository, env=installing_env, check=check)
 
     return run
 
@@ -108,9 +117,6 @@ SPOILINGS: Mapping[str, tuple[str, str, str, str]] = {
     "a readme that cannot be shown": (
         "plugins/llms/offline/pyproject.toml", 'readme = "README.md"', "", "twine",
     ),
-    "a plugin that is broken": (
-        "plugins/llms/offline/src/jackfield_offline/plugin.py", "@hook.", "raise OSError\n@hook.", "the doctor says",
-    ),
 }  # fmt: skip
 
 
@@ -125,6 +131,26 @@ def test_a_fault_stops_the_rehearsal_and_is_told(release: Callable[..., Any], co
     assert done.returncode == 1
     assert told in done.stderr
     assert "Traceback" not in done.stderr.partition("gave")[0]
+
+
+def test_a_plugin_that_does_not_work_where_nothing_else_is_stops_the_rehearsal(
+    copy: Path,
+    root: Path,
+    tmp_path: Path,
+    wheels: Mapping[str, Path],
+    build: Callable[..., list[Path]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = copy / "plugins/llms/offline/src/jackfield_offline/plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8").replace("@hook.", "raise OSError\n@hook."), encoding="utf-8")
+    monkeypatch.syspath_prepend(root / "scripts")
+    script = importlib.import_module("release")
+    ours = script.sources(root)
+    offline = ours["jackfield-offline"]
+    needed = {*script.needs(ours[MANAGER], ours), *script.needs(offline, ours)} - {offline.name}
+    beside = [wheels[name] for name in needed]
+    with pytest.raises(script.ReleaseError, match="the doctor says"):
+        script.try_out(offline, ours, wheels=[*beside, *build(copy / "plugins/llms/offline", place=tmp_path)])
 
 
 def test_a_release_without_a_day_in_its_changelog_is_refused(release: Callable[..., Any], copy: Path) -> None:
@@ -187,7 +213,7 @@ def value_of(values: Mapping[str, str], expression: re.Match[str]) -> str:
 
 
 def test_the_steps_of_the_workflow_release_a_distribution(
-    root: Path, tmp_path: Path, clean_env: dict[str, str]
+    root: Path, tmp_path: Path, installing_env: dict[str, str]
 ) -> None:
     """Runs what the workflow runs, in a copy of the repository, in which `.venv` is this environment."""
     folder = tmp_path / "checkout"
@@ -206,7 +232,7 @@ def test_the_steps_of_the_workflow_release_a_distribution(
             continue
         variables = {**publish["env"], **step.get("env", {}), "FINAL": ""}
         # The tests that it selects run in this run, too: that there are some is what matters here.
-        env = {**clean_env, "GITHUB_OUTPUT": str(outputs), "PYTEST_ADDOPTS": "--collect-only"}
+        env = {**installing_env, "GITHUB_OUTPUT": str(outputs), "PYTEST_ADDOPTS": "--collect-only"}
         env |= {key: EXPRESSION.sub(partial(value_of, values), text) for key, text in variables.items()}
         ran = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", step["run"]],
@@ -225,10 +251,11 @@ def test_the_steps_of_the_workflow_release_a_distribution(
 # --- the minimal install ---
 
 
-def test_the_minimal_install_stays_small(execute: Callable[..., Any], root: Path, clean_env: dict[str, str]) -> None:
-    home = os.environ.get("UV_CACHE_DIR") or str(Path.home() / ".cache/uv")
-    env = {**clean_env, "UV_CACHE_DIR": home}
-    said = execute([sys.executable, root / "scripts/install_size.py", "--print"], cwd=root, env=env).stdout
+def test_the_minimal_install_stays_small(
+    execute: Callable[..., Any], root: Path, installing_env: dict[str, str]
+) -> None:
+    script = [sys.executable, root / "scripts/install_size.py", "--print"]
+    said = execute(script, cwd=root, env=installing_env).stdout
     ours = json.loads(said)["jackfield"]
     # Generous: they are there to notice a heavy dependency, not a release of a light one.
     assert ours["distributions"] <= 35
