@@ -36,6 +36,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 240.0  # it imports torch, on a machine that does other things, too
 HELLO = [Message("user", "hello")]
+# Makes a model and serves it, in one process: torch takes longer to import than all tests here.
+SERVE = """
+import sys
+from pathlib import Path
+sys.path.append(sys.argv.pop(1))
+from tiny_model import make_model
+make_model(Path(sys.argv[-1]))
+from transformers.cli.transformers import main
+main()
+"""
 
 
 @dataclass(frozen=True)
@@ -66,13 +76,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         return
     folder = tmp_path_factory.mktemp("tiny")
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, ROOT / "scripts/tiny_model.py", folder], check=True, env=env, timeout=START_S)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", str(folder)]
     log = folder / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen([*command, "--device", "cpu", str(folder)], env=env, stdout=out, stderr=out)
+        command = [sys.executable, "-c", SERVE, str(ROOT / "scripts"), *serve]
+        process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
     try:
         _wait_until_it_answers(process, f"http://127.0.0.1:{port}/health", log)
         yield Server(f"http://127.0.0.1:{port}/v1", str(folder))
