@@ -140,7 +140,8 @@ class _Worker:
 
     def messages(self) -> Iterator[list[Any]]:
         """What it reports, and `fell` with the reason when it ends otherwise than by itself."""
-        begun, rest = time.monotonic(), b""
+        begun = looked = time.monotonic()
+        rest = b""
         while True:
             ready, _, _ = select.select([self._reading], [], [], _LOOK_S)
             if ready:
@@ -155,6 +156,9 @@ class _Worker:
             elif time.monotonic() - begun > self.patience_s:
                 yield ["fell", f"it hung: no end after {self.patience_s:g} s"]
                 return
+            if time.monotonic() - looked < _LOOK_S:
+                continue  # looking at all processes takes longer than most attempts
+            looked = time.monotonic()
             if (used := self._used()) > self._memory:
                 yield ["fell", f"it took more than {self._memory >> 20} MB of memory ({used >> 20})"]
                 return
