@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names, write_index
+from jackfield_testkit.api_index import floor_of, index_for, indexes, running_nodes, unknown_names, write_index
 
 INDEX = {"acme": ["x"], "jackfield": ["Agent", "events"], "jackfield.events": ["TextDelta"]}
 
@@ -60,7 +60,7 @@ def test_every_name_in_the_index_can_be_imported() -> None:
     ],
 )
 def test_a_name_that_the_core_does_not_have_is_found(source: str, unknown: list[str]) -> None:
-    assert list(dict.fromkeys(unknown_names(ast.parse(source), INDEX))) == unknown
+    assert list(dict.fromkeys(unknown_names(running_nodes(ast.parse(source)), INDEX))) == unknown
 
 
 @pytest.mark.parametrize(

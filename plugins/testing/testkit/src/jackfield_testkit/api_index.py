@@ -59,12 +59,13 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
 # --- what a plugin uses ---------------------------------------------------------------------------------------------
 
 
-def unknown_names(tree: ast.AST, index: Index) -> Iterator[str]:
+def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
     """The names of the core that a module uses when it runs, and that the index does not have."""
     aliases: dict[str, str] = {}
-    for node in _running(tree):
+    for node in running:
         if isinstance(node, ast.Import):
             aliases |= _aliases_of(node)
+    for node in running:
         yield from (name for name in _used_by(node, aliases) if not _has(index, name))
 
 
@@ -86,19 +87,18 @@ def _aliases_of(node: ast.Import) -> dict[str, str]:
     return {one.asname or "jackfield": one.name if one.asname else "jackfield" for one in core}
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
+def running_nodes(tree: ast.AST) -> list[ast.AST]:
     """All nodes but those that only type checkers read."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and is_type_checking(child.test):
-            for branch in child.orelse:
-                yield branch
-                yield from _running(branch)
+    found = [tree]
+    for node in found:  # it grows meanwhile
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            found += node.orelse
         else:
-            yield child
-            yield from _running(child)
+            found += ast.iter_child_nodes(node)
+    return found
 
 
-def is_type_checking(test: ast.expr) -> bool:
+def _is_type_checking(test: ast.expr) -> bool:
     """Whether a condition is `TYPE_CHECKING`."""
     name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
     return name == "TYPE_CHECKING"
@@ -164,7 +164,7 @@ def _defined(body: Sequence[ast.stmt]) -> Iterator[str]:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.If(test=test, body=then, orelse=otherwise):
-                yield from _defined(otherwise if is_type_checking(test) else [*then, *otherwise])
+                yield from _defined(otherwise if _is_type_checking(test) else [*then, *otherwise])
             case ast.Try(body=then, handlers=handlers):
                 yield from _defined([*then, *(one for handler in handlers for one in handler.body)])
     yield from (name for name, _ in _assigned(body))

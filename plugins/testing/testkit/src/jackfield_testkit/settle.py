@@ -8,63 +8,85 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pkgutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 # All that is the core's, so that what runs at the same time is what a plugin imports.
 import jackfield.agents
 import jackfield.models
 import jackfield.processors
 import jackfield.tools  # noqa: F401
+from jackfield.errors import PluginError
 from jackfield.plugins import ComponentSpec, PluginHost, Settings, hook
 
 THREADS = 8
-PATIENCE_S = 60.0
+PATIENCE_S = 60.0  # for each way
+
+Problems: TypeAlias = dict[str, list[str]]
+"""What went wrong, by the way of loading."""
+
+Given = TypeVar("Given")
+
+_FORKS = "fork" in multiprocessing.get_all_start_methods()
 
 
-def settle(distribution: str) -> dict[str, list[str]]:
-    """Load everything in a child that is as new as a spawned one, in eight threads at once, and in a forked child."""
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return {"threads": _in_threads(distribution), "spawn": _in_process("spawn", distribution)}
-    return {
-        # Nothing of the plugin is loaded yet: its child finds what a spawned one would, without a new interpreter.
-        "spawn": _in_process("fork", distribution),
-        "threads": _in_threads(distribution),
-        "fork": _in_process("fork", distribution),
-    }
+def settle(distribution: str) -> Problems:
+    """Load everything in a child that is as new as a spawned one, in eight threads at once, and in a fork of it."""
+    ways = ["spawn", "threads", *(["fork"] if _FORKS else [])]
+    # Nothing of the plugin is loaded yet: a fork finds what a spawned process would, without a new interpreter.
+    return _in_process("fork" if _FORKS else "spawn", _load_as_new, distribution, ways)
 
 
-def load_all(distribution: str, host: PluginHost) -> dict[str, object]:
-    """Every component of a distribution, by `kind.name`; an error as its text."""
-    loaded: dict[str, object] = {}
-    for row in host.catalog.rows:
-        if row.distribution == distribution and row.kind in hook.KINDS and not row.is_source:
-            try:
-                spec = host.spec_of(row, ComponentSpec)
-                loaded[row.id] = host.load_row(row) if spec.target else None  # a set that names its tools
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
-                loaded[row.id] = f"{type(error).__name__}: {error}"
-    return loaded
-
-
-def _in_threads(distribution: str) -> list[str]:
-    """A host for each thread, so that nothing but Python's own lock stands between them."""
+def _load_as_new(distribution: str) -> Problems:
+    targets = _targets_of(distribution)
     start = threading.Barrier(THREADS)
 
     def load() -> dict[str, object]:
-        host = PluginHost(Settings())
         start.wait()
-        return load_all(distribution, host)
+        return _loaded(targets)
 
     with ThreadPoolExecutor(THREADS) as pool:
         loading = [pool.submit(load) for _ in range(THREADS)]
         results = [one.result() for one in loading]
-    return [problem for name in results[0] for problem in _differences(name, [result[name] for result in results])]
+    found = {
+        "spawn": _errors(results[0]),
+        "threads": [text for name in results[0] for text in _differences(name, [one[name] for one in results])],
+    }
+    return found | (_in_process("fork", _load_again, targets, ["fork"]) if _FORKS else {})
+
+
+def _load_again(targets: Mapping[str, str]) -> Problems:
+    return {"fork": _errors(_loaded(targets))}
+
+
+def _targets_of(distribution: str) -> dict[str, str]:
+    """The target of each component, by `kind.name`; '' for a set that names its tools."""
+    host = PluginHost(Settings())
+    rows = [row for row in host.catalog.rows if row.distribution == distribution and row.kind in hook.KINDS]
+    return {row.id: host.spec_of(row, ComponentSpec).target for row in rows if not row.is_source}
+
+
+def _loaded(targets: Mapping[str, str]) -> dict[str, object]:
+    """Every component; an error as its text."""
+    return {name: _resolved(target) for name, target in targets.items() if target}
+
+
+def _resolved(target: str) -> object:
+    try:
+        # Not by a host, which loads each once: nothing but Python's own lock is to stand between threads.
+        return pkgutil.resolve_name(target)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is reported to the suite
+        return f"{type(error).__name__}: {error}"
+
+
+def _errors(loaded: Mapping[str, object]) -> list[str]:
+    return [f"{name}: {one}" for name, one in loaded.items() if isinstance(one, str)]
 
 
 def _differences(name: str, loaded: Sequence[object]) -> list[str]:
@@ -75,44 +97,42 @@ def _differences(name: str, loaded: Sequence[object]) -> list[str]:
     return [f"{name}: {THREADS} threads got different objects"]
 
 
-def _in_process(method: str, distribution: str) -> list[str]:
+def _in_process(method: str, work: Callable[[Given], Problems], given: Given, ways: Sequence[str]) -> Problems:
+    """What work finds in a child process; if it does not come to an answer, this is the problem of all its ways."""
     context: Any = multiprocessing.get_context(method)  # each method has a class of its own
     here, there = context.Pipe()
-    child = context.Process(target=_answer, args=(there, distribution))
+    child = context.Process(target=_answer, args=(there, work, given))
     child.start()
     there.close()
+    patience_s = PATIENCE_S * len(ways)
     try:
-        answered = here.poll(PATIENCE_S)
-        problems: list[str] = here.recv() if answered else [f"it did not end within {PATIENCE_S:g} s"]
+        answer = here.recv() if here.poll(patience_s) else f"it did not end within {patience_s:g} s"
     except EOFError:
         child.join(PATIENCE_S)
-        problems = [f"the process ended with {child.exitcode}"]
+        answer = f"the process ended with {child.exitcode}"
     finally:
         child.kill()
         child.join()
-    return problems
+    return {way: [answer] for way in ways} if isinstance(answer, str) else answer
 
 
-def _answer(connection: Connection, distribution: str) -> None:
-    loaded = load_all(distribution, PluginHost(Settings()))
-    connection.send([f"{name}: {one}" for name, one in loaded.items() if isinstance(one, str)])
+def _answer(connection: Connection, work: Callable[[Given], Problems], given: Given) -> None:
+    try:
+        connection.send(work(given))
+    except PluginError as error:
+        connection.send(str(error))
     connection.close()
 
 
-def quietly(work: Callable[[], Any]) -> None:
-    """Do something whose result goes to standard output as JSON, and nothing else with it."""
+def main(arguments: Sequence[str]) -> None:
+    """Settle the distribution that the first argument names; nothing but the answer goes to standard output."""
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 1)
-        result = work()
+        problems = settle(arguments[0])
         sys.stdout.flush()
     with os.fdopen(answer_to, "w") as answer:
-        json.dump(result, answer)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Settle the distribution that the first argument names."""
-    quietly(lambda: settle(arguments[0]))
+        json.dump(problems, answer)
 
 
 if __name__ == "__main__":

@@ -5,50 +5,62 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from jackfield_testkit.api_index import is_type_checking
+from jackfield_testkit.api_index import running_nodes
 
 LIKE_A_SECRET = re.compile(r"(?:[A-Z0-9]+_)*(?:KEY|TOKEN|SECRET|PASSWORD)(?:_[A-Z0-9]+)*")
 
 
-def sources(folders: Sequence[Path]) -> Iterator[tuple[Path, ast.Module]]:
-    """The modules below these folders, parsed."""
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+@dataclass(frozen=True)
+class Source:
+    """A module, as it is written.
+
+    Attributes:
+        path: Where it is.
+        tree: Its syntax.
+    """
+
+    path: Path
+    tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """All that it does when it runs; not what only type checkers read."""
+        return running_nodes(self.tree)
 
 
-def imported_packages(node: ast.AST) -> Iterator[str]:
+def sources(folders: Sequence[Path]) -> Iterator[Source]:
+    """The modules below these folders."""
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
+        yield Source(path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+
+
+def imported_packages(source: Source) -> Iterator[str]:
     """The top-level names that a module imports when it runs."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            if child.level == 0 and child.module:
-                yield child.module.partition(".")[0]
-        elif isinstance(child, ast.If) and is_type_checking(child.test):
-            for branch in child.orelse:
-                yield from imported_packages(branch)
-        else:
-            yield from imported_packages(child)
+    for node in source.nodes:
+        match node:
+            case ast.Import(names=names):
+                yield from (one.name.partition(".")[0] for one in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0]
 
 
-def secrets_read(tree: ast.Module) -> Iterator[str]:
+def secrets_read(source: Source) -> Iterator[str]:
     """The variables that a module asks the settings for, or reads from the environment and that sound like secrets."""
-    constants = _constants(tree)
-    for node in ast.walk(tree):
+    constants = _constants(source.tree)
+    for node in source.nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr="secret"), args=[first, *_]):
                 yield from _text(first, constants)
             case ast.Call(func=ast.Name(id="MissingSecretError"), args=[first, *_]):
                 yield from _text(first, constants)
             case ast.Call(func=ast.Attribute(attr="get" | "getenv", value=owner), args=[first, *_]):
-                if ast.unparse(owner) in ("os.environ", "environ", "os"):
-                    yield from filter(LIKE_A_SECRET.fullmatch, _text(first, constants))
+                yield from _secret(owner, first, constants)
             case ast.Subscript(value=owner, slice=key, ctx=ast.Load()):
-                if ast.unparse(owner) in ("os.environ", "environ"):
-                    yield from filter(LIKE_A_SECRET.fullmatch, _text(key, constants))
+                yield from _secret(owner, key, constants)
 
 
 def _constants(tree: ast.Module) -> Mapping[str, str]:
@@ -61,6 +73,12 @@ def _constants(tree: ast.Module) -> Mapping[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
                 found[name] = text
     return found
+
+
+def _secret(owner: ast.expr, key: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
+    """What is read from the environment, if its name is like that of a secret."""
+    if isinstance(owner, ast.Name | ast.Attribute) and ast.unparse(owner) in ("os.environ", "environ", "os"):
+        yield from filter(LIKE_A_SECRET.fullmatch, _text(key, constants))
 
 
 def _text(node: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
