@@ -34,6 +34,11 @@ def test_variables_stay_from_call_to_call(interpreter: Any) -> None:
     assert interpreter.run("print(x)\nx + 1").text == "stdout:\n\n```\n41\n```\n\nexecute_result:\n\n```\n42\n```"
 
 
+def test_the_debugger_is_loaded_for_code_that_imports_it_alone(interpreter: Any) -> None:
+    code = "import sys\nthere = 'debugpy' in sys.modules\nimport debugpy\nprint(there, debugpy.__name__)"
+    assert interpreter.run(code).stdout == "False debugpy"
+
+
 def test_a_result_says_what_is_isolated_and_which_limits_hold(interpreter: Any) -> None:
     metadata = interpreter.run("1").metadata
     assert metadata["isolation"] == launch.isolation(barriers.best_barrier([*launch.BARRIERS]))
