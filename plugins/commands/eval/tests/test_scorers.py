@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import combinations_with_replacement, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +77,26 @@ CALLS = (("look", '{"at": "x", "deep": 2}'), ("look", '{"at": "y"}'), ("write", 
         ({"tools": ["write", "look"], "match": "any_order"}, True),
         ({"tools": ["look", {"look": {"at": "x"}}], "match": "any_order"}, True),
         ({"tools": [{"look": {"at": "x"}}, {"look": {"at": "x"}}], "match": "any_order"}, False),
+        ({"tools": [{"look": {}}, {"look": {"at": "x"}}], "match": "any_order"}, True),
         ({"tools": [{"look": {"at": "x"}}, {"look": {"at": "y"}}, {"write": {}}]}, True),
         ({"tools": [{"look": {"at": "y"}}, "look", "write"]}, False),
     ],
 )
 def test_of_the_tools_that_were_called(entry: dict[str, Any], passed: bool) -> None:
     assert scored(entry, calls=CALLS).passed is passed
+
+
+def test_any_order_is_met_if_one_of_all_orders_is() -> None:
+    calls = [FunctionCall(name="look", arguments=given) for given in ("{}", '{"a": 1}', '{"b": 1}', '{"a": 1, "b": 1}')]
+    entries = ["look", *({"look": json.loads(call.arguments)} for call in calls)]
+    asked = product(product(entries, repeat=3), combinations_with_replacement(calls, 3))
+    differs = [
+        (wanted, called)
+        for wanted, called in asked
+        if scorers._in_any_order(wanted, called)
+        is not any(scorers._exactly(wanted, order) for order in permutations(called))
+    ]
+    assert not differs
 
 
 def test_no_tools_are_what_was_expected_and_broken_arguments_are_not() -> None:

@@ -308,14 +308,32 @@ def _in_order(wanted: Wanted, calls: Sequence[FunctionCall]) -> bool:
 
 
 def _in_any_order(wanted: Wanted, calls: Sequence[FunctionCall]) -> bool:
-    left = list(calls)
-    # Those with arguments first: a name alone must not take the call that only they fit.
-    for one in sorted(wanted, key=lambda one: isinstance(one, str)):
-        found = next((call for call in left if _is_call(one, call)), None)
-        if found is None:
-            return False
-        left.remove(found)
-    return True
+    fitting = [[at for at, call in enumerate(calls) if _is_call(one, call)] for one in wanted]
+    taken: dict[int, int] = {}
+    return all(_takes_one(entry, fitting, taken) for entry in range(len(wanted)))
+
+
+def _takes_one(entry: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]) -> bool:
+    """Give an entry a call that nobody else has; False if there is none, even if the others take other calls.
+
+    Args:
+        entry: Its number.
+        fitting: For each entry, the calls that fit it.
+        taken: Which entry has which call; what changes hands is written here.
+
+    Source: Berge, Proc. Natl. Acad. Sci. 1957: while there is a matching of more, an augmenting path leads to it.
+    """
+    seen: set[int] = set()
+    paths: list[tuple[int, dict[int, int]]] = [(entry, {})]
+    for asking, changes in paths:  # the shortest first: each that would have to give up its call joins at the end
+        for call in filterfalse(seen.__contains__, fitting[asking]):
+            seen.add(call)
+            then = {**changes, call: asking}
+            if call not in taken:
+                taken.update(then)
+                return True
+            paths.append((taken[call], then))
+    return False
 
 
 _FOLLOWS = {"exact": _exactly, "in_order": _in_order, "any_order": _in_any_order}
