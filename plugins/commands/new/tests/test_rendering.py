@@ -6,6 +6,7 @@ import ast
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +16,7 @@ import yaml
 from copier import run_copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import Environment
 
 from jackfield_new.questions import Question, complete
 from jackfield_new.rendering import rendered, rendered_files
@@ -52,6 +54,23 @@ def is_valid(questions: list[Question], answers: dict[str, Any]) -> bool:
     except ValueError:
         return False
     return True
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """Copier compiles all names and files of the template in each run, and starts git for each file that it makes."""
+    compile_anew, made = Environment.compile, dict[tuple[object, ...], Any]()
+
+    def compile_once(environment: Environment, *text: Any) -> Any:
+        key = (type(environment), environment.lexer, *text)
+        if key not in made:
+            made[key] = compile_anew(environment, *text)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Environment, "compile", compile_once)
+        patch.setattr(run_copy.__globals__["Worker"], "_sync_git_index_exec_bit", lambda *_: None, raising=False)
+        yield
 
 
 def made_by_copier(template: Path, answers: dict[str, Any]) -> dict[PurePosixPath, bytes]:
