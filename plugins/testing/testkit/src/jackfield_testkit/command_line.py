@@ -50,9 +50,12 @@ IMPORTED_BY_COMMANDS = """
 import asyncio, importlib.util, json, sqlite3
 import jsonschema, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.tools
-for package in ("manage", "terminal"):
-    if importlib.util.find_spec(f"jackfield_{package}"):
-        __import__(f"jackfield_{package}.plugin")
+if importlib.util.find_spec("jackfield_manage"):
+    import jackfield_manage.plugin
+if importlib.util.find_spec("jackfield_terminal"):
+    import jackfield_agent_parts.creating
+    import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.plugin, jackfield_terminal.running
+    import prompt_toolkit.completion, prompt_toolkit.history, prompt_toolkit.output.vt100, prompt_toolkit.shortcuts
 """
 # As `python -m` does it, which finds modules in the working directory.
 _AS_A_MODULE = """
