@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from jackfield_manage import apart, doctor
 from jackfield_manage.distributions import Distribution, installed
 from jackfield_manage.doctor import Finding, _can_agree, examine
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import FakeSite
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
@@ -24,8 +26,31 @@ TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Mapping[str, Distribution]:
-    """All that is installed besides: hundreds, and the same for every test."""
-    return installed()
+    """What is installed besides, of all the hundreds: the core, and what a plugin of a test requires."""
+    return {name: one for name, one in installed().items() if name in ("jackfield", "pluggy")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started_as_a_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The process that forks for each plugin is itself a fork of one that has imported what it imports first."""
+    forks = shared_forks(f"import {apart.PRELOADED}")
+    if not forks:
+        yield
+        return
+    command = tmp_path_factory.mktemp("forks") / apart.PRELOADED
+    forks.write_command(
+        command, f"import sys; sys.dont_write_bytecode = True; from {apart.PRELOADED} import main; main()"
+    )
+    start = apart._start
+
+    def started(words: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
+        if words != [command.name]:
+            return start(words, **streams)
+        return subprocess.Popen([command], stdin=subprocess.PIPE, start_new_session=True, **streams)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apart, "_start", started)
+        yield
 
 
 @pytest.fixture(autouse=True)
