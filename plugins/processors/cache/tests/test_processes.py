@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
 from jackfield_cache.store import Store
+from jackfield_testkit.forks import output_of, outputs_of
 
 WRITER = """
-import sys
+import os, sys, time
 from pathlib import Path
 from jackfield_cache.store import Store
 
-path, name = Path(sys.argv[1]), sys.argv[2].encode()
-print("ready", flush=True)
-sys.stdin.readline()
+sys.stderr = sys.stdout  # what it complains of is seen, too
+path, name, here = Path(sys.argv[1]), sys.argv[2].encode(), Path(sys.argv[3])
+(here / str(os.getpid())).touch()
+while len(os.listdir(here)) < 3:  # all make the file at the same moment
+    time.sleep(0.001)
 store = Store(path, ttl_s=None, max_bytes=1_000_000, busy_s=30)  # a slow disk is no loss
 for number in range(60):
     store.put(b"%s %d" % (name, number), name * 100)
@@ -33,26 +34,8 @@ store.close()
 def test_processes_that_write_at_once_lose_nothing_and_say_nothing(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     names = ["one", "two", "three"]
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in names
-    ]
-    for writer in writers:
-        assert writer.stdout
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:  # all make the file at the same moment
-        assert writer.stdin
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        _, said = writer.communicate(timeout=60)
-        assert (writer.returncode, said) == (0, "")
+    (here := tmp_path / "here").mkdir()
+    assert outputs_of(WRITER, [(path, name, here) for name in names]) == [""] * 3
     store = Store(path, ttl_s=None, max_bytes=1_000_000)
     for name in names:
         for number in range(60):
@@ -98,11 +81,4 @@ os._exit(0)
 """
     for script_answers in (1, 0):  # the second process has a model without an answer
         source = asks if script_answers else asks.replace('answer("kept")', "")
-        done = subprocess.run(
-            [sys.executable, "-c", source, str(tmp_path / "answers.sqlite")],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr
+        assert output_of(source, tmp_path / "answers.sqlite") == "kept"
