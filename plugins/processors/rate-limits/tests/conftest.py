@@ -14,6 +14,7 @@ import pytest
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
 from jackfield_metering.ledger import FileLedger
+from jackfield_rate_limits import shared
 from jackfield_rate_limits.shared import gates
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
-        self.in_file = self.looked = 0
+        self.in_file = 0
         self._numbers = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
@@ -45,7 +46,7 @@ class Time:
                 return await change(*args, **kwargs)
             finally:
                 self.in_file -= 1
-                self.looked += 1
+                self._changed.set()
 
         return noticed
 
@@ -54,15 +55,18 @@ class Time:
         return asyncio.run(self._run(work))
 
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        self._changed = asyncio.Event()  # of this run's loop
         task = asyncio.create_task(work)
         while True:
-            before = self.looked
+            self._changed.clear()
             for _ in range(50):
                 await asyncio.sleep(0)
             if task.done():
                 return task.result()
-            if self.in_file or self.looked != before:  # a thread is, or was a moment ago: that takes no time
-                await asyncio.sleep(0.001)
+            if self._changed.is_set():  # somebody goes on with what the file said
+                continue
+            if self.in_file:  # a thread is: that takes no time
+                await self._changed.wait()
                 continue
             self._sleepers = [one for one in self._sleepers if not one[2].done()]
             heapq.heapify(self._sleepers)
@@ -74,6 +78,8 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
+    # Two minutes are 600 looks otherwise, each a transaction.
+    monkeypatch.setattr(shared, "POLL_S", 10.0)
     for name in ("achange", "anote"):
         monkeypatch.setattr(FileLedger, name, time.noticing(getattr(FileLedger, name)))
     return time
