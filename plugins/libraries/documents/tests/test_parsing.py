@@ -19,9 +19,10 @@ import pytest
 from jackfield.errors import DocParserError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_documents import DocumentReader, ParserLimits
+from jackfield_documents import DocumentReader, ParserLimits, parsing
 from jackfield_documents.parsing import processes_at_once
 from jackfield_search_parts.documents import Document
+from jackfield_testkit.forks import output_of
 
 MIB = 2**20
 PARSER = """
@@ -133,8 +134,8 @@ def test_memory_ends_at_a_limit(read: Read) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not limit processor time")
 def test_processor_time_ends_at_a_limit(read: Read) -> None:
-    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: .* more than 1 s of processor time"):
-        read("loop", limits=ParserLimits(cpu_s=1))
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: .* more than 0 s of processor time"):
+        read("loop", limits=ParserLimits(cpu_s=0.1))  # in whole seconds it is one
     assert read("after").blocks
 
 
@@ -180,11 +181,41 @@ FORGED = (
 )
 
 
+TAKEN_OVER = """
+import sys
+jobs, answers = sys.stdin.buffer, sys.stdout.buffer
+jobs.raw.read(int(sys.argv[1]))
+answers.write(bytes(8))
+answers.flush()
+while length := jobs.read(8):
+    jobs.read(int.from_bytes(length, "big"))
+    data = jobs.read(int.from_bytes(jobs.read(8), "big"))
+    answers.write(len(data).to_bytes(8, "big") + data)
+    answers.flush()
+"""
+
+
 def test_what_a_file_has_taken_over_cannot_answer_what_it_likes(read: Read) -> None:
-    for answer in FORGED:  # the next one is read after each of them
-        with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser's answer is not valid"):
-            pytest.fail(f"it is believed: {answer[:50]} gives {read(f'forge {answer}')}")
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser's answer is not valid"):
+        read(f"forge {FORGED[0]}")
     assert read("after").blocks
+
+
+@pytest.fixture
+def taken_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Processes that import no parser, and answer what a file says."""
+    monkeypatch.setattr(parsing, "_START", TAKEN_OVER)
+    monkeypatch.setattr(parsing, "_pools", {})
+    yield
+    parsing._pool()._end()
+
+
+@pytest.mark.usefixtures("taken_over")
+@pytest.mark.parametrize("answer", FORGED)
+def test_no_answer_but_a_document_is_believed(read: Read, answer: str) -> None:
+    assert read('{"title": "true", "metadata": {}}').title == "true"
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser's answer is not valid"):
+        pytest.fail(f"it is believed: {answer[:50]} gives {read(answer)}")
 
 
 def test_what_a_parser_prints_does_not_matter(read: Read) -> None:
@@ -245,11 +276,12 @@ def test_a_script_without_a_guard_runs_once_and_leaves_nothing_behind(site: Path
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_starts_its_own_and_leaves_its_parents_alone(site: Path, tmp_path: Path) -> None:
+def test_a_fork_starts_its_own_and_leaves_its_parents_alone(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = """
         import asyncio, os, sys
         from jackfield_documents import DocumentReader
-        reader = DocumentReader(kept_chars=0)
         def pid():
             return asyncio.run(DocumentReader().read("a.trick")).metadata["pid"]
         mine = pid()
@@ -261,7 +293,9 @@ def test_a_fork_starts_its_own_and_leaves_its_parents_alone(site: Path, tmp_path
         assert pid() == mine
         print("done")
     """
-    assert _script(script, site, tmp_path).stdout == "done\n"
+    (tmp_path / "a.trick").write_text("hello")
+    monkeypatch.chdir(tmp_path)
+    assert output_of(textwrap.dedent(script), env={**os.environ, "PYTHONPATH": str(site)}) == "done"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it is ended by a signal")
