@@ -58,7 +58,7 @@ def is_valid(questions: list[Question], answers: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_once() -> Iterator[None]:
-    """Copier compiles all names and files of the template in each run, and starts git for each file that it makes."""
+    """Copier compiles all names and files of the template in each run."""
     compile_anew, made = Environment.compile, dict[tuple[object, ...], Any]()
 
     def compile_once(environment: Environment, *text: Any) -> Any:
@@ -69,7 +69,6 @@ def _compiled_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Environment, "compile", compile_once)
-        patch.setattr(run_copy.__globals__["Worker"], "_sync_git_index_exec_bit", lambda *_: None, raising=False)
         yield
 
 
