@@ -17,12 +17,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
-from functools import cached_property
-from typing import Any
 
 import hypothesis
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key  # of pytest's standard error, which it does not capture
+
+pytest_plugins = ("scripts.forked_workers",)
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "always-the-same")
 EXAMPLES: Mapping[str, Callable[[int], int]] = {
@@ -41,7 +41,7 @@ hypothesis.settings.load_profile(PROFILE)
 
 # Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one
 # with Qwen-Agent, environments with the oldest versions. So do those of each class of a suite, what was found of their
-# component. By places, because the groups of xdist 3.8 have no effect with pytest 9.2.
+# component.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
     ("plugins/parsers/epub/tests/test_contract.py",),
@@ -94,15 +94,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=EXAMPLES[PROFILE](said.max_examples)))
 
 
-def _unit_of(nodeid: str) -> str:
-    """What one worker runs of the tests without a place above: a class of a suite, a file, or one test of `tests/`.
+def pytest_unit_of_work(item: pytest.Item) -> str:
+    """What one worker runs: a line of `TOGETHER`, a class of a suite, a file, or one test of `tests/`.
 
     What a file makes for its tests is then made once. Those of `tests/` take long, and share what is made for a run.
     """
-    file = nodeid.partition("::")[0]
+    for places in TOGETHER:
+        if item.nodeid.startswith(places):
+            return places[0]
+    file = item.nodeid.partition("::")[0]
     if file.endswith("/test_contract.py"):
-        return nodeid.rpartition("::")[0]
-    return nodeid if file.startswith("tests/") else file
+        return item.nodeid.rpartition("::")[0]
+    return item.nodeid if file.startswith("tests/") else file
 
 
 @pytest.hookimpl(wrapper=True)
@@ -156,52 +159,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the process if threads are left that would keep it from ending; xdist does so for its workers."""
+    """End the process if threads are left that would keep it from ending. A worker does not wait for threads."""
     left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     seconds = min(30.0, _seconds_of_all(config))
-    if left and seconds and not hasattr(config, "workerinput"):
+    if left and seconds:
         faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give the tests of one line of `TOGETHER` to one worker, the lines with most tests first."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByPlace(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return next((places[0] for places in TOGETHER if nodeid.startswith(places)), _unit_of(nodeid))
-
-        @cached_property
-        def _numbers(self) -> dict[str, int]:
-            return {test: number for number, test in enumerate(self.collection or ())}  # the same for all workers
-
-        def _assign_work_unit(self, node: Any) -> None:
-            scope, unit = self.workqueue.popitem(last=False)
-            self.assigned_work[node][scope] = unit
-            node.send_runtest_some([self._numbers[test] for test, is_done in unit.items() if not is_done])
-
-        def mark_test_complete(self, node: Any, item_index: int, _duration: float = 0) -> None:
-            """Forget what is done. xdist 3.8 counts all units of a worker at each event, and looks for each number."""
-            test = self.registered_collections[node][item_index]
-            units, scope = self.assigned_work[node], self._split_scope(test)
-            units[scope][test] = True
-            if all(units[scope].values()):
-                del units[scope]
-            self._reschedule(node)
-
-        def remove_node(self, node: Any) -> Any:
-            """The test that a worker ended with, which has failed; xdist 3.8 would end eight more workers with it."""
-            units = self.assigned_work[node]
-            ended = next((test for unit in units.values() for test, is_done in unit.items() if not is_done), None)
-            if ended is None:
-                return super().remove_node(node)
-            del self.assigned_work[node]
-            for unit in units.values():
-                unit.pop(ended, None)
-            self.workqueue.update({scope: unit for scope, unit in units.items() if not all(unit.values())})
-            for other in self.assigned_work:
-                self._reschedule(other)
-            return ended
-
-    return ByPlace(config, log) if config.getoption("dist") == "load" else None

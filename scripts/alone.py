@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.this:
         sys.path[0] = str(ROOT)  # as for `python -m pytest`; processes that a test starts may import its module
         plugins = [Until(options.seconds), Backwards() if options.backwards else InForks()]
-        return pytest.main(["-q", "-n0", "-p", "no:cacheprovider", *rest], plugins=plugins)
+        return pytest.main(["-q", "-p", "no:cacheprovider", *rest], plugins=plugins)
     places = [Path(word).resolve() for word in rest if Path(word).exists()] or [ROOT / place for place in PLACES]
     handed_on = [word for word in rest if not Path(word).exists()]
     how = ["--this", "--seconds", str(options.seconds), *(["--backwards"] if options.backwards else [])]

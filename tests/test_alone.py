@@ -55,7 +55,7 @@ def test_is_slow(): assert 0
 def run(root: Path, tmp_path: Path) -> Run:
     """Runs the script on a file of tests."""
     # Nothing else that is installed: what pytest loads by itself takes longer than the tests.
-    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin,pytest_timeout"}
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_timeout"}
     env = {**os.environ, **plugins}
 
     def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
