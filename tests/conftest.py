@@ -162,10 +162,22 @@ class Environment:
             timeout_s: How long it may take.
             env: More variables.
         """
+        done = self.run(JACKFIELD, *words, cwd=cwd, path=path, timeout_s=timeout_s, **env)
+        return done.returncode, done.stdout, done.stderr
+
+    def run(
+        self,
+        program: str,
+        *words: str | Path,
+        cwd: Path,
+        path: Path | None = None,
+        timeout_s: float = 120,
+        **env: str,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the text of a program, by a fork of a process that has imported the core; see `jackfield`."""
         variables = {**plain_environment(cwd), **({"PYTHONPATH": str(path)} if path else {}), **env}
         forks = shared_forks(CORE, str(self.python))
-        done = forks.run(JACKFIELD, *words, cwd=cwd, env=variables, timeout_s=timeout_s)
-        return done.returncode, done.stdout, done.stderr
+        return forks.run(program, *words, cwd=cwd, env=variables, timeout_s=timeout_s)
 
     def installed(self) -> dict[str, tuple[str, ...]]:
         """What is installed, by normalised names, with what each requires."""
@@ -302,21 +314,6 @@ class Wheels(Mapping[str, Path]):
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     """A wheel of every distribution, by name."""
     return Wheels(shared_folder(tmp_path_factory) / "wheels")
-
-
-@pytest.fixture(scope="session")
-def wheels_for_authors(wheels: Mapping[str, Path], distributions: list[Any]) -> list[Path]:
-    """The wheels that authors of plugins have: the kit, the template, and what these and the plugins of it need."""
-    names = ["jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit"]
-    return with_what_of_ours_they_need(names, wheels, distributions)
-
-
-def with_what_of_ours_they_need(
-    names: Sequence[str], wheels: Mapping[str, Path], distributions: Sequence[Any]
-) -> list[Path]:
-    """The wheels of distributions, and of all of ours that they require."""
-    ours = {one.name: one.metadata["project"].get("dependencies", ()) for one in distributions}
-    return [wheels[name] for name in sorted(closure(names, lambda name: ours.get(name, ()))) if name in ours]
 
 
 @pytest.fixture(scope="session")

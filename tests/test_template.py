@@ -154,62 +154,58 @@ def test_the_template_travels_as_files_in_both_archives(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_made_plugins_are_built_installed_used_and_removed(
-    make_environment: Callable[[str], Any],
-    wheels_for_authors: list[Path],
+    make_view: Callable[..., Any],
     build: Callable[..., list[Path]],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
     uv: str,
 ) -> None:
-    environment = make_environment("fresh")
-    # From wheels, as those get it who have no copy of the repository.
-    environment.install(*wheels_for_authors)
-    program = environment.script("jackfield")
+    # With what wheels hold, as those have it who have no copy of the repository.
+    environment = make_view("jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit")
+    home = Path(clean_env["HOME"])
     dist = tmp_path / "dist"
     folders = []
     for kind, name, *options in [*((kind, kind) for kind in KINDS), ("llm", "echo", "--no-http")]:
         folder = tmp_path / name
         made_name = f"tide-{name.replace('_', '-')}"
-        execute([program, "new", kind, made_name, "--dir", folder, *options], cwd=tmp_path, env=clean_env)
+        code, _, error = environment.jackfield(["new", kind, made_name, "--dir", str(folder), *options], cwd=home)
+        assert code == 0, error
         # By the hatchling that is here; that it can be fetched for a build is seen where a workflow builds.
         (wheel,) = build(folder, place=dist)
         assert wheel.name.startswith(f"jackfield_tide_{name}-")
         assert top_level(wheel) == {f"jackfield_tide_{name}"}
         folders.append(folder)
     execute([sys.executable, "-m", "twine", "check", "--strict", *dist.glob("jackfield_*")])
-    environment.install(*dist.glob("*.whl"))
+    environment.install_any("--no-deps", *dist.glob("*.whl"))
+    execute([uv, "pip", "check", "--python", environment.python])
 
     made_names = {f"jackfield-tide-{folder.name.replace('_', '-')}" for folder in folders}
-    said = execute([program, "plugins", "doctor", "--deep", "--json"], cwd=tmp_path, env=clean_env).stdout
-    found = {one["distribution"]: one["status"] for one in json.loads(said)}
+    # By the script, once.
+    doctor = [environment.script("jackfield"), "plugins", "doctor", "--deep", "--json"]
+    found = {one["distribution"]: one["status"] for one in json.loads(execute(doctor, cwd=home, env=clean_env).stdout)}
     assert found.keys() == made_names | OURS
     # A processor acts only for who has named it: `inactive`. `slow` is the doctor's word for a busy machine, too; that
     # describing is cheap is what PluginSuite has tested.
     assert set(found.values()) <= {"ok", "slow", "inactive"}
-    use(folders, environment, execute, tmp_path, clean_env)
+    use(folders, environment, home)
 
     execute([uv, "pip", "uninstall", "--quiet", "--python", environment.python, "jackfield-tide-tool"])
-    listed = json.loads(execute([program, "plugins", "list", "--json"], cwd=tmp_path, env=clean_env).stdout)["plugins"]
+    listed = json.loads(environment.jackfield(["plugins", "list", "--json"], cwd=home)[1])["plugins"]
     assert {one["distribution"] for one in listed} == made_names - {"jackfield-tide-tool"} | OURS
-    missed = [environment.python, "-c", examples_of([tmp_path / "tool"])]
-    gone = execute(missed, cwd=tmp_path, env=clean_env, check=False)
-    assert "no tool 'tide_tool' is installed" in gone.stderr
-    use([one for one in folders if one.name != "tool"], environment, execute, tmp_path, clean_env)
+    assert "no tool 'tide_tool' is installed" in environment.run(examples_of([tmp_path / "tool"]), cwd=home).stderr
+    use([one for one in folders if one.name != "tool"], environment, home)
 
 
-def use(
-    folders: list[Path], environment: Any, execute: Callable[..., Any], cwd: Path, clean_env: dict[str, str]
-) -> None:
+def use(folders: list[Path], environment: Any, cwd: Path) -> None:
     """Run what their READMEs show, in one process, and all of them that have to do with an agent in one agent."""
-    execute([environment.python, "-c", examples_of(folders)], cwd=cwd, env=clean_env)
+    shown = environment.run(examples_of(folders), cwd=cwd)
+    assert shown.returncode == 0, shown.stderr
     tools = ["tide_tool"] if any(folder.name == "tool" for folder in folders) else []
-    answer = execute([environment.python, "-c", ONE_AGENT, json.dumps(tools)], cwd=cwd, env=clean_env).stdout
-    assert answer.strip() == "Hello."
-    command = [environment.script("jackfield"), "tide_command", "Ada"]
-    assert execute(command, cwd=cwd, env=clean_env).stdout == "Hello, Ada!\n"
-    asked = [environment.script("jackfield"), "run", "--model", "tide_echo:any", "One two"]
-    assert execute(asked, cwd=cwd, env=clean_env).stdout.strip() == "One two"
+    assert environment.run(ONE_AGENT, json.dumps(tools), cwd=cwd).stdout.strip() == "Hello."
+    assert environment.jackfield(["tide_command", "Ada"], cwd=cwd) == (0, "Hello, Ada!\n", "")
+    code, answered, error = environment.jackfield(["run", "--model", "tide_echo:any", "One two"], cwd=cwd)
+    assert (code, answered.strip()) == (0, "One two"), error
 
 
 ONE_AGENT = """
