@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import base64
 import copy
+import itertools
 import json
 import logging
+import os
 import pickle
 import re
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -135,6 +138,13 @@ def proxied(server: FakeOpenAI, bare: pytest.MonkeyPatch) -> FakeOpenAI:
 
 
 def host_now() -> PluginHost:
+    """The plugins, with the settings of now. One host for all tests with the same file, for each looks for plugins."""
+    file = Path(os.environ["XDG_CONFIG_HOME"], "jackfield/config.toml")
+    return _host_with(file.read_text() if file.exists() else "")
+
+
+@cache
+def _host_with(_file: str) -> PluginHost:
     return PluginHost(load_settings())
 
 
@@ -217,35 +227,45 @@ def check(texts: Iterator[str]) -> None:
     assert not found, found[0]
 
 
-def echoes(*, thorough: bool) -> Iterator[tuple[str, Reply]]:
-    """Answers that repeat the key, each in another way."""
+FORMS = {
+    "as it is": MARK,
+    "upper": MARK.upper(),
+    "lower": MARK.lower(),
+    "percent": quote(MARK, safe=""),
+    "basic": "Basic " + base64.b64encode(f"user:{MARK}".encode()).decode(),
+    "cut": "x" * 485 + MARK,
+    "half": f"{MARK[:14]}... is no key",
+}
+"""How servers repeat a key."""
+
+
+def echoes(place: str) -> Iterator[tuple[str, Reply]]:
+    """Answers that repeat the key: in all parts of an answer, and in all forms.
+
+    From where a key is known, how it is written and which part of an answer repeats it do not depend on each other: all
+    parts are tried with a key that is an argument, all forms with two parts, and each place with two forms.
+    """
     yield "reset", replies.text("some text").reset_after(0)
-    basic = base64.b64encode(f"user:{MARK}".encode()).decode()
-    for name, said in {
-        "as it is": MARK,
-        "upper": MARK.upper(),
-        "lower": MARK.lower(),
-        "percent": quote(MARK, safe=""),
-        "basic": f"Basic {basic}",
-        "cut": "x" * 485 + MARK,
-        "half": f"{MARK[:14]}... is no key",
-    }.items():
-        if not thorough and name not in ("as it is", "basic"):
-            continue
-        for status in (400, 401, 429, 500) if name == "as it is" else (401,):
-            yield f"{name}-{status}", replies.error(status, f"what is {said}", code=said, type=said)
-        yield f"{name}-text", replies.raw(f"<html>{said}</html>".encode(), status=502)
-        yield f"{name}-id", replies.error(401, headers={"x-request-id": said, "set-cookie": f"k={said}"})
-        yield f"{name}-detail", replies.raw(json.dumps({"detail": [{"input": {"k": said}}]}).encode(), status=422)
-        body = json.dumps({"code": said, "message": said, "request_id": said}).encode()
-        yield f"{name}-flat", replies.raw(body, status=403)
-        yield f"{name}-odd", replies.raw(json.dumps([said]).encode())
-        yield f"{name}-stream", replies.chunks([{"error": {"message": said, "code": said, "type": said}}])
-        yield (
-            f"{name}-no chunk",
-            replies.raw(f"data: {said}\n\n".encode(), headers={"content-type": "text/event-stream"}),
-        )
-        yield f"{name}-no json", replies.raw(("{" + " " * (985 - len(said)) + said).encode())
+    if place == "argument":
+        # One that is cut is found only by those who look for it before they cut.
+        for form in ("as it is", "cut"):
+            yield from zip(itertools.repeat(form), parts_with(FORMS[form]), strict=False)
+    for form in FORMS if place in ("argument", "Authorization") else ("as it is", "basic"):
+        yield form, replies.error(401, f"what is {FORMS[form]}", code=FORMS[form], type=FORMS[form])
+        yield form, replies.raw(f"<html>{FORMS[form]}</html>".encode(), status=502)
+
+
+def parts_with(said: str) -> Iterator[Reply]:
+    """Answers that have a text in one part each."""
+    for status in (400, 401, 429, 500):
+        yield replies.error(status, f"what is {said}", code=said, type=said)
+    yield replies.error(401, headers={"x-request-id": said, "set-cookie": f"k={said}"})
+    yield replies.raw(json.dumps({"detail": [{"input": {"k": said}}]}).encode(), status=422)
+    yield replies.raw(json.dumps({"code": said, "message": said, "request_id": said}).encode(), status=403)
+    yield replies.raw(json.dumps([said]).encode())
+    yield replies.chunks([{"error": {"message": said, "code": said, "type": said}}])
+    yield replies.raw(f"data: {said}\n\n".encode(), headers={"content-type": "text/event-stream"})
+    yield replies.raw(("{" + " " * (985 - len(said)) + said).encode())
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -268,7 +288,7 @@ def test_a_key_is_nowhere_to_be_seen(
         check(all_of(refused.value))
         assert server.requests == []
         return
-    for name, reply in echoes(thorough=place in ("argument", "Authorization")):
+    for name, reply in echoes(place):
         server.reply(reply)
         before = len(server.requests)
         with pytest.raises(ModelServiceError) as caught:
@@ -339,18 +359,18 @@ def refused(asker: Asker, settings: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("place", ["environment", "file"])
-@pytest.mark.parametrize(
-    "url",
-    [ELSEWHERE, "http://api.openai.com.evil.example/v1", "http://localhost.evil.example/v1", "http://10.0.0.7/v1"],
-)
 def test_a_key_of_the_environment_does_not_go_to_an_address_from_elsewhere(
-    asker: Asker, place: str, url: str, proxied: FakeOpenAI, bare: pytest.MonkeyPatch, tmp_path: Path
+    asker: Asker, place: str, proxied: FakeOpenAI, bare: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     proxied.default = replies.error(401, "who are you?")
-    told = refused(asker, given_in(place, asker, url, bare, tmp_path))
-    assert not leaks(sent_to(proxied))
-    assert "org-of-the-environment" not in sent_to(proxied)
-    assert re.search(rf"{asker.variable} is not sent to .*set api_key beside the address.*{asker.url_variable}", told)
+    settings = given_in(place, asker, "", bare, tmp_path)
+    evil = ("http://api.openai.com.evil.example/v1", "http://localhost.evil.example/v1", "http://10.0.0.7/v1")
+    for url in (ELSEWHERE, *evil):
+        told = refused(asker, {**settings, asker.address: url})
+        assert not leaks(sent_to(proxied))
+        assert "org-of-the-environment" not in sent_to(proxied)
+        wanted = rf"{asker.variable} is not sent to .*set api_key beside the address.*{asker.url_variable}"
+        assert re.search(wanted, told), url
 
 
 def test_a_key_goes_to_the_address_it_is_configured_with(
