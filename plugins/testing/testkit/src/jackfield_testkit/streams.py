@@ -136,6 +136,17 @@ def through(processor: Processor, request: ChatRequest, events: Sequence[ModelEv
     return sync.run(gathered(processor.wrap(Inner(events))(request)))
 
 
+def each_through(
+    processor: Processor, request: ChatRequest, answers: Iterable[Sequence[ModelEvent]]
+) -> list[list[ModelEvent]]:
+    """What a processor makes of several answers, one after the other."""
+
+    async def all_of_them() -> list[list[ModelEvent]]:
+        return [await gathered(processor.wrap(Inner(events))(request)) for events in answers]
+
+    return sync.run(all_of_them())
+
+
 async def gathered(events: AsyncIterator[ModelEvent]) -> list[ModelEvent]:
     """All events of a stream."""
     async with closing(events):
@@ -246,10 +257,11 @@ HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1
 LONG_TEXT = 250_000
 """Characters of a text that takes a hundred times as long if the work grows with its square as if it does not."""
 
-GROWTH = 3.0
+GROWTH = 2.0
 """How many times as much may be done for each character where there are eight times as many."""
 
-_FEW = (50, 200, 1600)  # the first for what is imported or made at the first call
+FEW, MANY = 100, 800
+"""How many characters are read one at a time, where every step is counted: eight times as many the second time."""
 
 
 @contextmanager
@@ -281,36 +293,28 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
         words: The text is these words, again and again: one character at a time, and in one piece.
         giving_up_s: How much processor time 250,000 characters may take.
     """
-    by_character = [
-        work_per_character(lambda letter: [TextDelta(letter)], read, length, words=words) for length in _FEW
-    ]
+    read([TextDelta(words)])  # what is imported or made at the first call
+    by_character = [work_per_character(read, length, words=words) for length in (FEW, MANY)]
     at_once = [_work_at_once(read, length, words=words) for length in (500, 4000)]
-    for (short, long), how in ((by_character[-2:], "one at a time"), (at_once, "in one piece")):
-        told = f"{short:.0f} steps for each character, {long:.0f} where {words!r} is repeated 8 times as often, {how}"
+    for (short, long), how in ((by_character, "one at a time"), (at_once, "in one piece")):
         if long > GROWTH * short + 40:
-            pytest.fail(told)
+            times = f"{long:.0f} where {words!r} is repeated 8 times as often"
+            pytest.fail(f"{short:.0f} steps for each character, {times}, {how}")
     with given_up_after(giving_up_s):
         read([TextDelta((words * LONG_TEXT)[:LONG_TEXT])])
 
 
-def work_per_character(
-    make_events: Callable[[CountedText], list[ModelEvent]],
-    run: Callable[..., object],
-    n: int,
-    *,
-    words: str = "word word. ",
-) -> float:
+def work_per_character(read: Callable[[list[ModelEvent]], object], n: int, *, words: str = "word word. ") -> float:
     """How much is done for each of `n` characters that come one at a time. The text is `words` again and again."""
     count = [0]
-    letters = [CountedText(letter, count) for letter in (words * (n // len(words) + 1))[:n]]
-    events = [event for letter in letters for event in make_events(letter)]
-    return work_of(lambda: run(events), count) / n
+    events: list[ModelEvent] = [TextDelta(CountedText(letter, count)) for letter in (words * n)[:n]]
+    return work_of(lambda: read(events), count) / n
 
 
 def _work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
     """How much is done for each of `n` characters that come in one piece."""
     count = [0]
-    events: list[ModelEvent] = [TextDelta(CountedText((words * (n // len(words) + 1))[:n], count))]
+    events: list[ModelEvent] = [TextDelta(CountedText((words * n)[:n], count))]
     return work_of(lambda: run(events), count) / n
 
 

@@ -29,8 +29,10 @@ from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import FunctionSchema
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
+    FEW,
     GROWTH,
     HOSTILE_PIECES,
+    MANY,
     fail_if_work_grows_faster,
     fed,
     folded,
@@ -270,10 +272,11 @@ class CallFormatSuite(Suite):
             assert answer.messages, f"{text!r} is read as nothing at all"
 
     def test_cutting_the_stream_elsewhere_never_changes_the_answer(self) -> None:
+        formats, request = self.make_format(), _request(HELLO)
         for number, events in enumerate(self._streams()):
-            expected = folded(fed(self.make_format().reader(_request(HELLO)), events))
+            expected = folded(fed(formats.reader(request), events))
             for cut in recuts(events, seed=number):
-                came = folded(fed(self.make_format().reader(_request(HELLO)), cut))
+                came = folded(fed(formats.reader(request), cut))
                 assert came == expected, f"cut like this, it is another answer: {cut}"
 
     def test_text_is_passed_on_before_the_answer_is_complete(self) -> None:
@@ -332,13 +335,11 @@ class CallFormatSuite(Suite):
                 reader = self.make_format().reader(_request(HELLO))
                 start: list[ModelEvent] = [TextDelta(before)] if before else []
                 fed(reader, start)
-                return work_per_character(
-                    lambda letter: [TextDelta(letter)], lambda events: fed(reader, events), length
-                )
+                return work_per_character(lambda events: fed(reader, events), length)
 
-            work(50)
-            short, long = work(200), work(1600)
-            assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
+            work(10)  # what is imported or made at the first call
+            short, long = work(FEW), work(MANY)
+            assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
             assert long <= _MOST_WORK
 
     @pytest.mark.parametrize("piece", HOSTILE_PIECES)

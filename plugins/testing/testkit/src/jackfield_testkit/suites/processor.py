@@ -34,9 +34,12 @@ from jackfield.testing import ScriptedModel
 from jackfield.tools import FunctionSchema
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import (
+    FEW,
     GROWTH,
     HOSTILE_PIECES,
+    MANY,
     Inner,
+    each_through,
     fail_if_work_grows_faster,
     folded,
     gathered,
@@ -183,17 +186,17 @@ class ProcessorSuite(Suite):
     def test_cutting_the_stream_elsewhere_never_changes_the_answer(self) -> None:
         for number, events in enumerate(self._streams()):
             expected = self._answer(events)
-            processor = self.make_processor()
-            for cut in recuts(events, seed=number):
-                came = folded(through(processor, self._request(), cut))
-                assert came == expected, f"cut like this, it is another answer: {cut}"
+            cuts = list(recuts(events, seed=number))
+            for cut, came in zip(cuts, each_through(self.make_processor(), self._request(), cuts), strict=True):
+                assert folded(came) == expected, f"cut like this, it is another answer: {cut}"
 
     def test_after_a_reset_the_answer_begins_anew(self) -> None:
         for text in (self.harmless, *self.texts):
+            expected = self._answer(shown(text))
             for place in range(0, len(text), max(1, len(text) // 9)):
                 begun: list[ModelEvent] = [TextDelta(text[:place]), FunctionCallDelta(0, "c", "get_weather", "{")]
                 events = [*begun, StreamReset("again"), *shown(text)]
-                assert self._answer(events) == self._answer(shown(text)), "it keeps what a reset makes void"
+                assert self._answer(events) == expected, "it keeps what a reset makes void"
 
     def test_streaming_and_waiting_give_the_same(self) -> None:
         for text in (self.harmless, *self.texts):
@@ -222,11 +225,11 @@ class ProcessorSuite(Suite):
             def run(events: list[ModelEvent]) -> None:
                 asyncio.run(gathered(processor.wrap(Inner([*events, ModelFinished("stop")]))(request)))
 
-            return work_per_character(lambda letter: [TextDelta(letter)], run, length)
+            return work_per_character(run, length)
 
-        work(50)  # what is imported or made at the first call
-        short, long = work(200), work(1600)
-        assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of 200 characters, {long:.0f} of 1600"
+        work(10)  # what is imported or made at the first call
+        short, long = work(FEW), work(MANY)
+        assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
         assert long <= _MOST_WORK
 
     @pytest.mark.parametrize("piece", HOSTILE_PIECES)
