@@ -73,8 +73,8 @@ class FakeQdrant:
         fail: Is asked before each request with its method and path; what it gives is sent, and closes the connection.
     """
 
-    def __init__(self) -> None:
-        self.local = QdrantClient(":memory:")
+    def __init__(self, local: QdrantClient) -> None:
+        self.local = local
         self.requests: list[tuple[str, str, Any]] = []
         self.keys: list[str | None] = []
         self.fail: Callable[[str, str], Iterable[bytes] | None] = lambda _method, _path: None
@@ -180,9 +180,17 @@ class FakeQdrant:
         return 501, None
 
 
+@pytest.fixture(scope="session")
+def _local() -> QdrantClient:
+    """The local mode; making one takes a twentieth of a second."""
+    return QdrantClient(":memory:")
+
+
 @pytest.fixture
-def qdrant() -> Iterator[FakeQdrant]:
-    """A server."""
-    server = FakeQdrant()
+def qdrant(_local: QdrantClient) -> Iterator[FakeQdrant]:
+    """A server without a collection."""
+    for collection in _local.get_collections().collections:
+        _local.delete_collection(collection.name)
+    server = FakeQdrant(_local)
     yield server
     server.close()

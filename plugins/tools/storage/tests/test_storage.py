@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
@@ -178,4 +178,4 @@ def test_it_is_a_dict_that_lasts(tmp_path: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     AsADict.folder = tmp_path
-    run_state_machine_as_test(AsADict)
+    run_state_machine_as_test(AsADict, settings=settings(stateful_step_count=20))
