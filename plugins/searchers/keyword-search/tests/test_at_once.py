@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import subprocess
-import sys
+from jackfield_testkit.forks import output_of
 
 # In a process of its own, where the stemmer is the one in Python: the one in C holds the interpreter's lock for a word.
 SEARCHES = """
@@ -28,5 +27,4 @@ print("all found")
 
 
 def test_searches_that_run_at_once_do_not_disturb_each_other() -> None:
-    done = subprocess.run([sys.executable, "-c", SEARCHES], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.returncode) == ("all found\n", 0), done.stderr
+    assert output_of(SEARCHES) == "all found"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from jackfield.errors import ConfigError, ModelResponseError, PluginNotFoundErro
 from jackfield.testing import ScriptedModel, answer
 from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.embeddings import embeddings, texts_in
+from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
 from jackfield_vector_search.index import Index
@@ -93,10 +92,7 @@ def test_no_text_is_embedded_twice_with_a_file_not_even_by_another_process(
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (4,)
     space = asyncio.run(_space(make()))
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path), space, *TEXTS, "new"], check=True, capture_output=True
-    )
-    assert done.stdout.split() == [b"3"]
+    assert output_of(program, path, space, *TEXTS, "new") == "3"
 
 
 async def _space(searcher: Any) -> str:

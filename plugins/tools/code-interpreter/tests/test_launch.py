@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import KernelFolders, kernel_launch, limits_of, stated_limits
 from jackfield_code_interpreter.tool import CodeInterpreter
 from jackfield_confine.sandboxes import Limits
+from jackfield_testkit.forks import output_of
 
 
 @pytest.fixture
@@ -54,7 +53,4 @@ print(json.dumps([name for name in ("jupyter_client", "ipykernel", "zmq", "matpl
 
 
 def test_nothing_of_jupyter_is_loaded_before_the_first_call() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    assert json.loads(said) == []
+    assert json.loads(output_of(IMPORTS)) == []

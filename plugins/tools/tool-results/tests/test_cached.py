@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from jackfield import BaseTool, ContentItem, ToolContext, ToolResult, tool
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.tools import ToolEntry
 from jackfield_agent_parts.tools import toolset
+from jackfield_testkit.forks import output_of
 from jackfield_tool_results.cached import CachedResults
 
 
@@ -175,26 +173,26 @@ def test_an_installed_tool_is_known_by_package_version_and_settings_but_not_by_i
     assert b"secret" not in b"".join(file.read_bytes() for file in tmp_path.glob("cache.sqlite*"))
 
 
+WHO = """
+import os, sys
+from jackfield import FnCallAgent, tool
+from jackfield.testing import ScriptedModel, answer, calls
+
+@tool(cacheable=True)
+def who() -> str:
+    "Say who works."
+    return str(os.getpid())
+
+entry = {"name": "cached_results", "tools": [who], "path": sys.argv[1]}
+agent = FnCallAgent([entry], ScriptedModel([calls(("who", {})), answer("done")]))
+print(agent.ask("go").messages[1].content)
+"""
+
+
 def test_another_process_finds_what_was_kept_on_disk(tmp_path: Path) -> None:
-    (tmp_path / "words.py").write_text(
-        textwrap.dedent("""
-            import os, sys
-            from jackfield import FnCallAgent, tool
-            from jackfield.testing import ScriptedModel, answer, calls
-
-            @tool(cacheable=True)
-            def who() -> str:
-                "Say who works."
-                return str(os.getpid())
-
-            entry = {"name": "cached_results", "tools": [who], "path": sys.argv[1]}
-            agent = FnCallAgent([entry], ScriptedModel([calls(("who", {})), answer("done")]))
-            print(agent.ask("go").messages[1].content)
-        """)
-    )
-    command = [sys.executable, str(tmp_path / "words.py"), str(tmp_path / "cache.sqlite")]
-    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    assert said[0] == said[1]
+    first, second = (output_of(WHO, tmp_path / "cache.sqlite") for _ in range(2))
+    assert first == second
+    assert first.isdecimal()
 
 
 def test_what_is_in_the_file_and_cannot_be_read_is_as_if_it_was_not_there(finish: Any, tmp_path: Path) -> None:
