@@ -71,19 +71,14 @@ class TIRMathAgent(FnCallAgent):
         waiting = open_calls([*run.messages, *work.messages])
         if waiting and not run.resume:  # whoever can write a history can write a call
             yield work.paused(waiting)
-        elif work.messages and not waiting and text_of_answer(work.messages):
+        elif not waiting and text_of_answer(work.messages):
             work.reason = "finished"  # interrupted after the last answer
         while work.reason is None:
-            if not waiting:
-                async with closing(self._answer(run, work)) as events:
-                    async for event in events:
-                        yield event
-                waiting = open_calls(work.messages)
-            if waiting:
-                async with closing(self._run_code(run, work, waiting)) as events:
-                    async for event in events:
-                        yield event
-                waiting = ()
+            step = self._run_code(run, work, waiting) if waiting else self._answer(run, work)
+            async with closing(step) as events:
+                async for event in events:
+                    yield event
+            waiting = open_calls(work.messages)
         yield RunFinished(work.reason, tuple(work.messages), work.spent.usage)
 
     async def _answer(self, run: Run, work: _Work) -> AsyncIterator[Event]:
@@ -95,14 +90,15 @@ class TIRMathAgent(FnCallAgent):
         end, call = RunFinished("finished", (), Usage()), list[Message]()
         async with closing(self.make_loop(functions=()).events(part)) as events:
             async for event in events:
-                if isinstance(event, RunFinished):
-                    end = event
-                    continue
-                if isinstance(event, TurnFinished):  # with the call: what is recorded of a turn has all that it did
-                    call = self._call_in(event, f"code_{len(work.messages)}_{run.id[:8]}")
-                    yield replace(event, messages=(*event.messages, *call))
-                else:
-                    yield event
+                match event:
+                    case RunFinished():
+                        end = event
+                        continue
+                    case TurnFinished():  # with the call: what is recorded of a turn has all that it did
+                        call = self._call_in(event, f"code_{len(work.messages)}_{run.id[:8]}")
+                        yield replace(event, messages=(*event.messages, *call))
+                    case _:
+                        yield event
                 work.spent = work.spent.plus(event)
         work.messages += [*end.messages, *call]
         if not call:
@@ -117,21 +113,26 @@ class TIRMathAgent(FnCallAgent):
         return [Message(ASSISTANT, "", name=self.name, function_call=call, extra={"function_id": call_id})]
 
     async def _run_code(self, run: Run, work: _Work, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
-        limit, approve = run.limits.tool_calls, run.approve or self.approve
-        executor = self.executor.within(run.rules)
+        limit = run.limits.tool_calls
         if limit is not None and work.spent.tool_calls + len(calls) > limit:
             work.reason = "tool_call_limit"
             return
+        executor, approve = self.executor.within(run.rules), run.approve or self.approve
         doubtful = await executor.not_repeatable([planned for planned in calls if planned.call_id in run.in_doubt])
         is_answered = all(planned.call_id in run.answers for planned in calls)
         if not is_answered and (doubtful or (approve is None and await executor.needing_approval(calls))):
             yield work.paused(calls, doubtful)
             return
         made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful)
-        events = run.guarded(made)
+        async with closing(self._made(run, work, made)) as events:
+            async for event in events:
+                yield event
+
+    async def _made(self, run: Run, work: _Work, calls: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """The events of calls that are carried out; their results are kept."""
         try:
-            async with closing(events) as happening:
-                async for event in happening:
+            async with closing(run.guarded(calls)) as events:
+                async for event in events:
                     if isinstance(event, ToolFinished):
                         work.messages.append(event.message)
                         work.spent = work.spent.plus(event)

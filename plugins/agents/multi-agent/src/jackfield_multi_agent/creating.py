@@ -70,13 +70,16 @@ class GroupChatCreator(Agent):
             design = object_in(text)
         except ValueError as error:
             return (Message(ASSISTANT, text, name=self.name),), f"the model designed no group chat: {error}"
-        listed = design.get("agents")
-        roles = list(filter(None, map(_role, listed if isinstance(listed, list) else ())))
+        roles = _roles(design.get("agents"))
         messages = [Message(ASSISTANT, dumps(role), name=ROLE_CONFIG) for role in roles]
         if background := str(design.get("background") or ""):
             messages.insert(0, Message(ASSISTANT, background, name=BACKGROUND))
         messages.append(Message(ASSISTANT, str(design.get("answer") or ""), name=self.name))
         return tuple(messages), "" if roles else "the design has no agents with a name"
+
+
+def _roles(listed: object) -> list[dict[str, str]]:
+    return list(filter(None, map(_role, listed))) if isinstance(listed, list) else []
 
 
 def _role(entry: object) -> dict[str, str] | None:

@@ -97,8 +97,8 @@ class GroupChat(MultiAgentHub, Agent):
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
         chat = _Chat(self, run)
-        label, reason = self.name or type(self).__name__, None
-        while reason is None:
+        label = self.name or type(self).__name__
+        while chat.reason is None:
             chosen = Chosen()
             try:
                 async with closing(chat.choosing(chosen)) as events:
@@ -106,15 +106,13 @@ class GroupChat(MultiAgentHub, Agent):
                         yield event
             except Interrupted:
                 chat.stop(run.interruption)
-            reason = chat.reason
-            if reason is None and chosen.name is not None:
+            if chosen.name is not None:
                 yield HandedOff(label, chosen.name)
                 label = chosen.name
                 async with closing(chat.speech(chosen.name)) as events:
                     async for event in events:
                         yield event
-                reason = chat.reason
-        yield RunFinished(reason, tuple(chat.messages), chat.spent.usage)
+        yield RunFinished(chat.reason, tuple(chat.messages), chat.spent.usage)
 
     def first_speakers(self, run: Run) -> list[str]:
         """The names of the first speakers: the agent whose calls are open, or those that are mentioned.
@@ -122,15 +120,19 @@ class GroupChat(MultiAgentHub, Agent):
         Raises:
             ConfigError: The run mentions somebody who is not here.
         """
-        names = checked_list(run.options.get("mentioned_agents_name") or (), "mentioned_agents_name", "names")
-        for name in names:
-            if name not in self.agent_names:
-                raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
+        names = self._named_by(run)
         caller = caller_of_open_calls(run.messages)
         if caller is not None:
             return [caller if caller in self.agent_names else self.agent_names[0]]
         last = next((asked.get_text_content() for asked in reversed(run.messages) if asked.role == USER), "")
-        return list(names) or mentioned(last, self.agent_names)
+        return names or mentioned(last, self.agent_names)
+
+    def _named_by(self, run: Run) -> list[str]:
+        names = checked_list(run.options.get("mentioned_agents_name") or (), "mentioned_agents_name", "names")
+        for name in names:
+            if name not in self.agent_names:
+                raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
+        return list(names)
 
     async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose the next speaker, by the method."""
@@ -208,11 +210,11 @@ class _Chat:
 
         It comes so from a chat, or a page, that knows nothing of the people in a group.
         """
-        before = [message for message in self._run.messages[:-1] if message.role != SYSTEM]
-        last = self._run.messages[-1]
-        if self.messages or not before or last.role != USER or last.name:
+        *before, last = self._run.messages
+        opens = all(message.role == SYSTEM for message in before)
+        if self.messages or opens or last.role != USER or last.name:
             return False
-        self._run = replace(self._run, messages=(*self._run.messages[:-1], last.replace(name=name)))
+        self._run = replace(self._run, messages=(*before, last.replace(name=name)))
         self._transcript = Transcript(self._group.agent_names, self._run.messages)
         return True
 

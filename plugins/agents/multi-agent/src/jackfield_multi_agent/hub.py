@@ -40,16 +40,20 @@ def checked_agents(agents: Iterable[Agent], what: str) -> tuple[Agent, ...]:
     if not listed:
         raise ConfigError(f"{what} needs at least one agent")
     seen: set[str] = set()
-    for agent in listed:
-        if not isinstance(agent, Agent):
-            hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
-            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
-        if not agent.name:
-            raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
-        if agent.name in seen:
-            raise ConfigError(f"two agents of {what} are named {agent.name!r}: rename one of them")
-        seen.add(agent.name)
+    for name in (_name_of(agent, what) for agent in listed):
+        if name in seen:
+            raise ConfigError(f"two agents of {what} are named {name!r}: rename one of them")
+        seen.add(name)
     return listed
+
+
+def _name_of(agent: object, what: str) -> str:
+    if not isinstance(agent, Agent):
+        hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
+        raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
+    if not agent.name:
+        raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
+    return agent.name
 
 
 def described(agents: Iterable[Agent]) -> str:

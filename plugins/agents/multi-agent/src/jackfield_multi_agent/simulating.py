@@ -123,56 +123,58 @@ class DialogueSimulator(MultiAgentHub, Agent):
         self.max_round = max_round
 
     async def _events(self, run: Run) -> AsyncIterator[Event]:
-        user = self.agents[0]
-        said: list[Message] = []
-        speech, label, reason = _Speech(run.spent), self.name or type(self).__name__, None
+        dialogue, label = _Dialogue(run, run.spent), self.name or type(self).__name__
         start = 1 if _is_asked(run.messages) else 0
-        for agent in islice(cycle(self.agents), start, start + 2 * self.max_round):
-            asks = agent is user
-            seen = (*run.messages, *said)
-            seen = _swapped(seen) if asks else seen
-            yield HandedOff(label, agent.name or "")
-            label = agent.name or ""
-            part = run_as(agent, run, seen, replace(speech.spent, turns=0))
-            async with closing(speech.events(agent, part)) as events:
+        for name, agent in islice(
+            cycle(zip(self.agent_names, self.agents, strict=True)), start, start + 2 * self.max_round
+        ):
+            yield HandedOff(label, name)
+            label = name
+            async with closing(dialogue.speech(agent, asks=agent is self.agents[0])) as events:
                 async for event in events:
                     yield event
-            if not run.later:  # answers are for the calls that the run was interrupted at
-                run = replace(run, resume=False, answers={})
-            text = text_of_answer(speech.end.messages)
-            said += [Message(USER, text, name=agent.name)] if asks else speech.end.messages
-            yield ResponseReplaced(tuple(said))
-            reason = speech.stopped(run)
-            if reason or STOP in text:
+            yield ResponseReplaced(tuple(dialogue.said))
+            if dialogue.reason is not None:
                 break
-        yield RunFinished(reason or "finished", tuple(said), speech.spent.usage)
+        yield RunFinished(dialogue.reason or "finished", tuple(dialogue.said), dialogue.spent.usage)
 
 
 @dataclass(slots=True)
-class _Speech:
-    """What one of them says; after the other, with what both have used.
+class _Dialogue:
+    """What the two have said so far.
 
     Attributes:
-        spent: What the dialogue has used.
-        end: How the last speech ended.
+        spent: What both have used.
+        reason: Why it is over; None if it goes on.
     """
 
+    run: Run
     spent: Spent
-    end: RunFinished = field(default_factory=lambda: RunFinished("finished", (), Usage()))
+    said: list[Message] = field(default_factory=list)
+    reason: StopReason | None = None
 
-    def stopped(self, run: Run) -> StopReason | None:
-        """Why there is no further speech, if there is none."""
-        return self.end.stop_reason if self.end.stop_reason != "finished" else RunAbove(run, self.spent).reached(0)
-
-    async def events(self, agent: Agent, part: Run) -> AsyncIterator[Event]:
-        """The events of a speech, without its end."""
+    async def speech(self, agent: Agent, *, asks: bool) -> AsyncIterator[Event]:
+        """What one of them says: the user, who asks, or the assistant."""
+        seen = (*self.run.messages, *self.said)
+        part = run_as(agent, self.run, _swapped(seen) if asks else seen, replace(self.spent, turns=0))
+        end = RunFinished("finished", (), Usage())
         async with closing(agent._events(part)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
-                    self.end = event
+                    end = event
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
+        if not self.run.later:  # answers are for the calls that the run was interrupted at
+            self.run = replace(self.run, resume=False, answers={})
+        text = text_of_answer(end.messages)
+        self.said += [Message(USER, text, name=agent.name)] if asks else end.messages
+        self.reason = self._reason(end, text)
+
+    def _reason(self, end: RunFinished, text: str) -> StopReason | None:
+        if end.stop_reason != "finished":
+            return end.stop_reason
+        return RunAbove(self.run, self.spent).reached(0) or ("finished" if STOP in text else None)
 
 
 def _is_asked(messages: Sequence[Message]) -> bool:
@@ -182,12 +184,12 @@ def _is_asked(messages: Sequence[Message]) -> bool:
 
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
     """A dialogue as its user sees it: the answers are what the user is asked, and the questions what it has said."""
-    swapped = [
-        Message(_OTHER[message.role], text)
-        for message in messages
-        if message.role in _OTHER and not message.function_call and (text := message.get_text_content())
-    ]
+    swapped = [Message(_OTHER[message.role], message.get_text_content()) for message in messages if _is_said(message)]
     system = [message for message in messages if message.role == SYSTEM]
     if not swapped or swapped[-1].role == ASSISTANT:
         swapped.append(Message(USER, "…"))
     return (*system, *swapped)
+
+
+def _is_said(message: Message) -> bool:
+    return message.role in _OTHER and not message.function_call and bool(message.get_text_content())

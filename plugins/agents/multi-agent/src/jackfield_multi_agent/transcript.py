@@ -39,11 +39,10 @@ class Transcript:
             return
         speaker = self._caller if message.role == FUNCTION else self._speaker(message)
         self._caller = speaker
-        text = message.get_text_content().strip()
         if speaker in self._views:
             self.last_speaker = speaker
-        if text and _is_speech(message):
-            self.lines.append(f"{speaker}: {text}" if speaker else text)
+        if line := _line(message, speaker):
+            self.lines.append(line)
         for view in self._views.values():
             view.add(message, speaker)
 
@@ -90,6 +89,12 @@ class _View:
         else:
             self._done.append(Message(USER, self._others))
         self._others = []
+
+
+def _line(message: Message, speaker: str) -> str:
+    """What somebody says as a line of text; '' if it is nothing, or not said to the others."""
+    text = message.get_text_content().strip() if _is_speech(message) else ""
+    return f"{speaker}: {text}" if text and speaker else text
 
 
 def _said(message: Message, speaker: str) -> list[ContentItem]:
