@@ -149,7 +149,7 @@ def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
     first = messages[0]
     if len(messages) == 1 and first.role == ASSISTANT and not first.function_call:  # most are, and a history is long
         return Answer((first,), text_of(first.content), text_of(first.reasoning_content), (), ())
-    said = [message for message in messages if message.role == ASSISTANT]
+    said = list(itertools.takewhile(_is_said, messages))  # results follow all of it
     asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
     found, strays = paired(asked, messages[len(said) :])
     return Answer(
@@ -159,6 +159,10 @@ def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
         calls=tuple(map(_call, asked, found)),
         strays=tuple(map(_result, strays)),
     )
+
+
+def _is_said(message: Message) -> bool:
+    return message.role == ASSISTANT
 
 
 def _joined(contents: Iterable[str | Sequence[ContentItem] | None]) -> str:

@@ -22,17 +22,23 @@ def from_openai(values: Iterable[MessageLike]) -> Iterator[Message]:
     """Messages from dicts, some of which are OpenAI's; see `jackfield.messages.as_messages`."""
     names: dict[str, str] = {}
     for value in values:
-        if not is_openais(value):
+        if is_openais(value):
+            yield from _messages_from_openai(value, names)
+        else:
             yield as_message(value)
-            continue
-        kept = {key: entry for key, entry in value.items() if key in Message.model_fields}
-        match value.get("role"):
-            case "tool":
-                yield _result_from_openai(value, kept, names)
-            case "assistant":
-                yield from _assistant_from_openai(value, kept, names)
-            case role:
-                yield as_message({**kept, "role": SYSTEM if role == "developer" else role})
+
+
+def _messages_from_openai(message: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
+    kept = {key: entry for key, entry in message.items() if key in Message.model_fields}
+    match message.get("role"):
+        case "tool":
+            yield _result_from_openai(message, kept, names)
+        case "assistant":
+            yield from _assistant_from_openai(message, kept, names)
+        case "developer":
+            yield as_message({**kept, "role": SYSTEM})
+        case _:
+            yield as_message(kept)
 
 
 def _result_from_openai(message: Mapping[str, Any], kept: Mapping[str, Any], names: Mapping[str, str]) -> Message:
@@ -44,14 +50,18 @@ def _result_from_openai(message: Mapping[str, Any], kept: Mapping[str, Any], nam
 def _assistant_from_openai(
     message: Mapping[str, Any], kept: Mapping[str, Any], names: dict[str, str]
 ) -> Iterator[Message]:
-    calls = message.get("tool_calls") or ()
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    calls, reasoning = message.get("tool_calls"), _first_of(message, "reasoning_content", "reasoning")
     if reasoning:
         yield Message(ASSISTANT, "", reasoning_content=reasoning, name=message.get("name"))
-    content = message.get("content") or message.get("refusal")
+    content = _first_of(message, "content", "refusal")
     if content or not (calls or reasoning):
         yield as_message({**kept, "content": content, "reasoning_content": None})
-    yield from (_call_from_openai(call, message.get("name"), names) for call in calls)
+    for call in calls or ():
+        yield _call_from_openai(call, message.get("name"), names)
+
+
+def _first_of(message: Mapping[str, Any], key: str, other: str) -> Any:
+    return message.get(key) or message.get(other)
 
 
 def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> Message:
@@ -73,9 +83,7 @@ def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> M
 def item_from_openai(part: object) -> object:
     """A content item from a part as OpenAI's two APIs write it; what has no `type` is left as it is."""
     match part:
-        case {"type": "text" | "input_text" | "output_text", "text": text}:
-            return {"text": text}
-        case {"type": "refusal", "refusal": text}:
+        case {"type": "text" | "input_text" | "output_text", "text": text} | {"type": "refusal", "refusal": text}:
             return {"text": text}
         case {"type": "image_url" | "input_image", "image_url": {"url": str(url)} | str(url)}:
             return {"image": url}

@@ -71,24 +71,30 @@ class _Answer:
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
         """What to pass on for an event."""
+        if isinstance(event, StreamReset):
+            self._begin()
+        return self._after_stop(event) if self.stop else self._before_stop(event)
+
+    def _before_stop(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:
             case TextDelta(text):
-                shown = "" if self.stop else self._search.feed(text)
-                if shown:
+                if shown := self._search.feed(text):
                     yield event if shown == text else TextDelta(shown)
-            case FunctionCallDelta(index) if not self.stop or index in self._calls:
+                return
+            case FunctionCallDelta(index):
                 self._calls.add(index)
-                yield event
-            case FunctionCallDelta() | ReasoningDelta() | MediaDelta() if self.stop:
-                pass  # the answer was complete before it
-            case StreamReset():
-                self._begin()
-                yield event
             case ModelFinished():
                 # Half a stop word at the end is the model's own text: nobody can tell that it meant more.
                 if rest := self._search.rest():
                     yield TextDelta(rest)
+        yield event
+
+    def _after_stop(self, event: ModelEvent) -> Iterator[ModelEvent]:
+        match event:
+            case FunctionCallDelta(index) if index in self._calls:
                 yield event
+            case TextDelta() | FunctionCallDelta() | ReasoningDelta() | MediaDelta():
+                pass  # the answer was complete before it
             case _:
                 yield event
 

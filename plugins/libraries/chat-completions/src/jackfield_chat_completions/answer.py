@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -138,37 +138,30 @@ class ChatReader(AnswerReader):
         if delta and len(delta) == 1 and (text := delta.get("content")) and isinstance(text, str):
             self._wrote = True
             return [TextDelta(text)]  # nearly every chunk
-        whole = choice.get("message") if delta is None else None
-        return list(self._said(delta or whole or {}, is_whole=bool(whole)))
+        said = choice.get("message") if delta is None else delta
+        return list(self._said(said, is_whole=delta is None)) if said else []
 
     def _said(self, said: Mapping[str, Any], *, is_whole: bool) -> Iterator[ModelEvent]:
         # Two names for one thing; a server that is changing from one to the other sends both.
         if reasoning := said.get("reasoning_content") or said.get("reasoning"):
             yield ReasoningDelta(_text_of(reasoning))
-        if content := said.get("content"):
-            self._wrote = True
-            if isinstance(content, str):
-                yield TextDelta(content)
-            else:
-                yield from self._parts(content)
-        if refusal := said.get("refusal"):
-            self._wrote = True
-            yield TextDelta(_text_of(refusal))
-        if audio := said.get("audio"):
-            yield from self._heard(audio)
-        if images := said.get("images"):
-            yield from map(self._image, images)
-        for number, call in enumerate(said.get("tool_calls") or ()):
-            yield self._calls.read({"index": number, **call} if is_whole else call)
+        for key, read in _READERS:
+            if value := said.get(key):
+                yield from read(self, value)
+        if calls := said.get("tool_calls"):
+            yield from self._calls.read_all(calls, are_whole=is_whole)
 
-    def _parts(self, content: object) -> Iterator[ModelEvent]:
-        """Content as a list of parts, which some servers send."""
-        parts = content if isinstance(content, list) else [content]
-        for part in parts:
+    def _written(self, content: object) -> Iterator[ModelEvent]:
+        """Text, or a list of parts, which some servers send."""
+        self._wrote = True
+        for part in content if isinstance(content, list) else [content]:
             if isinstance(part, Mapping) and part.get("image_url"):
                 yield self._image(part)
             elif text := _text_of([part]):
                 yield TextDelta(text)
+
+    def _images(self, parts: Iterable[Mapping[str, Any]]) -> Iterator[ModelEvent]:
+        return map(self._image, parts)
 
     def _image(self, part: Mapping[str, Any]) -> MediaDelta:
         self._showed = True
@@ -197,6 +190,15 @@ class ChatReader(AnswerReader):
             code="content_filter",
             request_id=self.failures.request_id,
         )
+
+
+_READERS: Sequence[tuple[str, Callable[[ChatReader, Any], Iterator[ModelEvent]]]] = (
+    ("content", ChatReader._written),
+    ("refusal", ChatReader._written),
+    ("audio", ChatReader._heard),
+    ("images", ChatReader._images),
+)
+"""What reads each key of what is said, in the order of the events."""
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
@@ -273,11 +275,14 @@ class _Calls:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def read(self, delta: Mapping[str, Any]) -> FunctionCallDelta:
-        """The event of a delta."""
+    def read_all(self, deltas: Iterable[Mapping[str, Any]], *, are_whole: bool) -> Iterator[FunctionCallDelta]:
+        """The events of deltas, or of calls that came at once, each of which is another."""
+        for number, delta in enumerate(deltas):
+            yield self._read({"index": number, **delta} if are_whole else delta)
+
+    def _read(self, delta: Mapping[str, Any]) -> FunctionCallDelta:
         function = delta.get("function") or {}
-        call_id = str(delta.get("id") or "")
-        name = str(function.get("name") or "")
+        call_id, name = _text_at(delta, "id"), _text_at(function, "name")
         arguments = _arguments_of(function)
         call = self._call(delta.get("index"), call_id, name, arguments)
         new_id = call_id if call_id != call.id else ""
@@ -298,6 +303,10 @@ class _Calls:
             if key is not None:
                 self._at_index[key] = call
         return call
+
+
+def _text_at(wire: Mapping[str, Any], key: str) -> str:
+    return str(wire.get(key) or "")
 
 
 def _arguments_of(function: Mapping[str, Any]) -> str:

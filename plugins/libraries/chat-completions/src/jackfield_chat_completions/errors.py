@@ -108,12 +108,14 @@ def _said(answer: Any) -> tuple[str, Codes]:
     error = answer.get("error") or answer
     if not isinstance(error, Mapping):
         return str(error), (None, "", "")
-    text = error.get("message") or error.get("detail") or error
-    if not isinstance(text, str):
-        text = json.dumps(text, ensure_ascii=False, default=str)
     inner = error.get("innererror")
     inner = inner if isinstance(inner, Mapping) else {}
-    return text + filtered_categories(inner.get("content_filter_result")), _codes(error, inner)
+    return _text_of(error) + filtered_categories(inner.get("content_filter_result")), _codes(error, inner)
+
+
+def _text_of(error: Mapping[str, object]) -> str:
+    text = error.get("message") or error.get("detail") or error
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
 
 
 def _codes(error: Mapping[str, object], inner: Mapping[str, object]) -> Codes:

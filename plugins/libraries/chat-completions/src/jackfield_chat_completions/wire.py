@@ -139,19 +139,23 @@ def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
 
     Changes the last messages, which are this request's own.
     """
-    last = messages[-1] if messages else {}
-    if last.get("role") != ASSISTANT or not last["content"] or "tool_calls" in last:
+    if not messages or not _has_begun(messages[-1]):
         return {}
     match dialect.continuation:
         case "continue_final_message":
             return {"continue_final_message": True, "add_generation_prompt": False}
         case "partial" | "prefix" as mark:
-            last[mark] = True
+            messages[-1][mark] = True
         case "fold":
             _fold(messages)
         case "as_is":
             pass
     return {}
+
+
+def _has_begun(message: Wire) -> bool:
+    """Whether a message is an answer that can be continued."""
+    return message["role"] == ASSISTANT and bool(message["content"]) and "tool_calls" not in message
 
 
 def _fold(messages: list[Wire]) -> None:

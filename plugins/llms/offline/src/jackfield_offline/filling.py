@@ -86,10 +86,13 @@ def _fill(slot: Slot, library: Library) -> Filling:
 
 
 def _arguments(directive: Directive, schema: FunctionSchema, fillings: Sequence[Filling]) -> dict[str, Any]:
-    marked = [(filling.slot.kind, placeholder(index), filling) for index, filling in enumerate(fillings)]
-    texts = {mark: filling for kind, mark, filling in marked if kind == "text"}
-    # Numbers are only digits: they can stand anywhere, in code and outside of JSON's strings, too.
-    template = _replaced(directive.template, {mark: filling for kind, mark, filling in marked if kind == "number"})
+    texts: dict[str, Filling] = {}
+    template = directive.template
+    for index, filling in enumerate(fillings):
+        if filling.slot.kind == "text":
+            texts[placeholder(index)] = filling
+        else:  # only digits: they can stand anywhere, in code and outside of JSON's strings, too
+            template = template.replace(placeholder(index), filling.value)
     name = None if directive.is_json else one_text_argument(schema)
     if name is not None:
         return {name: _with_texts(name, template, texts)}

@@ -77,8 +77,10 @@ def one_text_argument(schema: FunctionSchema) -> str | None:
     parameters = schema.get("parameters") or {}
     properties: Mapping[str, Any] = parameters.get("properties") or {}
     required = [name for name in parameters.get("required") or () if name in properties]
-    candidates = required or list(properties)
-    return candidates[0] if len(candidates) == 1 and _is_string(properties[candidates[0]]) else None
+    match required or list(properties):
+        case [str(name)] if _is_string(properties[name]):
+            return name
+    return None
 
 
 def _directive(tool: str, written: str, *, is_json: bool) -> Directive:

@@ -46,8 +46,8 @@ def read_turn(request: ChatRequest) -> Turn:
     question, directives = parse_message(messages[since - 1].get_text_content() if since else "")
     topic = question or _asked_of_tools(directives)
     made = _calls_since(messages, since)
-    if [call.name for _, call in made] != [directive.tool for directive in directives[: len(made)]]:
-        directives, made = [], []  # what was called is not what the user asked for
+    if not _are_asked_for(made, directives):
+        directives, made = [], []
     ready, problem = _next_calls(request, directives[len(made) :])
     return Turn(
         question=question,
@@ -69,6 +69,11 @@ def _calls_since(messages: Sequence[Message], since: int) -> list[tuple[int, Fun
     """The calls after the user's message, each with its place in the history."""
     after = enumerate(messages[since:], since)
     return [(index, message.function_call) for index, message in after if message.function_call is not None]
+
+
+def _are_asked_for(made: Sequence[tuple[int, FunctionCall]], directives: Sequence[Directive]) -> bool:
+    """Whether what was called is what the user asked for, as far as it goes."""
+    return [call.name for _, call in made] == [directive.tool for directive in directives[: len(made)]]
 
 
 def _next_calls(request: ChatRequest, pending: Sequence[Directive]) -> tuple[tuple[ReadyCall, ...], CannotCall | None]:
