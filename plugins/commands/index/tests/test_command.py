@@ -19,12 +19,14 @@ from jackfield.cli.main import main
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_knowledge.store import Draft
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
+from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.replies import Reply, error
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
+IMPORTED = "import jackfield.cli.main, jackfield_index.command, jackfield_knowledge, jackfield_vector_search.searcher"
 # Builds an index; after 20 files it waits until Ctrl-C has cancelled the build, so that it can never be through before.
 WAITS_AFTER_20 = """
-import signal, sys, threading
+import os, signal, sys, threading
 from jackfield import sync
 from jackfield.cli.main import main
 from jackfield_index.progress import ProgressLine
@@ -38,7 +40,7 @@ def stop_and_say(call):
 
 def wait_after_20(line, progress):
     if progress.done == 20:
-        print("20 files", flush=True)
+        print(os.getpid(), flush=True)
         is_stopped.wait(60)
 
 sync._Call.stop, ProgressLine.__call__ = stop_and_say, wait_after_20
@@ -46,12 +48,13 @@ sys.exit(main(["index", "build", "notes", "docs"]))
 """
 
 ONE_VECTOR_AT_ONCE = """
-import signal, sys
+import os, signal, sys
 from jackfield.cli.main import main
 from jackfield_vector_search import searcher
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
 searcher._AT_ONCE = 1
+print(os.getpid(), flush=True)
 sys.exit(main(["index", "build", "notes", "docs", *sys.argv[1:]]))
 """
 
@@ -60,6 +63,7 @@ sys.exit(main(["index", "build", "notes", "docs", *sys.argv[1:]]))
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two documents in `docs`, below the working directory."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -180,22 +184,32 @@ def test_progress_goes_to_a_terminal_and_nowhere_else(
     with os.fdopen(its_end, "w") as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", terminal)
         assert main(["index", "build", "again", "docs"]) == 0
-    shown = os.read(main_end, 1 << 16).decode()
+        os.write(its_end, b"\0")  # after which there is nothing more
+    shown = "".join(iter(lambda: os.read(main_end, 1).decode(errors="replace"), "\0"))
     os.close(main_end)
     assert "of 2 files" in shown
     assert shown.endswith("\r\x1b[K")
 
 
+def started(folder: Path, program: str, *words: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a program, a fork where that is possible; with its process id, once it has printed that."""
+    command = [sys.executable, "-c", program]
+    if forks := shared_forks(IMPORTED):
+        forks.write_command(folder / "program", program)
+        command = [str(folder / "program")]
+    process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(
+    docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(60):
         (docs / f"{number}.md").write_text(f"# Number {number}\n\nSome text about water.")
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITS_AFTER_20], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "20 files\n"
-    process.send_signal(signal.SIGINT)
+    process, pid = started(tmp_path, WAITS_AFTER_20)
+    os.kill(pid, signal.SIGINT)
     _, said = process.communicate()
     index = KnowledgeIndex("notes")
     stored = len(Draft(index._store._used).documents())
@@ -312,7 +326,7 @@ def test_a_service_that_is_away_leaves_the_index_whole_and_the_next_build_goes_o
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_while_vectors_are_made_loses_none_that_were_kept(
-    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
 ) -> None:
     second = threading.Event()
 
@@ -323,9 +337,9 @@ def test_ctrl_c_while_vectors_are_made_loses_none_that_were_kept(
         return replace(embeddings_of(request), delay_s=600)
 
     server.respond(never_the_second)
-    process = subprocess.Popen([sys.executable, "-c", ONE_VECTOR_AT_ONCE, *VECTORS], stderr=subprocess.PIPE, text=True)
+    process, pid = started(tmp_path, ONE_VECTOR_AT_ONCE, *VECTORS)
     assert second.wait(60)
-    process.send_signal(signal.SIGINT)
+    os.kill(pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopped. What was read is kept, and so are vectors" in said

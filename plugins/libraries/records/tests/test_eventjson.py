@@ -109,13 +109,13 @@ def through_text(told: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("whole", [True, False])
-def test_an_event_comes_back_as_it_was(kind: type, whole: bool) -> None:
+def test_an_event_comes_back_as_it_was(kind: type) -> None:
     @settings(max_examples=25)
     @given(event_of(kind))
     def holds(event: Event) -> None:
-        again = event_from_json(through_text(event_to_json(event, whole=whole)))
-        assert (type(again), again) == (kind, event)
+        for whole in (True, False):
+            again = event_from_json(through_text(event_to_json(event, whole=whole)))
+            assert (type(again), again) == (kind, event)
 
     holds()
 

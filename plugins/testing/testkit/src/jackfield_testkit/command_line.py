@@ -53,8 +53,8 @@ import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins
 if importlib.util.find_spec("jackfield_manage"):
     import jackfield_manage.plugin
 if importlib.util.find_spec("jackfield_terminal"):
-    import jackfield_agent_parts.creating
-    import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.plugin, jackfield_terminal.running
+    import jackfield_agent_parts.creating, jackfield_terminal.plugin
+    import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.running
     import prompt_toolkit.completion, prompt_toolkit.history, prompt_toolkit.output.vt100, prompt_toolkit.shortcuts
 """
 # As `python -m` does it, which finds modules in the working directory.
