@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -85,29 +82,6 @@ class Files:
                 )
             },
         )
-
-    @staticmethod
-    def linked_picture(data: bytes, url: str) -> bytes:
-        """A Word file whose pictures are at this address, and not in it."""
-        target = f'TargetMode="External" Target="{url}"'.encode()
-        return Files.changed(
-            data,
-            {
-                "word/document.xml": lambda old: old.replace(b"r:embed=", b"r:link="),
-                "word/_rels/document.xml.rels": lambda old: re.sub(rb'Target="media/[^"]+"', target, old),
-            },
-        )
-
-    @staticmethod
-    def dot() -> io.BytesIO:
-        """A picture of one dot."""
-
-        def chunk(kind: bytes, data: bytes) -> bytes:
-            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-        header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-        parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(bytes(4))), chunk(b"IEND", b"")
-        return io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
 
     @staticmethod
     def entity(old: bytes) -> bytes:
