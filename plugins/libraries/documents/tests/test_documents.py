@@ -55,7 +55,9 @@ class Site:
         self.folder = folder
         self.modules: list[str] = []
 
-    def install(self, name: str, *, parser: str, facts: str, body: str = PARSER) -> None:
+    def install(self, name: str, *, parser: str, facts: str, body: str = PARSER, apart: bool = False) -> None:
+        """Install a parser, which reads small files in this process unless it is to have its own: that takes longer."""
+        here = 0 if apart else 1000
         module = f"parser_{name}"
         self.modules.append(module)
         metadata = self.folder / f"{name}-1.0.dist-info"
@@ -65,7 +67,8 @@ class Site:
         (self.folder / f"{module}_plugin.py").write_text(
             "from jackfield.plugins import ParserSpec, hook\n"
             "@hook.parsers\n"
-            f"def parsers():\n    return [ParserSpec(name={parser!r}, target='{module}:LineParser', {facts})]\n"
+            f"def parsers():\n    return [ParserSpec(name={parser!r}, target='{module}:LineParser', "
+            f"in_process_bytes={here}, {facts})]\n"
         )
 
     def reader(self, **prefer: str) -> DocumentReader:
@@ -114,7 +117,7 @@ def read_all(reader: DocumentReader, *paths: str) -> Reading:
 
 
 def test_the_extension_chooses_the_parser_and_no_other_is_imported(site: Site, write: Write) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
     site.install("other", parser="other", facts="extensions=('ot',), magic=(b'one',)", body=TOUCH + PARSER)
     document = read(site.reader(), path := write("a.LN", b"one\ntwo"))
     assert [block.text for block in document.blocks] == ["one", "two"]
@@ -184,7 +187,7 @@ def test_the_same_bytes_under_another_name_are_parsed_once_and_keep_their_own_na
 
 
 def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
     host = PluginHost(Settings(), paths=[str(site.folder)])
     reader = DocumentReader(host, parser_cfg={"lines": {"depth": 3}, "other": {"depth": 4}})
     assert read(reader, write("a.ln", b"x")).metadata == {"depth": 3}
@@ -228,7 +231,7 @@ def test_the_reader_of_a_configuration_names_the_setting_that_is_wrong(site: Sit
 
 
 def test_one_bad_file_does_not_stop_the_others(site: Site, write: Write) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
     good, bad, worse = write("good.ln", b"x"), write("bad.ln", b"broken"), write("worse.ln", b"crash")
     reading = read_all(site.reader(), bad, good, worse, good, "missing.ln")
     assert [document.source for document in reading.documents] == [good]
@@ -247,7 +250,7 @@ def test_an_error_names_the_file_without_the_folders_above_it(site: Site, write:
 
 
 def test_a_parser_that_cannot_be_imported_is_named(site: Site, write: Write) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',)", body="import a_package_nobody_has")
+    site.install("lines", parser="lines", facts="extensions=('ln',)", body="import a_package_nobody_has", apart=True)
     with pytest.raises(DocParserError, match=r"a\.ln cannot be read: lines cannot be loaded.*a_package_nobody_has"):
         read(site.reader(), write("a.ln", b"x"))
 
@@ -297,7 +300,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(site: Site, tmp_path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
 def test_a_name_that_is_no_text_is_read_and_can_be_shown(site: Site, tmp_path: Path) -> None:
-    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
     for data in (b"text", b"broken"):
         path = os.fsdecode(bytes(tmp_path) + b"/caf\xe9\n.ln")
         Path(path).write_bytes(data)
