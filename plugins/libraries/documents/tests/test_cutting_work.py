@@ -79,7 +79,7 @@ def test_many_blocks_are_counted_as_often_as_few(name: str, size: int) -> None:
 @pytest.mark.parametrize("name", ["signs", "ellipses", "quotes", "rules", "accents"])
 def test_looking_for_the_end_of_a_sentence_comes_to_the_end_of_a_long_text(name: str) -> None:
     """The steps of an expression cannot be counted: one that grows with the square would take many minutes for this."""
-    size = 200_000
+    size = 100_000
     text = (TEXTS[name] * size)[:size]
     # One chunk takes a quarter of it: what is not linear shows in long chunks.
     chunks = chunk_document(

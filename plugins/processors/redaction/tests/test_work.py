@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -44,7 +45,7 @@ LONG_VALUES = ("heads", "open keys", "tokens", "dotted tokens")
 
 def _length(name: str) -> int:
     """Longer than the longest value of its kind, so that a bound on values is no excuse."""
-    return 18_000 if name in LONG_VALUES else 4_000
+    return 18_000 if name in LONG_VALUES else 2_000
 
 
 def _replace(kind: str, value: str) -> str:
@@ -91,12 +92,17 @@ EXPRESSIONS = ("letters", "digits", "labels", "dots", "capitals", "dashes", "tok
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_a_long_text_comes_to_its_end_where_expressions_do_the_work(name: str) -> None:
     """Their steps cannot be counted: one that grows with the square would take many minutes for this text."""
-    _scan_pieces((HOSTILE[name] * 400_000)[:400_000])
+    _scan_pieces((HOSTILE[name] * 200_000)[:200_000])
+
+
+@cache
+def _work_of_plain_text(length: int) -> int:
+    plain = ("call 0171 on 2024-01-02, order 12345678, v1.2.3, ask x@y " * length)[:length]
+    return work_of(lambda: _scan_whole(plain), [0])
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_is_far_more_work_than_any_other_of_its_length(name: str) -> None:
     length = _length(name)
-    plain = ("call 0171 on 2024-01-02, order 12345678, v1.2.3, ask x@y " * length)[:length]
     hostile = (HOSTILE[name] * length)[:length]
-    assert work_of(lambda: _scan_whole(hostile), [0]) < 60 * work_of(lambda: _scan_whole(plain), [0])
+    assert work_of(lambda: _scan_whole(hostile), [0]) < 60 * _work_of_plain_text(length)
