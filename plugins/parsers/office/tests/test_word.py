@@ -89,6 +89,27 @@ def test_lists_in_lists_are_indented_and_counted_anew(files: Any) -> None:
     assert blocks(files.word(write)) == [("list", "1. a\n  2. b\n  3. c\n2. d\n  2. e")]
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_list_zero_is_no_list_in_a_style_as_in_a_paragraph(files: Any, level: int) -> None:
+    def zero() -> Any:
+        return parse_xml(f'<w:numPr {nsdecls("w")}><w:ilvl w:val="{level}"/><w:numId w:val="0"/></w:numPr>')
+
+    def write(document: Any) -> None:
+        document.add_paragraph("item", style="List Bullet")
+        style = document.styles.add_style("Plain", WD_STYLE_TYPE.PARAGRAPH)
+        style.base_style = document.styles["List Bullet"]
+        style.element.get_or_add_pPr().append(zero())
+        document.add_paragraph("by its style", style="Plain")
+        document.add_paragraph("by itself", style="List Bullet")._p.get_or_add_pPr().append(zero())
+        below = document.styles.add_style("Below", WD_STYLE_TYPE.PARAGRAPH)
+        below.base_style = style
+        document.add_paragraph("by a style below", style="Below")
+
+    assert blocks(files.word(write)) == [
+        ("list", "- item"), ("paragraph", "by its style"), ("paragraph", "by itself"), ("paragraph", "by a style below")
+    ]  # fmt: skip
+
+
 def test_what_spans_rows_stands_in_each_and_inner_tables_are_text(files: Any) -> None:
     def write(document: Any) -> None:
         table = document.add_table(3, 3)

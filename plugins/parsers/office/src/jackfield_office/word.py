@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 
 from lxml import etree
@@ -19,12 +20,12 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", "tc", "t", "pPr", "tcPr"))
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
-_NOTE_REFERENCES = {_W + "footnoteReference": "", _W + "endnoteReference": "e"}
-_IN_LINE = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
-_TEXTS = (_T, _M + "t")
+_NOTES = {"footnotes.xml": "", "endnotes.xml": "e"}  # what their numbers begin with
+_NO_LIST = "0"  # the number of the list of what is to be in none
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
 _LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
+_WRAPPERS = tuple(_W + name for name in ("sdt", "sdtContent", "ins", "customXml", "moveTo"))
 _MOST_SPAN = 63  # columns, which is Word's limit
 
 _BULLETS = ("bullet", "none")
@@ -45,32 +46,48 @@ class DocxParser(Parser):
             DocParserError: It is empty, encrypted, damaged, not a Word file, too large unpacked, or has no text.
         """
         package = Package(data, source=source, kind="docx", main="word/")
-        root = package.part(package.main)
-        etree.strip_elements(root, *_GONE, with_tail=False)
-        _write_links(root, links_in(package.relations(package.main)))
-        reader = _Reader(
-            _styles(package.part_beside("styles.xml")),
-            _numbering(package.part_beside("numbering.xml")),
-            page=1 if _has(root, _RENDERED_BREAK) else None,
-            has_boxes=_has(root, _BOX),
-        )
-        reader.read(root)
-        for name, mark in (("footnotes.xml", ""), ("endnotes.xml", "e")):
-            reader.read_notes(package.part_beside(name), mark)
-        blocks = reader.finish()
+        blocks = _blocks_of(package)
         if not blocks:
             raise DocParserError(f"{source} has no text: it may hold pictures only")
         title, stated = package.stated()
         return Document(source, tuple(blocks), content_hash="", title=title or _title(blocks), metadata=stated)
 
 
+def _blocks_of(package: Package) -> list[Block]:
+    root = package.part(package.main)
+    etree.strip_elements(root, *_GONE, with_tail=False)
+    _write_links(root, links_in(package.relations(package.main)))
+    reader = _Reader(
+        _styles(package.part_beside("styles.xml")),
+        _numbering(package.part_beside("numbering.xml")),
+        page=1 if _has(root, _RENDERED_BREAK) else None,
+        has_boxes=_has(root, _BOX),
+    )
+    reader.read(root)
+    for name, mark in _NOTES.items():
+        reader.read_notes(package.part_beside(name), mark)
+    return reader.finish()
+
+
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """What a style makes of a paragraph."""
+    """What a style, or what a paragraph says of itself, makes of that paragraph."""
 
     level: int = 0
     is_code: bool = False
     numbering: tuple[str, int] | None = None
+
+    @property
+    def place_in_list(self) -> tuple[str, int] | None:
+        """The list and its level that a paragraph is in."""
+        return self.numbering if self.numbering and self.numbering[0] != _NO_LIST else None
+
+    def over(self, basis: _Style) -> _Style:
+        """What it makes of a paragraph together with what it stands on: of each, the nearest that says so."""
+        return _Style(self.level or basis.level, self.is_code or basis.is_code, self.numbering or basis.numbering)
+
+
+_PLAIN = _Style()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +113,12 @@ class _Reader:
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, parent: Element) -> None:
-        """Read what stands in an element, whatever wraps it."""
-        stack = [iter(parent)]
-        while stack:
-            child = next(stack[-1], None)
-            if child is None:
-                stack.pop()
-            elif child.tag == _P:
+        """Read what stands in an element, whatever wraps it: content controls, insertions, what is yet to come."""
+        for child in _reached(parent, (_P, _TBL)):
+            if child.tag == _P:
                 self._paragraph(child)
-            elif child.tag != _TBL:
-                stack.append(iter(child))  # content controls, insertions, and what is yet to be thought of
             elif _is_frame(child):
-                stack.append(iter(next(child.iter(_TC))))
+                self.read(next(child.iter(_TC)))
             else:
                 self._table(child)
 
@@ -127,55 +138,41 @@ class _Reader:
         boxes = list(paragraph.iter(_BOX)) if self.has_boxes else []
         for box in boxes:
             box.getparent().remove(box)
-        style, numbering = self._style_of(paragraph)
         before = self.page
         text = self._text(paragraph)
         if text.strip():
             page = self.page if _begins_a_page(paragraph) else before
-            self._add_paragraph(text, style, numbering, page)
+            self._add_paragraph(text, self._style_of(paragraph), page)
         for box in boxes:
             self.read(box)
 
-    def _add_paragraph(self, text: str, style: _Style, numbering: tuple[str, int] | None, page: int | None) -> None:
+    def _add_paragraph(self, text: str, style: _Style, page: int | None) -> None:
         if style.level:
             self._add(" ".join(text.split()), "heading", level=style.level, page=page)
-        elif numbering:
-            self._line(self._item(numbering, text.strip()), "list", page)
+        elif place := style.place_in_list:
+            self._line(self._item(place, text.strip()), "list", page)
         elif style.is_code:
             self._line(text.rstrip(), "code", page)
         else:
             self._add(text.strip(), "paragraph", page=page)
 
-    def _style_of(self, paragraph: Element) -> tuple[_Style, tuple[str, int] | None]:
+    def _style_of(self, paragraph: Element) -> _Style:
         properties = _properties(paragraph, _PPR)
-        style = self.styles.get(_value(properties, "pStyle") or "", _Style())
         if properties is None:
-            return style, None
-        level = _outline_level(properties)
-        if level:
-            style = _Style(level)
-        numbering = _numbering_of(properties)
-        is_taken_away = numbering is not None and numbering[0] == "0"
-        return style, None if is_taken_away else numbering or style.numbering
+            return self.styles[""]
+        own = _Style(_outline_level(properties), numbering=_numbering_of(properties))
+        return own.over(self.styles.get(_value(properties, "pStyle") or "", _PLAIN))
 
     def _all_text(self, element: Element) -> str:
         """The paragraphs that have text, each in lines of its own."""
         return "\n".join(filter(None, map(self._text, element.iter(_P))))
 
     def _text(self, paragraph: Element) -> str:
-        parts: list[str] = []
+        """The text of a paragraph; the pages that end in it are counted."""
+        if self.page is not None:
+            self.page += sum(1 for _ in paragraph.iter(_RENDERED_BREAK))
         # All nodes: lxml takes longer to prepare a list of tags than to walk through a paragraph.
-        for node in paragraph.iter():
-            tag = node.tag
-            if tag in _TEXTS:
-                parts.append(node.text or "")
-            elif tag in _IN_LINE:
-                parts.append(_IN_LINE[tag])
-            elif tag in _NOTE_REFERENCES:
-                parts.append(f"[^{_NOTE_REFERENCES[tag]}{node.get(_W + 'id')}]")
-            elif tag == _RENDERED_BREAK:
-                self.page = (self.page or 0) + 1
-        return "".join(parts)
+        return "".join([write(node) for node in paragraph.iter() if (write := _WRITTEN.get(node.tag))])
 
     def _item(self, numbering: tuple[str, int], text: str) -> str:
         number, level = numbering
@@ -228,12 +225,33 @@ def _write_links(root: Element, links: Mapping[str, str]) -> None:
     """Write links as Markdown, each into the first of its texts."""
     for link in root.iter(_HYPERLINK):
         target = links.get(link.get(R + "id", ""))
-        texts = list(link.iter(_T))
-        shown = "".join(text.text or "" for text in texts).strip()
-        if shown and target is not None:
-            for text in texts:
-                text.text = ""
-            texts[0].text = f"[{shown}]({target})"
+        if target is not None:
+            _write_link(list(link.iter(_T)), target)
+
+
+def _write_link(texts: Sequence[Element], target: str) -> None:
+    shown = "".join(map(_text_of, texts)).strip()
+    if shown:
+        for text in texts:
+            text.text = ""
+        texts[0].text = f"[{shown}]({target})"
+
+
+def _text_of(node: Element) -> str:
+    return node.text or ""
+
+
+_WRITTEN: dict[object, Callable[[Element], str]] = {
+    _T: _text_of,
+    _M + "t": _text_of,
+    _W + "tab": lambda _: "\t",
+    _W + "br": lambda _: "\n",
+    _W + "cr": lambda _: "\n",
+    _W + "noBreakHyphen": lambda _: "-",
+    _W + "footnoteReference": lambda node: f"[^{node.get(_W + 'id')}]",
+    _W + "endnoteReference": lambda node: f"[^e{node.get(_W + 'id')}]",
+}
+"""What is written of a node in a paragraph, by its tag; of all others, nothing."""
 
 
 def _has(root: Element, tag: str) -> bool:
@@ -253,14 +271,19 @@ def _is_frame(table: Element) -> bool:
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
     """The children with this tag, those in content controls and insertions as well; not those of inner tables."""
+    return _reached(parent, (tag,), through=_WRAPPERS)
+
+
+def _reached(parent: Element, tags: Collection[str], *, through: Collection[str] | None = None) -> Iterator[Element]:
+    """The nearest elements below one with these tags, in order, through all others or through some."""
     stack = [iter(parent)]
     while stack:
         child = next(stack[-1], None)
         if child is None:
             stack.pop()
-        elif child.tag == tag:
+        elif child.tag in tags:
             yield child
-        elif child.tag in (_W + "sdt", _W + "sdtContent", _W + "ins", _W + "customXml", _W + "moveTo"):
+        elif through is None or child.tag in through:
             stack.append(iter(child))
 
 
@@ -322,19 +345,12 @@ def _styles(root: Element | None) -> dict[str, _Style]:
         for entry in _all(root, _W + "style")
         if entry.get(_W + "type") == "paragraph"
     }
-    made = {name: _style(entry, entries) for name, entry in entries.items()}
-    usual = next((name for name, entry in entries.items() if entry.get(_W + "default") == "1"), None)
-    return made if usual is None else {**made, "": made[usual]}
+    usual = [("", entry) for entry in entries.values() if entry.get(_W + "default") == "1"]
+    return {"": _PLAIN} | {name: _style(entry, entries) for name, entry in [*entries.items(), *usual]}
 
 
 def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
-    """What a style makes of a paragraph, itself or one that it stands on: of each, the nearest that says so."""
-    styles = [_own_style(basis) for basis in _bases(entry, entries)]
-    return _Style(
-        level=next((style.level for style in styles if style.level), 0),
-        is_code=any(style.is_code for style in styles),
-        numbering=next((style.numbering for style in styles if style.numbering), None),
-    )
+    return reduce(_Style.over, map(_own_style, _bases(entry, entries)))
 
 
 def _bases(entry: Element | None, entries: Mapping[str, Element]) -> Iterator[Element]:
@@ -352,15 +368,17 @@ def _own_style(entry: Element) -> _Style:
 
 
 def _numbering(root: Element | None) -> dict[tuple[str, int], _Level]:
-    abstract = {entry.get(_W + "abstractNumId"): entry for entry in _all(root, _W + "abstractNum")}
-    levels: dict[tuple[str, int], _Level] = {}
-    for entry in _all(root, _W + "num"):
-        basis = abstract.get(_value(entry, "abstractNumId"))
-        for level in _all(basis, _W + "lvl"):
-            place = LEVELS.get(level.get(_W + "ilvl", ""))
-            if place is not None:
-                levels[entry.get(_W + "numId", ""), place] = _level(level)
-    return levels
+    levels = {entry.get(_W + "abstractNumId"): _levels(entry) for entry in _all(root, _W + "abstractNum")}
+    return {
+        (entry.get(_W + "numId", ""), place): level
+        for entry in _all(root, _W + "num")
+        for place, level in levels.get(_value(entry, "abstractNumId"), {}).items()
+    }
+
+
+def _levels(abstract: Element) -> dict[int, _Level]:
+    found = ((LEVELS.get(level.get(_W + "ilvl", "")), level) for level in abstract.iter(_W + "lvl"))
+    return {place: _level(level) for place, level in found if place is not None}
 
 
 def _level(level: Element) -> _Level:
