@@ -114,32 +114,52 @@ def test_the_layers_hold(execute: Callable[..., Any], root: Path) -> None:
     execute([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=root)
 
 
+Imports = Mapping[Path, list[tuple[str, int]]]
+
+
+@pytest.fixture(scope="module")
+def imports(once: Callable[..., Any], distributions: list[Any]) -> Imports:
+    """Every module (and every name taken from one) that each of our files imports anywhere, with its line."""
+
+    def read() -> dict[str, list[tuple[str, int]]]:
+        return {str(path): list(imports_of(path)) for one in distributions for path in files_of(one)}
+
+    return {Path(path): [(name, line) for name, line in found] for path, found in once("imports", read).items()}
+
+
 def test_a_distribution_imports_only_what_it_declares_hidden_imports_included(
-    distribution: Any, distributions: list[Any]
+    imports: Imports, distributions: list[Any]
 ) -> None:
+    undeclared = [
+        f"{path}:{line} imports {name}"
+        for one in distributions
+        for allowed in [allowed_in(one, distributions)]
+        for path in files_of(one)
+        for name, line in imports[path]
+        if (top := name.split(".")[0]) not in allowed and top not in beside_a_script(path)
+    ]
+    assert undeclared == []
+
+
+def allowed_in(distribution: Any, distributions: list[Any]) -> set[str]:
+    """The modules at the top that a distribution may import."""
     allowed = {distribution.package, "jackfield"} | set(sys.stdlib_module_names) | modules_of(distribution.requirements)
     required = {requirement_name(text) for text in distribution.requirements}
     allowed |= {one.package for one in distributions if one.name in required}  # they may be installed as folders
     if distribution.name == "jackfield":  # it has names that others fill, with their types; see the cycles below
         allowed |= {"jackfield_agent_parts", "jackfield_answers", "jackfield_records"}
-    undeclared = [
-        f"{path.relative_to(distribution.folder)}:{line} imports {name}"
-        for path in sorted(distribution.source.rglob("*.py"))
-        for name, line in imports_of(path)
-        if name.split(".")[0] not in allowed | beside_a_script(path)
-    ]
-    assert undeclared == []
+    return allowed
 
 
-def test_no_module_needs_one_that_needs_it_hidden_imports_included(distributions: list[Any]) -> None:
+def test_no_module_needs_one_that_needs_it_hidden_imports_included(imports: Imports, distributions: list[Any]) -> None:
     # All together: the core has names whose types are those of libraries, and these build on the core.
     modules = {
         ".".join(path.relative_to(one.source.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for one in distributions
-        for path in one.source.rglob("*.py")
+        for path in files_of(one)
     }
     needs = {
-        name: {found for wanted, _ in imports_of(path) if (found := owning(wanted, modules)) and found != name}
+        name: {found for wanted, _ in imports[path] if (found := owning(wanted, modules)) and found != name}
         for name, path in modules.items()
     }
     with_a_package = {name: {one for one in wanted if not name.startswith(f"{one}.")} for name, wanted in needs.items()}
@@ -154,30 +174,41 @@ def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[
     }  # fmt: skip
 
 
-def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(plugin: Any, distributions: list[Any]) -> None:
+def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(
+    imports: Imports, distributions: list[Any]
+) -> None:
     # A library has no entry point, and is there to be imported.
-    others = {one.package for one in distributions[1:] if one.entry_points} - {plugin.package}
-    if plugin.name == "jackfield-testkit":
-        others -= {"jackfield_manage"}  # the kit's laws about loading are the doctor's
+    plugins = {one.package for one in distributions[1:] if one.entry_points}
+    own = {one.package: {one.package} for one in distributions}
+    own["jackfield_testkit"] |= {"jackfield_manage"}  # the kit's laws about loading are the doctor's
     wrong = [
-        f"{path.relative_to(plugin.folder)}:{line} imports {name}"
-        for path in sorted(plugin.source.rglob("*.py"))
-        for name, line in imports_of(path)
-        if name.split(".")[0] in others or (name.startswith("jackfield") and any(map(is_private, name.split("."))))
+        f"{path} imports {name} in line {line}"
+        for one in distributions[1:]
+        for path in files_of(one)
+        for name, line in imports[path]
+        if name.split(".")[0] in plugins - own[one.package]
+        or (name.startswith("jackfield") and any(map(is_private, name.split("."))))
     ]
     assert wrong == []
 
 
-def test_a_light_module_imports_the_standard_library_and_the_descriptors_only(plugin: Any) -> None:
-    allowed = set(sys.stdlib_module_names)
-    for module in set(plugin.entry_points.values()):
-        path = plugin.folder / "src" / (module.replace(".", "/") + ".py")
-        heavy = [
-            f"{name} (line {line})"
-            for name, line in imports_of(path)
-            if name.split(".")[0] not in allowed and not f"{name}.".startswith("jackfield.plugins.")
-        ]
-        assert heavy == []
+def test_a_light_module_imports_the_standard_library_and_the_descriptors_only(
+    imports: Imports, distributions: list[Any]
+) -> None:
+    heavy = [
+        f"{path}:{line} imports {name}"
+        for plugin in distributions[1:]
+        for module in set(plugin.entry_points.values())
+        for path in [plugin.folder / "src" / (module.replace(".", "/") + ".py")]
+        for name, line in imports[path]
+        if name.split(".")[0] not in sys.stdlib_module_names and not f"{name}.".startswith("jackfield.plugins.")
+    ]
+    assert heavy == []
+
+
+def files_of(distribution: Any) -> list[Path]:
+    """The modules of a distribution."""
+    return sorted(distribution.source.rglob("*.py"))
 
 
 def is_private(part: str) -> bool:
@@ -191,13 +222,8 @@ def beside_a_script(path: Path) -> set[str]:
     return {neighbour.stem for neighbour in path.parent.glob("*.py")} if is_script else set()
 
 
-@cache
-def imports_of(path: Path) -> list[tuple[str, int]]:
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
     """Every module (and every name taken from one) that a file imports anywhere, with its line."""
-    return list(_imports_of(path))
-
-
-def _imports_of(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
