@@ -197,6 +197,14 @@ for name in default_plugins:
 """
 
 
+# Of a class of which one test is asked for, pytest would make all: two hundred for each broken backend.
+ONLY = """
+def pytest_pycollect_makeitem(collector, name):
+    wanted = WANTED.get(collector.name)
+    return [] if wanted and name.startswith("test_") and name not in wanted else None
+"""
+
+
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     """Runs programs as forks of a process that has imported pytest and the core."""
@@ -211,8 +219,12 @@ def run_suites(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Callab
     def run(text: str, selected: Sequence[str], *paths: Path) -> Outcomes:
         folder = tmp_path_factory.mktemp("suites")
         (folder / "test_them.py").write_text(text, encoding="utf-8")
+        wanted: dict[str, list[str]] = {}
+        for suite, _, test in (one.partition("[")[0].partition("::") for one in selected):
+            wanted.setdefault(suite, []).extend([test] if test else [])
+        (folder / "conftest.py").write_text(f"WANTED = {wanted}{ONLY}", encoding="utf-8")
         program = "import sys; sys.path.insert(0, ''); import pytest; sys.exit(pytest.console_main())"
-        options = ["-q", "--tb=short", "-p", "no:cacheprovider", "--junitxml=report.xml"]
+        options = ["-q", "--tb=line", "-p", "no:cacheprovider", "--junitxml=report.xml", "--basetemp=made"]
         chosen = [f"test_them.py::{one}" for one in selected]
         # Without the other plugins of pytest that are installed here: the suites must do without.
         environment = {

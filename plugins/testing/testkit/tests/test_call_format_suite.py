@@ -38,9 +38,9 @@ BROKEN = {
     "KnowsAll": "test_reasoning_and_other_events_pass_as_they_are",
     "SharesItsReader": "test_answers_at_the_same_time_do_not_mix",
     "ReadsAllAgain": "test_the_work_grows_with_the_length_and_not_with_its_square",
-    "LooksBack": "test_no_text_makes_the_work_grow_faster_than_its_length",
-    "CutsOff": "test_no_text_makes_the_work_grow_faster_than_its_length",
-    "Backtracks": "test_no_text_makes_the_work_grow_faster_than_its_length",
+    "LooksBack": "test_no_text_makes_the_work_grow_faster_than_its_length[<tool_call>]",
+    "CutsOff": "test_no_text_makes_the_work_grow_faster_than_its_length[```]",
+    "Backtracks": "test_no_text_makes_the_work_grow_faster_than_its_length[```]",
 }
 """A call format of the zoo, and the test that is made for its fault."""
 
@@ -48,7 +48,7 @@ SUITES = """
 from jackfield_testkit.suites import CallFormatSuite
 
 for name in NAMES:
-    members = {"component": f"jackfield-zoo/{name}", "giving_up_s": 1.0}
+    members = {"component": f"jackfield-zoo/{name}", "giving_up_s": 1.0 if name == "Honest" else 0.2}
     globals()[f"Test{name}"] = type(f"Test{name}", (CallFormatSuite,), members)
 """
 ZOO = Path(__file__).parent / "zoo"
@@ -60,6 +60,6 @@ def test_a_correct_format_passes_all_and_each_broken_one_is_caught(run_suites: C
     outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
     assert outcomes.of("TestHonest", "passed") == EVERY_TEST
     assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
-        name: {test} for name, test in BROKEN.items()
+        name: {test.partition("[")[0]} for name, test in BROKEN.items()
     }
-    assert set(BROKEN.values()) == EVERY_TEST
+    assert {test.partition("[")[0] for test in BROKEN.values()} == EVERY_TEST

@@ -26,9 +26,9 @@ BROKEN = {
     "Inflates": "test_memory_is_bounded_by_the_length_of_the_file",
     "GrowsFaster": "test_memory_grows_no_faster_than_the_file",
     "Unpacks": "test_a_hostile_file_costs_an_error_and_nothing_else",
-    "CountsQuotes": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
-    "CountsLevels": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
-    "Backtracks": "test_what_is_parsed_without_a_process_of_its_own_is_linear",
+    "CountsQuotes": "test_what_is_parsed_without_a_process_of_its_own_is_linear[> ]",
+    "CountsLevels": "test_what_is_parsed_without_a_process_of_its_own_is_linear[> ]",
+    "Backtracks": "test_what_is_parsed_without_a_process_of_its_own_is_linear[> ]",
     "Writes": "test_it_does_what_it_declares_and_nothing_else",
     "DotsExtensions": "test_its_descriptor_says_which_files_it_reads",
     "ForgetsExtensions": "test_its_descriptor_says_which_files_it_reads",
@@ -50,7 +50,7 @@ def suite_for(name):
         },
         "unreadable": {f"cats.{extension}": b"CATS and dogs, and none of them with a mark.\\nend"},
         "hostile": {f"bomb.{extension}": mark + b"A lion, a hundred million times.\\nend"},
-        "giving_up_s": 1.0,
+        "giving_up_s": 1.0 if name == "Honest" else 0.2,
         "make_file": staticmethod(lambda count: mark + b"A lion and a bear.\\n\\n" * (20 * count) + b"\\nend"),
     }
     return type(f"Test{name}", (ParserSuite,), members)
@@ -69,6 +69,6 @@ def test_a_correct_parser_passes_all_and_each_broken_one_is_caught(
     outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, installed_zoo)
     assert outcomes.of("TestHonest", "passed") == EVERY_TEST
     assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
-        name: {test} for name, test in BROKEN.items()
+        name: {test.partition("[")[0]} for name, test in BROKEN.items()
     }
-    assert set(BROKEN.values()) == EVERY_TEST
+    assert {test.partition("[")[0] for test in BROKEN.values()} == EVERY_TEST
