@@ -215,6 +215,7 @@ def forks() -> Iterator[Forks]:
 @pytest.fixture(scope="session")
 def run_suites(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Callable[..., Outcomes]:
     """Runs tests of a module's text in a process of their own, with folders before everything else on the path."""
+    tmp_path_factory.getbasetemp()  # made here: of several threads that ask for a folder first, one would fail
 
     def run(text: str, selected: Sequence[str], *paths: Path) -> Outcomes:
         folder = tmp_path_factory.mktemp("suites")
