@@ -129,13 +129,19 @@ def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
 def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
     if config.get("include_prompt") is False:
         raise unusable(name, "leaves its prompt out when it pools, which is not supported")
-    known = _POOLINGS.values()
+    wanted = _modes(config)
+    for mode in wanted:
+        if mode not in _POOLINGS.values():
+            raise unusable(name, f"pools by {mode!r}, which is not supported")
+    return tuple(mode for mode in _POOLINGS.values() if mode in wanted)
+
+
+def _modes(config: Mapping[str, Any]) -> list[str]:
+    """The ways of pooling that a configuration names: newer ones with one setting, older ones with one for each."""
     mode = config.get("pooling_mode")
-    wanted = [mode] if isinstance(mode, str) else list(mode or ())
-    if strange := [one for one in wanted if one not in known]:
-        raise unusable(name, f"pools by {strange[0]!r}, which is not supported")
-    named = tuple(one for one in known if one in wanted)
-    return named or tuple(pooling for key, pooling in _POOLINGS.items() if config.get(key)) or ("mean",)
+    if isinstance(mode, str):
+        return [mode]
+    return list(mode or ()) or [mode for key, mode in _POOLINGS.items() if config.get(key)] or ["mean"]
 
 
 def _dense(place: Path, name: str) -> Dense:

@@ -45,7 +45,6 @@ _MOST_GIVEN = 20_000
 def main() -> None:
     """Become the guard of a program."""
     plan: dict[str, Any] = json.loads(sys.argv[1])
-    argv = sys.argv[2:]
     host = os.getppid()
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     barrier = barriers.best_barrier(plan["barriers"])
@@ -54,22 +53,25 @@ def main() -> None:
     if plan["gift"]:
         for folder in plan["gift"]["folders"]:
             give_away(folder, plan["gift"]["user"])
-    # Of this user: counted here, where all are seen.
-    others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
-    if barrier == barriers.NAMESPACES:
-        files = plan["files"]
-        was_needed = barriers.enter_namespaces(leave_network=files is not None and not files["network"])
-        if was_needed and barriers.counts_processes_by_namespace():
-            others = 0
-        program = _fork_first(lambda: _fork_program(barrier, plan, argv, others), files)
-    else:
-        program = _fork_program(barrier, plan, argv, others)
-    code = _guard(program, host)
+    code = _guard(_start(barrier, plan, sys.argv[2:]), host)
     if os.getppid() != host and plan["leftovers"]:
         import shutil  # its imports cost more than the rest of this script
 
         shutil.rmtree(plan["leftovers"], ignore_errors=True)
     os._exit(code)
+
+
+def _start(barrier: str, plan: dict[str, Any], argv: list[str]) -> int:
+    """Start the program behind its barrier; the process to be waited for."""
+    # Of this user: counted here, where all are seen.
+    others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
+    if barrier != barriers.NAMESPACES:
+        return _fork_program(barrier, plan, argv, others)
+    files = plan["files"]
+    was_needed = barriers.enter_namespaces(leave_network=files is not None and not files["network"])
+    if was_needed and barriers.counts_processes_by_namespace():
+        others = 0
+    return _fork_first(lambda: _fork_program(barrier, plan, argv, others), files)
 
 
 def give_away(folder: str, user: int) -> None:

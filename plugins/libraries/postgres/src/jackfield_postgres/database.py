@@ -220,13 +220,7 @@ class Database:
         try:
             yield
         except DatabaseError as error:
-            facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
-            code = str(facts.get("C", ""))
-            # Only the message: details quote rows.
-            said = shown(str(facts.get("M", "it failed")), self._secrets, _MOST_SHOWN)
-            kind = LostConnectionError if code in _ENDED_BY_THE_SERVER else ToolServiceError
-            step = f" ({_NEXT_STEP[code]})" if code in _NEXT_STEP else ""
-            raise kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None) from None
+            raise self._refusal(error) from None
         except (Error, OSError, struct.error) as error:
             reason = error.__cause__ or error
             said = shown(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
@@ -234,6 +228,16 @@ class Database:
                 f"PostgreSQL at {self.address} cannot be reached, or went away ({said}): "
                 f"check that it runs and that the DSN is right, then try again"
             ) from None
+
+    def _refusal(self, error: DatabaseError) -> ToolServiceError:
+        """The error for what the server says."""
+        facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+        code = str(facts.get("C", ""))
+        # Only the message: details quote rows.
+        said = shown(str(facts.get("M", "it failed")), self._secrets, _MOST_SHOWN)
+        kind = LostConnectionError if code in _ENDED_BY_THE_SERVER else ToolServiceError
+        step = f" ({_NEXT_STEP[code]})" if code in _NEXT_STEP else ""
+        return kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

@@ -205,14 +205,17 @@ class _Change:
 
 def _change(old: Sequence[str], size: int, ids: list[str]) -> _Change | None:
     """The change, or None if it is not worth it: an id is there twice, the order is another, or most chunks are new."""
-    before = {id_: number for number, id_ in enumerate(old)}
-    now = {id_: number for number, id_ in enumerate(ids)}
+    before, now = _numbers(old), _numbers(ids)
     kept = np.array([now.get(id_, -1) for id_ in before], np.int64)
     new = np.array([number for number, id_ in enumerate(ids) if id_ not in before], np.int64)
     in_order = bool((np.diff(kept[kept >= 0]) > 0).all())
     if len(before) != size or len(now) < len(ids) or not in_order or 2 * len(new) > len(ids):
         return None
     return _Change(ids, kept, new)
+
+
+def _numbers(ids: Iterable[str]) -> dict[str, int]:
+    return {id_: number for number, id_ in enumerate(ids)}
 
 
 def _ids_of(chunks: Sequence[Chunk]) -> list[str]:

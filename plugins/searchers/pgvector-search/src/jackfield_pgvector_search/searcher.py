@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import metadata
-from typing import Any, ClassVar, Literal
+from itertools import chain
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -19,16 +20,8 @@ from jackfield.tracebacks import LocalsForgotten
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_pgvector_search.filling import Filling, Plan, Ready
-from jackfield_pgvector_search.statements import (
-    by_words,
-    fused,
-    known_terms,
-    nearest,
-    query_of,
-    term_of,
-    vector_text,
-)
-from jackfield_pgvector_search.tables import wrong_dimension
+from jackfield_pgvector_search.statements import known_terms, query_of, ranking, term_of, vector_text
+from jackfield_pgvector_search.tables import Side, wrong_dimension
 from jackfield_postgres import Database, Row
 from jackfield_search_parts.documents import shown_path
 from jackfield_search_parts.embedding import Purpose, Vector
@@ -37,6 +30,7 @@ from jackfield_words import Analyzer, Chinese, parts_of, texts_of
 
 SECRET = "PGVECTOR_DSN"  # noqa: S105 - the name of a variable
 _ATTEMPTS = 3
+_Asked: TypeAlias = tuple[Side | None, dict[str, object]]
 _UNDEFINED_TABLE = "42P01"
 _ANY_SCORE = -2.0  # below all cosines
 
@@ -191,30 +185,32 @@ class PgvectorSearcher(Searcher):
         return [] if rows else None
 
     def _found(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row]:
-        schema = self.config.db_schema
-        values: dict[str, object] = {"corpus": ready.number, "limit": min(limit, ready.chunks)}
-        least = self.config.min_score
-        by_vector: dict[str, object] = {}
-        if ready.vectors and vector:
-            if ready.vectors.dimension != len(vector):
-                raise wrong_dimension(schema, self._embedding.space, kept=ready.vectors.dimension, now=len(vector))
-            by_vector = {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
-        by_word = self._asked_words(ready, texts) if ready.words else {}
-        if by_word and by_vector and ready.words and ready.vectors:
-            return self._database.ask(fused(schema, ready.words, ready.vectors), **values, **by_word, **by_vector)
-        if by_word and ready.words:
-            return self._database.ask(by_words(schema, ready.words), **values, **by_word)
-        if by_vector and ready.vectors:
-            return self._database.ask(nearest(schema, ready.vectors), **values, **by_vector)
-        return []
+        words, asked_words = self._asked_words(ready, texts)
+        vectors, asked_vector = self._asked_vector(ready, vector)
+        statement = ranking(self.config.db_schema, words, vectors)
+        if statement is None:
+            return []
+        limits = {"corpus": ready.number, "limit": min(limit, ready.chunks)}
+        return self._database.ask(statement, **limits, **asked_words, **asked_vector)
 
-    def _asked_words(self, ready: Ready, texts: Sequence[str]) -> dict[str, object]:
-        """The words of the question, as what the statement binds; {} if there are none."""
+    def _asked_vector(self, ready: Ready, vector: Vector | None) -> _Asked:
+        """What holds vectors, and what of the question a statement binds; nothing if it is not asked by its vector."""
+        if ready.vectors is None or not vector:
+            return None, {}
+        kept, least = ready.vectors.dimension, self.config.min_score
+        if kept != len(vector):
+            raise wrong_dimension(self.config.db_schema, self._embedding.space, kept=kept, now=len(vector))
+        return ready.vectors, {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
+
+    def _asked_words(self, ready: Ready, texts: Sequence[str]) -> _Asked:
+        """What holds words, and what of the question a statement binds; nothing if it has none to be asked by."""
+        if ready.words is None:
+            return None, {}
         terms = [term for text in texts for term in map(term_of, self._analyzer.terms_of_query(text)) if term]
-        counts = Counter(self._in_parts(ready, terms))
+        counts = Counter(self._in_parts(ready.number, ready.words, terms))
         if not counts:
-            return {}
-        return {
+            return None, {}
+        return ready.words, {
             "terms": list(counts),
             "queries": list(map(query_of, counts)),
             "times": list(map(float, counts.values())),
@@ -222,26 +218,20 @@ class PgvectorSearcher(Searcher):
             "mean_length": ready.mean_length,
         }
 
-    def _in_parts(self, ready: Ready, terms: Sequence[str]) -> list[str]:
+    def _in_parts(self, corpus: int, words: Side, terms: Sequence[str]) -> list[str]:
         """Terms, with Chinese ones that are in no chunk replaced by the parts of them that are."""
-        candidates: dict[str, None] = {}
-        for term in dict.fromkeys(terms):
-            parts = _all_parts(term)
-            candidates.update(dict.fromkeys((term, *parts) if parts else ()))
-        if not candidates or not ready.words:
+        candidates = list(dict.fromkeys(chain.from_iterable(map(_with_parts, terms))))
+        if not candidates:
             return list(terms)
         rows = self._database.ask(
-            known_terms(self.config.db_schema, ready.words),
-            corpus=ready.number,
-            terms=list(candidates),
+            known_terms(self.config.db_schema, words),
+            corpus=corpus,
+            terms=candidates,
             queries=list(map(query_of, candidates)),
         )
         known = {term for (term,) in rows}
-        return [
-            part
-            for term in terms
-            for part in ([term] if term in known or term not in candidates else parts_of(term, known.__contains__))
-        ]
+        whole = known.union(set(terms).difference(candidates))
+        return [part for term in terms for part in ([term] if term in whole else parts_of(term, known.__contains__))]
 
     def _hit(self, corpus: Corpus, rank: int, row: Row) -> Hit:
         place, score, by_words, by_vectors = row
@@ -303,8 +293,8 @@ class PgvectorSearcher(Searcher):
             return self._opened
 
 
-def _all_parts(term: str) -> list[str]:
-    """All parts of a Chinese term that are shorter than it is; [] for other languages."""
+def _with_parts(term: str) -> list[str]:
+    """A Chinese term and all parts of it; [] for other languages, and for what has no parts."""
     parts: list[str] = []
 
     def note(part: str) -> bool:
@@ -312,4 +302,4 @@ def _all_parts(term: str) -> list[str]:
         return False
 
     parts_of(term, note)
-    return parts
+    return [term, *parts] if parts else []

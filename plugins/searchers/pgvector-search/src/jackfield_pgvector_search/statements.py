@@ -17,6 +17,15 @@ _LONGEST_TERM = 500  # characters; PostgreSQL takes 2046 bytes
 _MOST_POSITIONS = 255
 
 
+def ranking(schema: str, words: Side | None, vectors: Side | None) -> str | None:
+    """The statement that ranks by words, by vectors or by both; None if there are neither."""
+    if words and vectors:
+        return fused(schema, words, vectors)
+    if words:
+        return by_words(schema, words)
+    return nearest(schema, vectors) if vectors else None
+
+
 def nearest(schema: str, vectors: Side) -> str:
     """Places and cosines: `vector`, `corpus`, `limit`, `least` (the lowest cosine, -2 for any)."""
     return f"""

@@ -203,23 +203,27 @@ class QdrantSearcher(Searcher):
         )
 
     def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk], on_progress: OnProgress | None) -> None:
-        is_announced, done = False, 0
+        done = 0
         for texts in _batches(self._embedder, chunks):
             known = self._collection.known(list(texts)) if self._collection.exists() else set()
-            new = {point: text for point, text in texts.items() if point not in known}
-            vectors = sync.run(self._embedder.embed(list(new.values()), "document")) if new else ()
-            if vectors:
-                self._collection.make(len(vectors[0]))
-            if not is_announced:
+            new = self._embedded({point: text for point, text in texts.items() if point not in known})
+            if not done:
                 self._collection.announce(key, index)
-                is_announced = True
             if new:
-                self._collection.put(key, dict(zip(new, vectors, strict=True)))
+                self._collection.put(key, new)
             if known:
                 self._collection.mark(key, list(known))
             done += len(texts)
             if on_progress:
                 on_progress(done, len(chunks))
+
+    def _embedded(self, texts: dict[UUID, str]) -> dict[UUID, Vector]:
+        """The vectors of points, for which there is a collection then."""
+        if not texts:
+            return {}
+        vectors = sync.run(self._embedder.embed(list(texts.values()), "document"))
+        self._collection.make(len(vectors[0]))
+        return dict(zip(texts, vectors, strict=True))
 
     @property
     def _collection(self) -> Collection:

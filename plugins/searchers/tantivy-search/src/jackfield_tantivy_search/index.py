@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,27 +105,35 @@ class WordIndex:
         query = self._query(texts)
         if query is None:
             return []
+        addresses, scores = self._best(query, limit)
+        keys = self._searcher.fast_field_values("key", addresses)
+        found = zip(self._places.find([int(key or _STATE) for key in keys]), scores, strict=True)
+        return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def _best(self, query: tantivy.Query, limit: int) -> tuple[list[tantivy.DocAddress], list[float]]:
+        """Where the best documents are, with rounded scores, and all that are as good as the last of them."""
         wanted = 4 * limit
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
             rounded = [float(f"{score:.{_DIGITS}g}") for score, _ in hits]
             if len(hits) < wanted or rounded[-1] < rounded[limit - 1] or wanted > max(_TIES, limit):
-                break
+                return [address for _, address in hits], rounded
             wanted *= 8  # the last one is as good as others, of which some may stand before it
-        keys = self._searcher.fast_field_values("key", [address for _, address in hits])
-        found = zip(self._places.find([int(key or _STATE) for key in keys]), rounded, strict=True)
-        return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
         """Chunks with any term of the texts; those with a short text, or what one quotes, word by word score more."""
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
-        counts = Counter(term for known in terms for term in known)
+        counts = Counter(chain.from_iterable(terms))
         clauses = [_boosted(_term(term), count) for term, count in counts.items()]
+        clauses += [tantivy.Query.phrase_query(_SCHEMA, "words", list(one)) for one in self._phrases(texts, terms)]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
+
+    def _phrases(self, texts: Sequence[str], terms: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+        """What is looked for word by word: what the texts quote, and short texts; each of several terms, sorted."""
         phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in _quoted(texts)}
         # Not whole questions: with a phrase, tantivy looks at every chunk that has one of the terms.
         phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
-        clauses += [tantivy.Query.phrase_query(_SCHEMA, "words", list(one)) for one in sorted(phrases) if len(one) > 1]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
+        return sorted(one for one in phrases if len(one) > 1)
 
     def _known(self, terms: Iterable[str]) -> list[str]:
         known: list[str] = []

@@ -63,14 +63,16 @@ class RetrievalResult:
         """What programs get of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
+        places = [_place(hit.chunk) for hit in hits]
         return {
-            "sources": [_place(hit.chunk) for hit in hits] or [basename_of(entry["url"]) for entry in self.passages],
+            "sources": places or [basename_of(entry["url"]) for entry in self.passages],
             "passages": sum(len(entry["text"]) for entry in self.passages),
             "hits": [
-                {**_place(hit.chunk), "score": score_as_json(hit.score), "ranks": dict(hit.ranks)} for hit in hits
+                {**place, "score": score_as_json(hit.score), "ranks": dict(hit.ranks)}
+                for place, hit in zip(places, hits, strict=True)
             ],
             "documents": self.documents,
-            "errors": [str(error) for error in self.errors],
+            "errors": list(map(str, self.errors)),
             "skipped": list(self.skipped),
             "failures": list(self.failures),
         }
@@ -143,9 +145,8 @@ class Retriever:
         known = await self._known(names)
         corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
-        hits: list[Hit] = []
-        if query.strip() and (selective or not (len(corpora) == 1 and self._fits(corpora[0]))):
-            hits = await self._hits(query, corpora)
+        is_searched = query.strip() and (selective or not self._fit(corpora))
+        hits = await self._hits(query, corpora) if is_searched else []
         chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
         return RetrievalResult(
             passages(chunks), tuple(hits), known.errors, tuple(chunks), known.documents, known.skipped
@@ -200,6 +201,9 @@ class Retriever:
             return Corpus(tuple(chunks.values()))
 
         return self._corpora.get(key, join)
+
+    def _fit(self, corpora: Sequence[Corpus]) -> bool:
+        return len(corpora) == 1 and self._fits(corpora[0])
 
     def _fits(self, corpus: Corpus) -> bool:
         """Whether all of a corpus is given; of an index that is not, no chunk is read to find out."""
