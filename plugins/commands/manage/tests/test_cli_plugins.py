@@ -370,6 +370,21 @@ def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     assert command_line("run", "-m", "parrot:m", "Hi").stdout == "Hi\n"
 
 
+def test_what_has_gone_is_told_and_nothing_is_asked(
+    command_line: Any, guard: str, site: Any, open_terminal: Callable[..., Any]
+) -> None:
+    terminal = ask(open_terminal, command_line, "plugins", "list")
+    terminal.wait_for("[d]etails: ")
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    site.remove(guard)
+    terminal = ask(open_terminal, command_line, "plugins", "list")
+    terminal.wait_for("acme-guard was installed here, but no longer is")
+    terminal.wait_for("kind")
+    assert "May " not in terminal.before
+    assert terminal.end() == 0
+
+
 def test_who_asks_for_help_is_not_asked_anything(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:

@@ -33,10 +33,14 @@ def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
     """
     problems: list[Problem] = []
     for location in _metadata_folders(sys.path if paths is None else paths):
-        raw = read_file(f"{location}/entry_points.txt") or b""
-        if _NEARLY.search(raw) and not _OURS.search(raw):
+        raw = read_file(f"{location}/entry_points.txt")
+        if raw and _is_nearly_ours(raw):
             problems += _misspelt(raw.decode(errors="replace"), location)
     return problems
+
+
+def _is_nearly_ours(raw: bytes) -> bool:
+    return bool(_NEARLY.search(raw)) and not _OURS.search(raw)
 
 
 def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:

@@ -82,13 +82,18 @@ def as_toml(choices: Choices) -> str:
     """The file's text."""
     # An empty `allow` is a rule, too: nothing may load.
     lists = {"allow": choices.allow, **{key: getattr(choices, key) or None for key in ("block", "enabled", "order")}}
-    lines = [f"{key} = {toml_value(names)}\n" for key, names in lists.items() if names is not None]
-    tables: dict[str, Mapping[str, object]] = {"prefer": choices.prefer} if choices.prefer else {}
-    tables |= {f"settings.{toml_value(name)}": values for name, values in choices.settings.items()}
-    for heading, values in tables.items():
-        lines.append(f"\n[{heading}]\n")
-        lines += [f"{toml_value(key)} = {toml_value(value)}\n" for key, value in values.items()]
-    return "".join([_HEADING, *lines])
+    tables = [_table("prefer", choices.prefer)] * bool(choices.prefer)
+    tables += [_table(f"settings.{toml_value(name)}", values) for name, values in choices.settings.items()]
+    return "".join([_HEADING, toml_facts(lists), *tables])
+
+
+def _table(heading: str, values: Mapping[str, object]) -> str:
+    return f"\n[{heading}]\n{toml_facts({toml_value(key): value for key, value in values.items()})}"
+
+
+def toml_facts(table: Mapping[str, object]) -> str:
+    """A line for each fact of a table; what is None is not said. Keys stand there as they are."""
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items() if value is not None)
 
 
 def toml_value(value: object) -> str:

@@ -77,10 +77,13 @@ def _outcome(result: object) -> Iterator[str]:
 
 def _table(row: Row) -> Mapping[str, object]:
     """The file's table; empty if there is none, or none that can be read."""
-    with suppress(OSError, ValueError, ImportError, RecursionError):
+    with suppress(OSError, ValueError, TypeError, ImportError, RecursionError):
         found = PathFinder.find_spec(row.module.partition(".")[0])
-        for path in (Path(folder, FILE) for folder in getattr(found, "submodule_search_locations", None) or ()):
-            if path.is_file() and path.stat().st_size <= MAX_FILE_BYTES:
-                table = json.loads(path.read_text(encoding="utf-8"))
-                return table if isinstance(table, dict) else {}
+        folders = getattr(found, "submodule_search_locations", None) or ()
+        path = next(filter(_is_readable, (Path(folder, FILE) for folder in folders)), None)
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path else {}
     return {}
+
+
+def _is_readable(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain, filterfalse
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +61,11 @@ class Seen:
     content: str
     mark: tuple[int, int]
     asked: bool
+
+    @property
+    def what(self) -> object:
+        """What is different if the distribution is: its content, and without one the mark."""
+        return self.content or self.mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +146,10 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
 
     The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
     """
-    loadable = filterfalse(host.why_not, (row for row in host.catalog.rows if row.is_installed))
-    rows = {name: rows for name, rows in by_distribution(loadable).items() if name != MANAGER}
-    newcomers = [_newcomer(rows[name], seen.get(name)) for name in rows]
-    gone = seen.keys() - {row.distribution for row in host.catalog.rows}
+    loadable = by_distribution(filterfalse(host.why_not, filter(attrgetter("is_installed"), host.catalog.rows)))
+    loadable.pop(MANAGER, None)
+    newcomers = [_newcomer(rows, seen.get(name)) for name, rows in loadable.items()]
+    gone = seen.keys() - by_distribution(host.catalog.rows).keys()
     return News(tuple(filter(None, newcomers)), tuple(sorted(gone)))
 
 
@@ -156,8 +162,7 @@ def _newcomer(rows: Sequence[Row], before: Seen | None) -> Newcomer | None:
 def _change(before: Seen | None, now: Seen) -> Change | None:
     if before is None:
         return "new"
-    # Without a content, the mark says whether something is different.
-    if (before.content, before.content or before.mark) != (now.content, now.content or now.mark):
+    if before.what != now.what:
         return "changed"
     return None if before.asked else "not asked about"
 
@@ -220,8 +225,8 @@ def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) ->
     unreadable = Described("", {}, ("**",))
     described = [described_in_source(row, host.paths) or unreadable for row in rows]
     hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
-    told = {**_EFFECTS, "network": _EFFECTS["network"] + f" ({', '.join(hosts)})" * bool(hosts)}
-    doings = [told.get(effect, effect) for effect in effects]
+    named = {"network": f" ({', '.join(hosts)})" * bool(hosts)}
+    doings = [_EFFECTS.get(effect, effect) + named.get(effect, "") for effect in effects]
     doings += _reading(secrets, most_secrets)
     if not _TOLD.isdisjoint(chain.from_iterable(one.unknown for one in described)):
         doings.append("what else it does is not known without loading it")
@@ -236,9 +241,12 @@ def _reading(secrets: Sequence[str], most: int) -> Iterator[str]:
 
 def _all_texts(described: Sequence[Described], key: str) -> list[str]:
     """The texts in what should be lists of some: the source may say anything."""
-    values = (one.values.get(key) for one in described)
-    entries = chain.from_iterable(value for value in values if isinstance(value, tuple | list | set | frozenset))
+    entries = chain.from_iterable(_entries(one.values.get(key)) for one in described)
     return sorted({text for text in entries if isinstance(text, str)})
+
+
+def _entries(value: object) -> Iterable[object]:
+    return value if isinstance(value, tuple | list | set | frozenset) else ()
 
 
 def _state_folder() -> Path:

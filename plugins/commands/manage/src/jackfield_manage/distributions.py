@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 CORE = "jackfield"
 _HEADERS = ("METADATA", "PKG-INFO")
-_REQUIRED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_REQUIRED_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*", re.ASCII)
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
@@ -84,7 +85,7 @@ def read_distribution(location: str) -> Distribution | None:
     name, version = _text(headers, "Name"), _text(headers, "Version")
     if not (name and version):
         return None
-    installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
+    installer, requested = _installation(metadata)
     return Distribution(
         normalise(name),
         version,
@@ -94,9 +95,15 @@ def read_distribution(location: str) -> Distribution | None:
         requires_python=_text(headers, "Requires-Python"),
         licence=(_text(headers, "License-Expression") or _text(headers, "License"))[:200],
         installer=installer,
-        requested=metadata.read_text("REQUESTED") is not None if installer == "pip" else None,
+        requested=requested,
         direct=_direct(metadata.read_text("direct_url.json")),
     )
+
+
+def _installation(metadata: _Metadata) -> tuple[str, bool | None]:
+    """Who installed a distribution, and whether somebody asked for it by name."""
+    installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
+    return installer, metadata.read_text("REQUESTED") is not None if installer == "pip" else None
 
 
 def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any]:
@@ -113,7 +120,7 @@ def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any
         # An installer has read a strange one otherwise or not at all; what is installed is what counts here.
         with suppress(InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             requirement = Requirement(text)
-            parts = (part for part in ("", extra) if _applies(requirement.marker, part))
+            parts = filter(partial(_applies, requirement.marker), ("", extra))
             if next(parts, None) == extra:
                 yield requirement
 
@@ -132,8 +139,7 @@ def requirers(names: Collection[str], distributions: Mapping[str, Distribution])
     found: defaultdict[str, set[str]] = defaultdict(set)
     for other in distributions.values():
         for text in other.requires:
-            name = _REQUIRED_NAME.match(text)
-            needed = normalise(name[0]) if name else ""
+            needed = normalise("".join(_REQUIRED_NAME.findall(text)))
             if needed in names:
                 found[needed].update(_requiring(other, text))
     return {name: sorted(others - {name}) for name, others in found.items()}

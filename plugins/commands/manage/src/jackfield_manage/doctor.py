@@ -288,10 +288,18 @@ def _finding(
     if answer is None:
         status, why, fix = _kept_out(rows[0], host)
         return finding(status, None, why, fix)
-    verdicts = sorted(_verdicts(rows, answer, host, neighbours), key=lambda verdict: _SEVERITY[verdict[0]])
+    verdicts = sorted(_verdicts(rows, answer, host, neighbours), key=_severity)
     (status, why, fix), *others = verdicts or [("ok", "", "")]
-    more = tuple(f"{why} → {fix}" if fix else why for _, why, fix in others)
-    return finding(status, answer["ms"], why, fix, more=more)
+    return finding(status, answer["ms"], why, fix, more=tuple(map(_in_a_line, others)))
+
+
+def _severity(verdict: Verdict) -> int:
+    return _SEVERITY[verdict[0]]
+
+
+def _in_a_line(verdict: Verdict) -> str:
+    _, why, fix = verdict
+    return f"{why} → {fix}" if fix else why
 
 
 def _verdicts(

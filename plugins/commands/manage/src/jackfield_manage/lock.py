@@ -11,7 +11,8 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import filterfalse
+from itertools import filterfalse, product
+from operator import attrgetter, itemgetter
 
 from jackfield import __version__
 from jackfield.errors import PluginError
@@ -80,20 +81,18 @@ class Frozen:
     notes: tuple[str, ...]
 
 
-def freeze(settings: Settings, paths: Iterable[str] | None = None) -> Frozen:
+def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
     """What is installed on `paths`, or `sys.path`, with the rules of `settings`. Nothing is loaded."""
-    where = None if paths is None else tuple(paths)
-    catalog, found = scan(where), installed(where)
+    catalog, found = scan(paths), installed(paths)
     notes: list[str] = [f"{problem.distribution} {problem.text}" for problem in catalog.problems]
     plugins = tuple(_locked_plugins(catalog, found, notes))
-    core = found[CORE].version if CORE in found else __version__
-    names = [plugin.name for plugin in plugins]
+    roots = list(filter(found.__contains__, (CORE, *map(attrgetter("name"), plugins))))
     lock = Lock(
-        core=core,
-        requires_python=_common_python([found[name] for name in (CORE, *names) if name in found]),
+        core=found.get(CORE, Distribution(CORE, __version__, "")).version,
+        requires_python=_common_python(map(found.__getitem__, roots)),
         platform=sys.platform,
         plugins=plugins,
-        requirements=_closure([CORE, *names], found, notes),
+        requirements=_closure(roots, found, notes),
         policy=policy_of(settings),
     )
     return Frozen(lock, tuple(notes))
@@ -124,25 +123,29 @@ def canonical_version(text: str) -> str:
 
 def _locked_plugins(catalog: Catalog, found: Mapping[str, Distribution], notes: list[str]) -> Iterator[LockedPlugin]:
     for name, rows in by_distribution(catalog.rows).items():
-        locked = None if name == CORE else _locked(rows, found.get(name), notes)
-        if locked is not None:
-            yield locked
+        if name != CORE:
+            as_in_catalog = Distribution(name, rows[0].version, rows[0].location)
+            yield from _locked(found.get(name, as_in_catalog), rows, notes)
 
 
-def _locked(rows: Sequence[Row], distribution: Distribution | None, notes: list[str]) -> LockedPlugin | None:
-    """What a lock has of one distribution; None if nobody could restore it."""
-    row = rows[0]
-    known = distribution or Distribution(row.distribution, row.version, row.location)
+def _locked(known: Distribution, rows: Sequence[Row], notes: list[str]) -> Iterator[LockedPlugin]:
+    """What a lock has of one distribution; nothing if nobody could restore it."""
     version = canonical_version(known.version)
     if not version:
-        notes.append(f"{known.name} is left out: {row.version!r} is not a valid version")
-        return None
-    content = "" if known.editable else _content_of(known.name, row.location, notes)
+        notes.append(f"{known.name} is left out: {rows[0].version!r} is not a valid version")
+        return
+    content = _content_of(known, rows[0].location, notes)
+    yield LockedPlugin(known.name, version, content, _names_in(rows, notes), known.editable)
+
+
+def _content_of(known: Distribution, location: str, notes: list[str]) -> str:
     if known.editable:
         notes.append(f"{known.name} is an editable folder: the lock cannot record its content")
-    elif known.direct:
+        return ""
+    content = _recorded_content(known.name, location, notes)
+    if known.direct:
         notes.append(f"{known.name} was not installed from an index: to restore the lock, you need its files")
-    return LockedPlugin(known.name, version, content, _names_in(rows, notes), known.editable)
+    return content
 
 
 def _names_in(rows: Sequence[Row], notes: list[str]) -> tuple[str, ...]:
@@ -152,7 +155,7 @@ def _names_in(rows: Sequence[Row], notes: list[str]) -> tuple[str, ...]:
     return tuple(filter(COMPONENT.fullmatch, offers))
 
 
-def _content_of(name: str, location: str, notes: list[str]) -> str:
+def _recorded_content(name: str, location: str, notes: list[str]) -> str:
     try:
         content = content_hash(location)
         changes = changed_files(location)
@@ -169,12 +172,12 @@ def _closure(roots: Sequence[str], found: Mapping[str, Distribution], notes: lis
     """All that the roots require, and what that requires, but not the roots: name → version."""
     names = sorted({name for name, _ in _reached(roots, found, notes)}.difference(roots))
     versions = {name: canonical_version(found[name].version) for name in names}
-    return {name: version for name, version in versions.items() if version}
+    return dict(filter(itemgetter(1), versions.items()))
 
 
 def _reached(roots: Sequence[str], found: Mapping[str, Distribution], notes: list[str]) -> Collection[tuple[str, str]]:
     """The roots and all that they require, with each extra for which it is required."""
-    seen = dict.fromkeys((name, "") for name in roots if name in found)
+    seen = dict.fromkeys(product(roots, ("",)))
     waiting = list(seen)
     for name, extra in waiting:  # it grows while it is walked
         for wanted in requirements_of(found[name], extra):
@@ -182,7 +185,7 @@ def _reached(roots: Sequence[str], found: Mapping[str, Distribution], notes: lis
             if needed not in found:
                 notes.append(f"{name} requires {wanted}, which is not installed")
                 continue
-            parts = dict.fromkeys((needed, normalise(part)) for part in ("", *sorted(wanted.extras)))
+            parts = dict.fromkeys(product((needed,), map(normalise, ("", *sorted(wanted.extras)))))
             waiting += filterfalse(seen.__contains__, parts)
             seen |= parts
     return seen

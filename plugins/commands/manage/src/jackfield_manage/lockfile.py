@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jackfield.errors import ConfigError
 from jackfield.settings import closest
-from jackfield_manage.choices import toml_value, write_whole
+from jackfield_manage.choices import toml_facts, toml_value, write_whole
 from jackfield_manage.distributions import CORE
 from jackfield_manage.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 
@@ -34,11 +34,11 @@ def as_toml(lock: Lock) -> str:
     return "".join(
         [
             _HEADING,
-            _facts(head),
-            *(f"\n[[plugin]]\n{_facts(_of_plugin(one))}" for one in sorted(lock.plugins, key=attrgetter("name"))),
-            f"\n[requirements]\n{_facts(dict(sorted(lock.requirements.items())))}",
-            f"\n[policy]\n{_facts(policy)}",
-            f"\n[policy.prefer]\n{_facts(prefer)}",
+            toml_facts(head),
+            *(f"\n[[plugin]]\n{toml_facts(_of_plugin(one))}" for one in sorted(lock.plugins, key=attrgetter("name"))),
+            f"\n[requirements]\n{toml_facts(dict(sorted(lock.requirements.items())))}",
+            f"\n[policy]\n{toml_facts(policy)}",
+            f"\n[policy.prefer]\n{toml_facts(prefer)}",
         ]
     )
 
@@ -51,11 +51,6 @@ def _of_plugin(plugin: LockedPlugin) -> dict[str, object]:
         "editable": plugin.editable or None,
         "offers": sorted(plugin.ids),
     }
-
-
-def _facts(table: Mapping[str, object]) -> str:
-    """A line for each fact; what is None is not said."""
-    return "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items() if value is not None)
 
 
 def write_lock(lock: Lock, path: Path) -> None:
@@ -230,10 +225,13 @@ class _Reader:
         if not isinstance(value, list):
             self.fault(key, f"must be a list, not {value!r:.120}")
             return ()
-        for number, name in enumerate(value, start=1):
-            if not isinstance(name, str) or not pattern.fullmatch(name):
-                self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
-        return tuple(name for name in value if isinstance(name, str))
+        return tuple(self._name(key, number, name, pattern, wanted) for number, name in enumerate(value, start=1))
+
+    def _name(self, key: str, number: int, name: object, pattern: re.Pattern[str], wanted: str) -> str:
+        if isinstance(name, str) and pattern.fullmatch(name):
+            return name
+        self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
+        return ""
 
     def table(self, key: str) -> Mapping[str, object]:
         value = self._table.get(key, {})

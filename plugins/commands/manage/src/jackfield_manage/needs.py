@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,13 +84,10 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
         yield from _of_model(config.llm, host)
     for entry in filterfalse(config.agents.__contains__, config.function_list):
         yield from _of_entry("tool", entry, host, name_of_entry(entry))
-    for inner in config.inner():
-        yield from _components(inner, host)
+    yield from chain.from_iterable(_components(inner, host) for inner in config.inner())
     yield from map("observer.{}".format, config.observers)
     yield from _of_enabled(host)
-    for file in config.files:
-        extension = Path(file).suffix.lower().removeprefix(".")
-        yield f"parser.{_parser_for(extension, host) or extension}"
+    yield from (f"parser.{_parser_of(Path(file), host)}" for file in config.files)
 
 
 def _of_enabled(host: PluginHost) -> Iterator[str]:
@@ -103,7 +100,7 @@ def _of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
     yield f"llm.{backend_of(llm, _backends(host))}"
     settings = {} if isinstance(llm, str) else llm
     for entry in settings.get("processors", ()):
-        yield from _of_entry("processor", entry, host, entry if isinstance(entry, str) else entry.get("name", ""))
+        yield from _of_entry("processor", entry, host, name_of_entry(entry))
     call_format = dict(settings.get("generate_cfg") or {}).get("fncall_prompt_type") or NATIVE
     if call_format != NATIVE:
         yield f"call_format.{call_format}"
@@ -120,9 +117,7 @@ def _of_settings(value: object, host: PluginHost) -> Iterator[str]:
     """The models among the settings of a component: one to fall back to, one that judges, one that summarises."""
     match value:
         case str():
-            backend, _, model = value.partition(":")
-            if model and backend in _backends(host):
-                yield f"llm.{backend}"
+            yield from _of_address(value, host)
         case Mapping() if value.keys() & {"model", "model_type"}:
             # What has these keys need not be a model: then it says no backend, and nothing is needed for it.
             with suppress(ConfigError):
@@ -130,8 +125,13 @@ def _of_settings(value: object, host: PluginHost) -> Iterator[str]:
         case Mapping():
             yield from _of_settings(list(value.values()), host)
         case list() | tuple():
-            for part in value:
-                yield from _of_settings(part, host)
+            yield from chain.from_iterable(_of_settings(part, host) for part in value)
+
+
+def _of_address(text: str, host: PluginHost) -> Iterator[str]:
+    backend, _, model = text.partition(":")
+    if model and backend in _backends(host):
+        yield f"llm.{backend}"
 
 
 def _backends(host: PluginHost) -> list[str]:
@@ -139,12 +139,14 @@ def _backends(host: PluginHost) -> list[str]:
     return [*host.names("llm"), *(name for kind, _, name in known if kind == "llm")]
 
 
-def _parser_for(extension: str, host: PluginHost) -> str | None:
+def _parser_of(file: Path, host: PluginHost) -> str:
+    """The parser of a file, or its extension if nobody is known to parse such files."""
+    extension = file.suffix.lower().removeprefix(".")
     for row in host.rows("parser"):
         described = described_in_source(row, host.paths)
         if described and extension in described.values.get("extensions", ()):
             return row.name
-    return parser_of_extension(extension)
+    return parser_of_extension(extension) or extension
 
 
 def _resolved(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:

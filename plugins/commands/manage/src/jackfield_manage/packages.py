@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,7 +78,7 @@ class Sources:
     def options(self) -> list[str]:
         """As both installers understand them."""
         links = [f"--find-links={_as_link(link)}" for link in self.find_links]
-        return [*links, *(["--no-index"] if self.no_index else [])]
+        return [*links, *["--no-index"] * self.no_index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,13 +429,12 @@ def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]
     entries, python = _receipt(env)
     main, *others = entries or [{"name": env.prefix.name}]
     gone = set(map(normalise, (*remove, *map(_name_in, add))))
-    kept = [_tool_requirement(entry) for entry in others if normalise(str(entry.get("name", ""))) not in gone]
-    kept += [("", requirement) for requirement in add]
-    options = {"": "--with", "editable": "--with-editable"}
-    words = ["uv", "tool", "install", *(["--python", python] if python else [])]
-    form, name = _tool_requirement(main)
-    words += ["--editable", name] if form else [name]
-    return shlex.join([*words, *chain.from_iterable((options[form], name) for form, name in kept)])
+    kept = [entry for entry in others if normalise(str(entry.get("name", ""))) not in gone]
+    words = ["uv", "tool", "install", *["--python", python] * bool(python)]
+    words += filter(None, _tool_requirement(main, as_is="", editable="--editable"))
+    for entry in kept:
+        words += _tool_requirement(entry, as_is="--with", editable="--with-editable")
+    return shlex.join([*words, *chain.from_iterable(product(("--with",), add))])
 
 
 def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
@@ -457,15 +456,15 @@ _FORMS = {
 }  # fmt: skip
 
 
-def _tool_requirement(entry: Mapping[str, object]) -> tuple[Literal["editable", ""], str]:
-    """One requirement of a receipt, and whether it is editable."""
+def _tool_requirement(entry: Mapping[str, object], *, as_is: str, editable: str) -> tuple[str, str]:
+    """One requirement of a receipt, behind the one or the other option."""
     extras = entry.get("extras")
     name = str(entry.get("name", ""))
     if isinstance(extras, list) and extras:
         name += f"[{','.join(map(str, extras))}]"
     key = next(filter(entry.__contains__, _FORMS), "")
     form = _FORMS.get(key, "{name}")
-    return "editable" if key == "editable" else "", form.format(name=name, place=entry.get(key))
+    return {"editable": editable}.get(key, as_is), form.format(name=name, place=entry.get(key))
 
 
 def _name_in(requirement: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,22 +38,25 @@ def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) 
     chain = in_order(processors, order)
     outer = _outer(chain, frozenset(order))
     depths = {one.name: _depth(one.name, outer) for one in chain}
-    placed: list[Placed] = []
-    for before, one in zip([None, *chain], chain, strict=False):
-        if one.name in order:
-            reasons = ["listed in `order`"]
-        else:
-            reasons = [f"phase {one.phase}", *outer[one.name].values()]
-            if before and (before.phase, depths[before.name]) == (one.phase, depths[one.name]):
-                reasons.append(f"beside {before.name}: by name")
-        placed.append(Placed(one, tuple(reasons)))
-    return placed
+    places = zip([None, *chain], chain, strict=False)
+    reasons = {one.name: tuple(_reasons(one, before, outer, depths)) for before, one in places}
+    reasons |= dict.fromkeys(reasons.keys() & set(order), ("listed in `order`",))
+    return [Placed(one, reasons[one.name]) for one in chain]
+
+
+def _reasons(
+    one: Processor, before: Processor | None, outer: Mapping[str, Mapping[str, str]], depths: Mapping[str, int]
+) -> Iterator[str]:
+    yield f"phase {one.phase}"
+    yield from outer[one.name].values()
+    if before and (before.phase, depths[before.name]) == (one.phase, depths[one.name]):
+        yield f"beside {before.name}: by name"
 
 
 def _outer(chain: Sequence[Processor], listed: frozenset[str]) -> dict[str, dict[str, str]]:
     """For each processor those that it stands inside of because one of the two says so, and why."""
     phases = {one.name: one.phase for one in chain}
-    outer: dict[str, dict[str, str]] = {name: {} for name in phases}
+    outer: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for speaker in chain:
         for inner, name, why in _wishes(speaker):
             if phases.get(inner) == phases.get(name) and not {inner, name} <= listed:

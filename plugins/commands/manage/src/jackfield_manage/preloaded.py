@@ -70,13 +70,13 @@ class _Forks:
 
     def __init__(self, task: Task, woken: int) -> None:
         self._task, self._woken = task, woken
-        self._light, self._deep = deque(task.names), deque[tuple[str, dict[str, Any]]]()
+        self._waiting = deque(partial(self._describe, name) for name in task.names)
         self._running: list[_Fork] = []
 
     def run(self) -> None:
         """Until all is answered, or nobody wants to know any more."""
         try:
-            while self._light or self._deep or self._running:
+            while self._waiting or self._running:
                 self._start_some()
                 if not self._wait():
                     return
@@ -86,13 +86,15 @@ class _Forks:
                 _end(fork.pid)
 
     def _start_some(self) -> None:
-        while len(self._running) < _FORKS and (self._light or self._deep):
-            if self._light:
-                self._start(self._light.popleft(), describe, self._described)
-            else:
-                _import_bases()  # in no fork that describes: what comes with a plugin would not be seen there
-                name, light = self._deep.popleft()
-                self._start(name, look_deep, partial(self._looked_deep, light))
+        while self._waiting and len(self._running) < _FORKS:
+            self._waiting.popleft()()
+
+    def _describe(self, name: str) -> None:
+        self._start(name, describe, self._described)
+
+    def _look_deep(self, light: Mapping[str, object], name: str) -> None:
+        _import_bases()  # in no fork that describes: what comes with a plugin would not be seen there
+        self._start(name, look_deep, partial(self._looked_deep, light))
 
     def _start(
         self,
@@ -133,7 +135,7 @@ class _Forks:
 
     def _described(self, name: str, answer: dict[str, Any]) -> None:
         if self._task.deep and not answer["errors"]:
-            self._deep.append((name, answer))
+            self._waiting.append(partial(self._look_deep, answer, name))
         else:
             _write(name, answer)
 

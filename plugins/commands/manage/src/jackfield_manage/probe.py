@@ -190,13 +190,16 @@ def as_json(spec: ComponentSpec) -> dict[str, object]:
 
 
 def _json_value(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(entry) for key, entry in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(map(str, value))
-    if isinstance(value, tuple | list):
-        return [_json_value(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+    match value:
+        case Mapping():
+            return {str(key): _json_value(entry) for key, entry in value.items()}
+        case set() | frozenset():
+            return sorted(map(str, value))
+        case tuple() | list():
+            return list(map(_json_value, value))
+        case str() | int() | float() | None:
+            return value
+    return repr(value)
 
 
 def main(arguments: list[str]) -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +62,29 @@ def python_uses(path: str | Path) -> PythonUses:
 
 def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], list[str]]:
     """The parts of an agent that a call is given, and the names of those that cannot be told."""
+    arguments = _arguments_of(call)
+    given: dict[str, object] = {}
+    for name, node in arguments.items():
+        with suppress(UnknownValueError):
+            given[name] = _readable(name, node, constants)
+    return given, list(filterfalse(given.__contains__, arguments))
+
+
+def _arguments_of(call: ast.Call) -> dict[str, ast.expr]:
+    """The expressions that a call gives for parts of an agent, if it is one that takes them."""
     called = name_called(call)
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in _PARTS}
     positions = _POSITIONS.get(called, _CLASS_POSITIONS if called[:1].isupper() and keywords else ())
     arguments = {**dict(zip(positions, call.args, strict=False)), **keywords}
-    given: dict[str, object] = {}
-    for name in filter(_PARTS.__contains__, arguments):
-        with suppress(UnknownValueError):
-            given[name] = _readable(name, arguments[name], constants)
-    return given, [name for name in arguments if name in _PARTS.difference(given)]
+    return {name: arguments[name] for name in filter(_PARTS.__contains__, arguments)}
 
 
 def _readable(name: str, node: ast.expr, constants: Constants) -> object:
-    if name in ("function_list", "observers") and isinstance(node, ast.List | ast.Tuple):
-        return [entry for part in node.elts for entry in _entries(part, constants)]
-    if name == "llm" and isinstance(node, ast.Dict | ast.Name):
-        return _model_config(node, constants)
+    match name, node:
+        case "function_list" | "observers", ast.List(parts) | ast.Tuple(parts):
+            return [entry for part in parts for entry in _entries(part, constants)]
+        case "llm", ast.Dict() | ast.Name():
+            return _model_config(node, constants)
     return constants.value_of(node)
 
 

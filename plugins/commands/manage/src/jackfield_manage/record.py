@@ -11,6 +11,7 @@ import csv
 import hashlib
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,12 +87,10 @@ def _change(site: Path, path: str, digest: str) -> ChangedFile | None:
 def files_below(location: str, folder: str) -> list[str]:
     """The files that a distribution has put below a folder (`package/`) of the place it lies in, by its RECORD."""
     # As it is written: a table of all files is made for the few that have it.
-    if folder.encode() not in (read_file(f"{location}/RECORD") or b""):
-        return []
-    try:
-        return sorted(path for path, _ in _recorded(location) if path.startswith(folder))
-    except PluginError:
-        return []
+    if folder.encode() in (read_file(f"{location}/RECORD") or b""):
+        with suppress(PluginError):
+            return sorted(path for path, _ in _recorded(location) if path.startswith(folder))
+    return []
 
 
 def _recorded(location: str) -> list[tuple[str, str]]:

@@ -171,13 +171,12 @@ def sync(
     return differences(lock, read_state(load()), exact=exact)
 
 
-def read_state(settings: Settings, paths: Iterable[str] | None = None) -> State:
+def read_state(settings: Settings, paths: Sequence[str] | None = None) -> State:
     """What is installed on `paths`, or `sys.path`, and the rules that hold. Nothing is loaded."""
     importlib.invalidate_caches()
-    where = None if paths is None else tuple(paths)
-    found = installed(where)
+    found = installed(paths)
     core = found.pop(CORE, None)
-    rows = {row.distribution: row for row in scan(where).rows if row.distribution != CORE}
+    rows = {row.distribution: row for row in scan(paths).rows if row.distribution != CORE}
     return State(
         core=_state_of(core, __version__),
         plugins={name: _state_of(found.get(name), row.version) for name, row in sorted(rows.items())},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,8 +84,12 @@ def _standing(row: Row, enabled: Mapping[Row, str], default: frozenset[Row], hos
         return Standing(row, "enabled", f"acts in every run ({origin} enables it)")
     if row in default:
         return Standing(row, "default chain", "acts in every run (as part of the default chain)")
-    if not acts_by_default(row):
-        return Standing(row, "", "acts only if it is named in code or enabled")
-    is_replaced = row.name in (other.name for other in enabled)
-    reason = f"another {row.name!r} is enabled or named and takes its place" if is_replaced else host.unproven(row)
-    return Standing(row, "", f"would act by default, but {reason}")
+    if acts_by_default(row):
+        return Standing(row, "", f"would act by default, but {_why_not_by_default(row, enabled, host)}")
+    return Standing(row, "", "acts only if it is named in code or enabled")
+
+
+def _why_not_by_default(row: Row, enabled: Collection[Row], host: PluginHost) -> str:
+    if row.name in (other.name for other in enabled):
+        return f"another {row.name!r} is enabled or named and takes its place"
+    return host.unproven(row)

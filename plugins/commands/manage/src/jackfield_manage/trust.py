@@ -110,21 +110,34 @@ def _enabled(name: str, already: str) -> str:
 
 def _changed_rules(asking: Mapping[str, Any], own: Settings) -> Iterator[str]:
     """What settings, names and orders would mean here, and what they mean without the file."""
-    for name, given in asking.get("settings", {}).items():
+    yield from _changed_settings(asking.get("settings", {}), own)
+    yield from _changed_preferences(asking.get("prefer", {}), own)
+    if "order" in asking:
+        replaced = f", instead of your own: {', '.join(own.order)}" * bool(own.order)
+        yield f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}"
+
+
+def _changed_settings(asking: Mapping[str, object], own: Settings) -> Iterator[str]:
+    for name, given in asking.items():
         before = own.options.get(enabled_form(name))
-        replaced = "" if before is None else f", instead of your own: {_shown(before)}"
+        replaced = f", instead of your own: {_shown(before)}" * (before is not None)
         yield f"settings: {name} gets {_shown(given)}{replaced}"
-    for name, distribution in asking.get("prefer", {}).items():
+
+
+def _changed_preferences(asking: Mapping[str, str], own: Settings) -> Iterator[str]:
+    for name, distribution in asking.items():
         replaced = f", instead of the one of {own.prefer[name]}" if name in own.prefer else ""
         yield f"prefer: {name} means the one of {distribution}{replaced}"
-    if "order" in asking:
-        replaced = f", instead of your own: {', '.join(own.order)}" if own.order else ""
-        yield f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}"
 
 
 def _local(path: str, fault: str, content: str) -> str:
     doubt = f", but it {fault}" if fault else f" (SHA-256 {content})"
     return f"local: the code in {path} runs here{doubt}. Read it first; if it changes, you must agree again"
+
+
+def remark_on_project(settings: Settings) -> str:
+    """What of the project's file does not count, as a sentence; '' if all of it does."""
+    return settings.project.remark if settings.project else ""
 
 
 def denied_by(project: Project) -> list[str]:

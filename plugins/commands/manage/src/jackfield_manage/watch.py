@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -57,7 +57,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._modules, self._paths, self._state = set(sys.modules), list(sys.path), _state()
-        self._shared = [getattr(owner, name) for owner, name in _SHARED]
+        self._shared = _shared()
         self._start_thread, self._register_exit = threading.Thread.start, atexit.register
         # Python 3.11 raises no audit event for threads, and none for exits.
         threading.Thread.start = self._noting_threads()  # type: ignore[method-assign,assignment]
@@ -78,10 +78,8 @@ class Watch:
         self.imported = sorted(set(sys.modules) - self._modules)
         if sys.path != self._paths:
             self.effects.append("it changes sys.path")
-        for (owner, name), before in zip(_SHARED, self._shared, strict=True):
-            if getattr(owner, name) is not before:
-                self.changed.append(f"it replaces {owner.__name__}.{name}")
-        self.changed += [f"it changes {name}" for name, value in _state().items() if value != self._state[name]]
+        self.changed += map("it replaces {}".format, _different(self._shared, _shared()))
+        self.changed += map("it changes {}".format, _different(self._state, _state()))
 
     def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if self._on and _is_effect(event, arguments):
@@ -122,6 +120,15 @@ def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
         _, mode, flags = arguments
         return bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITES)
     return event.startswith(_EFFECTS)
+
+
+def _different(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    return [name for name, value in now.items() if value != before[name]]
+
+
+def _shared() -> dict[str, int]:
+    """Which object each of `_SHARED` is: others may be equal to it."""
+    return {f"{owner.__name__}.{name}": id(getattr(owner, name)) for owner, name in _SHARED}
 
 
 def _state() -> dict[str, object]:

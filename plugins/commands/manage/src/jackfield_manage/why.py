@@ -17,6 +17,7 @@ from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.named import distributions_named
 from jackfield_manage.standings import remarks, standing
+from jackfield_manage.trust import remark_on_project
 
 _ASKED_FOR = {
     True: "It was requested by name",
@@ -79,8 +80,8 @@ class Explanation:
 
     def lines(self) -> list[str]:
         """The explanation in plain sentences."""
-        how = ", as an editable folder" if self.editable else ""
-        who = f" by {self.installer}" if self.installer else ""
+        how = ", as an editable folder" * self.editable
+        who = f" by {self.installer}" * bool(self.installer)
         return [
             f"{self.distribution} {self.version} is installed{who}{how}: {self.location}",
             f"{_ASKED_FOR[self.requested]}; {_who_requires(self.required_by)}.",
@@ -93,12 +94,12 @@ class Explanation:
 
 def _who_requires(names: Sequence[str]) -> str:
     with_extra = [name for name in names if name.endswith("]")]
-    always = [name for name in names if name not in with_extra] or ["nothing that is installed"]
-    extra = f"; {', '.join(with_extra)} would, if that extra was chosen" if with_extra else ""
+    always = list(filterfalse(with_extra.__contains__, names)) or ["nothing that is installed"]
+    extra = f"; {', '.join(with_extra)} would, if that extra was chosen" * bool(with_extra)
     return f"{' and '.join(always)} require{'s' * (len(always) == 1)} it{extra}"
 
 
-def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> list[Explanation]:
+def why(name: str, settings: Settings, paths: Sequence[str] | None = None) -> list[Explanation]:
     """Explain all that a name means.
 
     Args:
@@ -109,9 +110,8 @@ def why(name: str, settings: Settings, paths: Iterable[str] | None = None) -> li
     Raises:
         PluginNotFoundError: Nothing installed has that name; the message says what to install, if that is known.
     """
-    where = None if paths is None else tuple(paths)
-    host = PluginHost(settings, paths=where)
-    catalog, found = host.catalog, installed(where)
+    host = PluginHost(settings, paths=paths)
+    catalog, found = host.catalog, installed(paths)
     meant = _distributions_meant(name, catalog, found)
     if not meant:
         raise PluginNotFoundError(_absence(name, settings, catalog))
@@ -137,7 +137,7 @@ def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> 
         requires=tuple(map(str, requirements_of(distribution))),
         offers=tuple(map(partial(_offer, host), rows)),
         problems=tuple(problem.text for problem in problems),
-        remark=host.settings.project.remark if host.settings.project else "",
+        remark=remark_on_project(host.settings),
     )
 
 
@@ -187,16 +187,14 @@ def _choice(row: Row, settings: Settings, others: Collection[str]) -> str:
     )
 
 
-def _sentences(offer: Offer) -> list[str]:
-    lines = [f"{offer.id} {offer.reason or 'may load'}.", *map("  It {}.".format, offer.remarks)]
-    if offer.also_from:
-        lines.append(f"  {', '.join(offer.also_from)} also offers it.")
-    if offer.choice:
-        lines.append(f"  {offer.choice}.")
-    if offer.acts is not None and offer.may_load:
-        end = "." if offer.acts else f": jackfield plugins enable {offer.id}"
-        lines.append(f"  It {offer.acts_because}{end}")
-    return lines
+def _sentences(offer: Offer) -> Iterator[str]:
+    yield f"{offer.id} {offer.reason or 'may load'}."
+    yield from map("  It {}.".format, offer.remarks)
+    yield from map("  {} also offers it.".format, filter(None, [", ".join(offer.also_from)]))
+    yield from map("  {}.".format, filter(None, [offer.choice]))
+    if offer.may_load and offer.acts is not None:
+        end = {True: ".", False: f": jackfield plugins enable {offer.id}"}[offer.acts]
+        yield f"  It {offer.acts_because}{end}"
 
 
 def _absence(name: str, settings: Settings, catalog: Catalog) -> str:

@@ -19,6 +19,7 @@ from jackfield_manage.pipelines import Placed
 from jackfield_manage.pipelines import pipeline as pipeline_of
 from jackfield_manage.python_uses import python_uses
 from jackfield_manage.standings import acts_by_default, standings
+from jackfield_manage.trust import remark_on_project
 
 
 def pipeline_main(arguments: Sequence[str]) -> int:
@@ -114,19 +115,19 @@ def _origin(placed: Placed) -> str:
 
 def _left_out(host: PluginHost) -> Iterator[str]:
     """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
-    project = host.settings.project
-    yield from filter(None, [project.remark if project else ""])
+    yield from filter(None, [remark_on_project(host.settings)])
     for row, stands in standings(host).items():
         if acts_by_default(row) and not stands.acts:
             yield f"{row.kind} {row.address!r} {stands.why}"
-    kinds = (name.partition(".")[::2] for name in host.settings.enabled)
-    yield from filter(None, (_why_blocked(address, host) for kind, address in kinds if kind == "processor"))
+    yield from filter(None, (_why_blocked(name, host) for name in host.settings.enabled))
 
 
-def _why_blocked(address: str, host: PluginHost) -> str:
-    """Why a processor may not load, '' if it may."""
+def _why_blocked(component: str, host: PluginHost) -> str:
+    """Why a processor may not load, '' if it may, or is not one."""
+    kind, _, address = component.partition(".")
     try:
-        host.find("processor", address)
+        if kind == "processor":
+            host.find(kind, address)
     except PluginBlockedError as error:
         return str(error)
     return ""
@@ -165,8 +166,11 @@ def _unpinned(needs: Needs) -> Iterator[str]:
 
 def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:
     """The lines of a requirements file; what each distribution is for is a comment beside it."""
-    found = installed() if pin else {}
-    names = {name: f"{name}=={found[name].version}" if name in found else name for name in needs.distributions}
+    pins = {name: f"{name}=={one.version}" for name, one in installed().items()} if pin else {}
+    names = {name: pins.get(name, name) for name in needs.distributions}
     width = max(map(len, names.values()))
-    uses = {name: ", ".join(needs.distributions[name]) for name in needs.listed}
-    return [f"{names[name]:{width}}  # {uses[name]}" if uses[name] else names[name] for name in uses]
+    return [_line(f"{names[name]:{width}}", needs.distributions[name]) for name in needs.listed]
+
+
+def _line(requirement: str, uses: Sequence[str]) -> str:
+    return f"{requirement}  # {', '.join(uses)}" if uses else requirement.rstrip()

@@ -11,11 +11,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jackfield.cli import print_json, printable
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jackfield.plugins import Catalog
 
 LOCK_NAME = "jackfield-plugins.lock"
 _BISECT_TIMEOUT_S = 300.0
@@ -140,13 +143,19 @@ def uninstall(options: argparse.Namespace) -> int:
     for line in _lacking(going):
         sys.stderr.write(f"jackfield: {line}\n")
     code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
-    problems = [problem for problem in catalog.problems if problem.distribution in going]
-    for problem in problems if code else ():
-        sys.stderr.write(
-            f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
-            f"use uv instead of pip, or remove it by hand: {problem.location}\n"
-        )
+    if code:
+        _tell_reasons(going, catalog)
     return _exit_code(code, "removed")
+
+
+def _tell_reasons(staying: Collection[str], catalog: Catalog) -> None:
+    """Say what is wrong with the metadata of distributions that an installer could not remove."""
+    for problem in catalog.problems:
+        if problem.distribution in staying:
+            sys.stderr.write(
+                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
+                f"use uv instead of pip, or remove it by hand: {problem.location}\n"
+            )
 
 
 def _lacking(going: Collection[str]) -> Iterator[str]:

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import filterfalse
+from operator import attrgetter
 
 from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError
-from jackfield.plugins import PluginHost
+from jackfield.plugins import PluginHost, Row
 from jackfield.settings import ENABLED_KINDS, closest, normalise
 from jackfield_manage.apart import TIMEOUT_S
 from jackfield_manage.consent import Memory
@@ -38,7 +39,7 @@ def doctor(options: argparse.Namespace) -> int:
         print_json(list(map(asdict, findings)))
     else:
         _print_sum(findings)
-    return int(any(finding.is_fault for finding in findings))
+    return int(any(map(attrgetter("is_fault"), findings)))
 
 
 def _check_names(names: Sequence[str], remembered: Sequence[str], host: PluginHost) -> None:
@@ -65,7 +66,7 @@ def _all_findings(
 
 def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     """Settings of components that are not installed: nobody reads them."""
-    known = {form for row in host.catalog.rows for form in (row.id, f"{row.kind}.{row.address}")}
+    known = {form for row in host.catalog.rows for form in (row.id, _whole_name(row))}
     for name in filterfalse(known.__contains__, host.settings.options):
         close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
         why = f"the settings of {name!r} are not used: it is not installed{close}"
@@ -86,13 +87,17 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
     rows = []
     try:
         rows = host.enabled("processor")
-        is_told = _faulty(findings).intersection(row.distribution for row in rows)
+        is_told = _faulty(findings).intersection(map(attrgetter("distribution"), rows))
         if (rows or host.settings.order) and not is_told:
             _put_in_order(host)
     except JackfieldError as error:
-        ids = tuple(f"{row.kind}.{row.address}" for row in rows)
+        ids = tuple(map(_whole_name, rows))
         return [Finding(CHAIN, "", ids, "broken", None, str(error), "jackfield plugins disable one of them")]
     return []
+
+
+def _whole_name(row: Row) -> str:
+    return f"{row.kind}.{row.address}"
 
 
 def _put_in_order(host: PluginHost) -> None:

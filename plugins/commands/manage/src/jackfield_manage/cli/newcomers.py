@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import filterfalse
 
 from jackfield.cli import printable
 from jackfield.plugins import PluginHost, default_host
@@ -44,20 +46,18 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     Returns:
         Whether something was refused, so that policy has changed and must be read again.
     """
+    memory = memory or Memory()
     if not sys.stderr.isatty() or host.settings.safe:
         return False
-    memory = memory or Memory()
-    seen = memory.seen()
-    can_ask = sys.stdin.isatty()
+    seen, can_ask = memory.seen(), sys.stdin.isatty()
     found = news(host, seen)
     if not can_ask:
         found = _untold(found)
-    if not found:
-        return False
     _tell(found, host)
     refused = _ask(found.newcomers, host) if can_ask else []
-    kept = {name: seen[name] for name in seen.keys() - found.gone}
-    _keep(memory, kept, found.newcomers, asked=can_ask, otherwise="this will be reported again")
+    if found:
+        kept = {name: seen[name] for name in seen.keys() - found.gone}
+        _keep(memory, kept, found.newcomers, asked=can_ask, otherwise="this will be reported again")
     return bool(refused)
 
 
@@ -100,9 +100,8 @@ def _tell(found: News, host: PluginHost) -> None:
 
 def _named_by_change(newcomers: Sequence[Newcomer]) -> Iterator[str]:
     """The names of what is new and of what has changed, and how many, where they are many."""
-    changed = [one for one in newcomers if one.change == "changed"]
-    new = [one for one in newcomers if one not in changed]
-    for what, several in (("new here", new), ("changed", changed)):
+    for what, changes in (("new here", ("new", "not asked about")), ("changed", ("changed",))):
+        several = [one for one in newcomers if one.change in changes]
         if several:
             count = f" ({len(several)})" * (len(several) > 1)
             yield f"{what}{count}: {', '.join(map(_named, several))}"
@@ -119,21 +118,29 @@ def _named(newcomer: Newcomer) -> str:
 
 
 def _ask(newcomers: Sequence[Newcomer], host: PluginHost) -> list[str]:
-    """Ask about them together; gives the distributions that were refused, which are blocked then.
+    """Ask about them together, if there are some; gives the distributions that were refused, which are blocked then.
 
     Raises:
         KeyboardInterrupt: There was no answer; nothing was decided.
     """
+    answer = _decided(newcomers, host) if newcomers else "y"
+    if answer == "y":
+        return []
+    if answer == "c":
+        newcomers = list(filterfalse(partial(_is_chosen, host), newcomers))
+    return _block([one.distribution for one in newcomers])
+
+
+def _decided(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
+    """What somebody says to all, who may have looked at the details before."""
     question, allowed = _OF_SEVERAL if len(newcomers) > 1 else _OF_ONE
     while (answer := _answer(question, allowed)) == "d":
         for newcomer in newcomers:
             _say_all([_named(newcomer), *map("  {}".format, description(newcomer, host))])
-    if answer == "c":
-        newcomers = [one for one in newcomers if not _is_chosen(one, host)]
-    return _block([one.distribution for one in newcomers if answer != "y"])
+    return answer
 
 
-def _is_chosen(newcomer: Newcomer, host: PluginHost) -> bool:
+def _is_chosen(host: PluginHost, newcomer: Newcomer) -> bool:
     _say(f"{_named(newcomer)}: {summary(newcomer, host)}")
     return _answer(f"May {newcomer.distribution} load when it is named? [Y/n] ", "yn") == "y"
 

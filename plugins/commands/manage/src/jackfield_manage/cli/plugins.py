@@ -203,7 +203,7 @@ def _lines(key: str, value: Any) -> list[str]:
 
     match key, value:
         case "parameters" | "settings", {"properties": dict()}:
-            return [f"{key}:", *(f"  {line}" for line in _of_properties(value))]
+            return [f"{key}:", *map("  {}".format, _of_properties(value))]
         case "description", dict():
             value = in_language(value, "en")
         case _, list() if all(isinstance(entry, str) for entry in value):
@@ -216,9 +216,9 @@ def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
 
     for name, about in schema["properties"].items():
         facts = about if isinstance(about, dict) else {}
-        default = f" = {dumps(facts['default'])}" if "default" in facts else ""
+        default = f" = {dumps(facts.get('default'))}" * ("default" in facts)
         needed = ", required" * (name in schema.get("required", ()))
-        text = f": {facts['description']}" if facts.get("description") else ""
+        text = f": {facts.get('description')}" * bool(facts.get("description"))
         yield f"{name} ({' or '.join(_types(facts)) or 'any'}{default}{needed}){text}"
 
 
