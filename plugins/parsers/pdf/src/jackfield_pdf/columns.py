@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from jackfield_pdf.spans import grouped
 from jackfield_pdf.typeset import Line, Part
@@ -29,7 +30,7 @@ def in_columns(lines: Sequence[Line]) -> list[Line]:
 def _continues(run: Sequence[Line], line: Line) -> bool:
     """Whether a line stands below others, in the same two columns."""
     before = run[-1]
-    has_place = before.size > 0 and line.size > 0 and len(run) < _LONGEST
+    has_place = before.size > 0 and len(run) < _LONGEST
     if not has_place or not 0 < before.last - line.first <= _STEP * line.size:
         return False
     gutter = _gutter([*run, line])
@@ -38,11 +39,17 @@ def _continues(run: Sequence[Line], line: Line) -> bool:
 
 def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
     """Where the left column ends and the right one begins; None if there are no two columns."""
-    pairs = [line.parts for line in run if line.parts]
-    if {len(parts) for parts in pairs} != {2}:
+    pairs = _pairs(run)
+    if set(map(len, pairs)) != {2}:
         return None
-    left, right = max(one.right for one, _ in pairs), min(other.left for _, other in pairs)
+    ones, others = zip(*pairs, strict=True)
+    left, right = max(map(attrgetter("right"), ones)), min(map(attrgetter("left"), others))
     return (left, right) if all(_is_beside(line, left, right) for line in run) else None
+
+
+def _pairs(run: Sequence[Line]) -> list[tuple[Part, ...]]:
+    """The parts of the lines that have some."""
+    return [line.parts for line in run if line.parts]
 
 
 def _is_beside(line: Line, left: float, right: float) -> bool:
@@ -52,8 +59,7 @@ def _is_beside(line: Line, left: float, right: float) -> bool:
 
 def _apart(run: Sequence[Line]) -> list[Line]:
     """The lines of the left column, then those of the right one; [] if there are no two columns of text."""
-    pairs = [line.parts for line in run if line.parts]
-    gutter = _gutter(run)
+    pairs, gutter = _pairs(run), _gutter(run)
     if gutter is None or len(pairs) < _ROWS:
         return []
     if not all(_is_text(side, run[0].size) for side in zip(*pairs, strict=True)):

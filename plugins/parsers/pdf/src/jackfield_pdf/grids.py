@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, product, starmap
 from operator import attrgetter
 
 from jackfield_pdf.spans import grouped, merged
@@ -50,13 +50,13 @@ class Grid:
         inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
         return self.cells[row][column] if inside else None
 
-    def rows(self, texts: Sequence[str]) -> list[list[str]]:
+    def rows(self, texts: Mapping[int, str]) -> list[list[str]]:
         """The table of the texts of its cells, from the top.
 
         What spans rows stands in each of them; beside what spans columns stand empty cells.
         """
         return [
-            ["" if place and row[place - 1] == cell else texts[cell] for place, cell in enumerate(row)]
+            ["" if place and row[place - 1] == cell else texts.get(cell, "") for place, cell in enumerate(row)]
             for row in reversed(self.cells)
         ]
 
@@ -64,10 +64,9 @@ class Grid:
 def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
     """The tables that horizontal and vertical rules make, of at least two rows and two columns."""
     across, down = _joined(across), _joined(down)
-    if not across or not down or len(across) * len(down) > _MOST_CROSSINGS:
+    if not 0 < len(across) * len(down) <= _MOST_CROSSINGS:
         return []
-    grids = (_grid(*rules) for rules in _connected(across, down))
-    return [grid for grid in grids if grid is not None]
+    return list(filter(None, starmap(_grid, _connected(across, down))))
 
 
 def _joined(rules: Iterable[Rule]) -> list[Rule]:
@@ -83,7 +82,7 @@ def _in_a_line(rules: Sequence[Rule]) -> Iterator[Rule]:
 
 def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> list[tuple[list[Rule], list[Rule]]]:
     """The rules that hang together, table by table, from the top."""
-    crossing = [[place for place, rule in enumerate(across) if _cross(rule, other)] for other in down]
+    crossing = [_crossed(rule, across) for rule in down]
     group_of = _groups(len(across), crossing)
     tables: dict[int, tuple[list[Rule], list[Rule]]] = defaultdict(lambda: ([], []))
     for rule, group in zip(across, group_of, strict=True):
@@ -94,11 +93,15 @@ def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> list[tuple[list[
     return sorted(tables.values(), key=lambda rules: -rules[0][-1].at)
 
 
+def _crossed(down: Rule, across: Sequence[Rule]) -> list[int]:
+    return [place for place, rule in enumerate(across) if _cross(rule, down)]
+
+
 def _groups(count: int, linked: Iterable[Sequence[int]]) -> list[int]:
     """For each of so many places the first of those that it is linked with, over others as well."""
     group_of = list(range(count))
     for places in linked:
-        old = {group_of[place] for place in places}
+        old = set(map(group_of.__getitem__, places))
         if len(old) > 1:
             group_of = [min(old) if group in old else group for group in group_of]
     return group_of
@@ -115,8 +118,14 @@ def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
     xs, ys = _places(down, across), _places(across, down)
     if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > _MOST_CELLS:
         return None
-    cells = _merged([_covered(x, down, ys) for x in xs], [_covered(y, across, xs) for y in ys])
+    cells = _merged(_walls(xs, down, ys), _walls(ys, across, xs))
     return Grid(xs, ys, tuple(map(tuple, cells))) if len(set(chain.from_iterable(cells))) >= 4 else None
+
+
+def _walls(places: Sequence[float], rules: Sequence[Rule], across: Sequence[float]) -> list[list[bool]]:
+    """Where rules are between cells, at each place; what comes first is outside of the table in any case."""
+    outer = [True] * (len(across) - 1)
+    return [outer, *(_covered(place, rules, across) for place in places[1:])]
 
 
 def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Sequence[bool]]) -> list[list[int]]:
@@ -124,9 +133,9 @@ def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Se
     columns, rows = len(between_columns) - 1, len(between_rows) - 1
     cells = [list(range(row * columns, (row + 1) * columns)) for row in range(rows)]
     for row, column in product(range(rows), range(columns)):
-        if column and not between_columns[column][row]:
+        if not between_columns[column][row]:
             cells[row][column] = cells[row][column - 1]
-        elif row and not between_rows[row][column]:
+        elif not between_rows[row][column]:
             cells[row][column] = cells[row - 1][column]
     return cells
 
@@ -134,7 +143,7 @@ def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Se
 def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...]:
     """Where cells begin and end: at the lines, and where the lines across them end outside, for a table open there."""
     inner = {rule.at for rule in lines}
-    ends = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
+    ends = min(map(attrgetter("start"), crossing)), max(map(attrgetter("end"), crossing))
     first, last = min(inner) - 2 * _NEAR, max(inner) + 2 * _NEAR
     return tuple(sorted(inner.union(end for end in ends if not first <= end <= last)))
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, filterfalse
+from operator import attrgetter
+from typing import TypeVar
 
 from jackfield_pdf.pages import Entry, Page
 from jackfield_pdf.typeset import Line
@@ -20,6 +23,7 @@ _NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
 _BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
 
 _Entries = Mapping[tuple[int, str], int]
+_Key = TypeVar("_Key", float, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,10 @@ class Headings:
 
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
     """What the headings of a document look like."""
-    lines = [line for page in pages for line in page.lines if not line.table]
-    chars = _chars_by_size(lines)
+    lines = list(filterfalse(attrgetter("table"), chain.from_iterable(page.lines for page in pages)))
+    chars = _chars_by(lambda line: _rounded(line.size), lines)
     total = chars.total()
-    bold = sum(len(line.text) * line.is_bold for line in lines)
-    mono = sum(len(line.text) * line.is_mono for line in lines)
+    bold, mono = (_chars_by(attrgetter(style), lines)[True] for style in ("is_bold", "is_mono"))
     entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
     levels = _levels(_larger_sizes(chars), _stated_sizes(pages, entries))
     below = min(max(levels.values(), default=0) + 1, _LOWEST)
@@ -69,10 +72,11 @@ def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
     return is_title and all(line.is_bold for line in lines)
 
 
-def _chars_by_size(lines: Iterable[Line]) -> Counter[float]:
-    chars: Counter[float] = Counter()
+def _chars_by(key: Callable[[Line], _Key], lines: Iterable[Line]) -> Counter[_Key]:
+    """How many characters the lines have of each size, or of each other key."""
+    chars: Counter[_Key] = Counter()
     for line in lines:
-        chars[_rounded(line.size)] += len(line.text)
+        chars[key(line)] += len(line.text)
     return chars
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -37,6 +37,11 @@ class Page:
     lines: tuple[Line, ...]
     is_picture: bool = False
 
+    @property
+    def chars(self) -> int:
+        """How many characters its lines have."""
+        return sum(len(line.text) for line in self.lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -57,6 +62,16 @@ class Reading:
     unreadable: tuple[int, ...]
     outline: tuple[Entry, ...]
 
+    @property
+    def without_text(self) -> list[int]:
+        """The numbers of the pages that have no text."""
+        return [page.number for page in self.pages if not page.lines]
+
+    @property
+    def scanned(self) -> list[int]:
+        """The numbers of the pages that are pictures."""
+        return [page.number for page in self.pages if page.is_picture]
+
 
 def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits) -> Reading:
     """Read the lines of all pages.
@@ -71,29 +86,34 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
             outline = tuple(_outline(document))
         if count > limits.pages:
             raise DocParserError(f"{source} has {count} pages: split it, or raise max_pages ({limits.pages})")
-        pages: list[Page] = []
-        unreadable: list[int] = []
-        chars = 0
-        for number in range(1, count + 1):
-            page = _page(document, number)
-            if page is None:
-                unreadable.append(number)
-                continue
-            chars += sum(len(line.text) for line in page.lines)
-            if chars > limits.chars:
-                raise DocParserError(f"{source} has more than {limits.chars} characters: split it, or raise max_chars")
-            pages.append(page)
-    return Reading(title, count, tuple(pages), tuple(unreadable), outline)
+        numbers = range(1, count + 1)
+        pages = list(_short_enough((_page(document, number) for number in numbers), source, limits.chars))
+    unreadable = (number for number, page in zip(numbers, pages, strict=True) if page is None)
+    return Reading(title, count, tuple(filter(None, pages)), tuple(unreadable), outline)
+
+
+def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) -> Iterator[Page | None]:
+    chars = 0
+    for page in pages:
+        chars += page.chars if page else 0
+        if chars > most_chars:
+            raise DocParserError(f"{source} has more than {most_chars} characters: split it, or raise max_chars")
+        yield page
 
 
 def _outline(document: Any) -> Iterator[Entry]:
     """The outline, as far as it leads to pages. One in a circle ends where it would begin again."""
     for entry in islice(document.get_toc(), _MOST_ENTRIES):
-        target = entry.get_dest()
-        place = None if target is None else target.get_index()
-        title = _stated(entry.get_title)
-        if title and place is not None and place >= 0:
-            yield Entry(title, entry.level + 1, place + 1)
+        title, page = _stated(entry.get_title), _page_of(entry)
+        if title and page > 0:
+            yield Entry(title, entry.level + 1, page)
+
+
+def _page_of(entry: Any) -> int:
+    """The number of the page that an entry of the outline leads to; 0 if it leads nowhere."""
+    target = entry.get_dest()
+    place = None if target is None else target.get_index()
+    return 0 if place is None else int(place) + 1
 
 
 def _stated(get: Callable[[], str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise, takewhile
+from operator import attrgetter, itemgetter
 
 from jackfield_documents import pipe_table
 from jackfield_pdf.columns import in_columns
@@ -153,7 +154,7 @@ def _pitch(lines: Sequence[Line]) -> float:
     steps = sorted(
         before.last - line.first
         for before, line in pairwise(lines)
-        if before.size and line.size and 0 < before.last - line.first < 3 * line.size
+        if before.size and 0 < before.last - line.first < 3 * line.size
     )
     # Not the middle one: on a page of short paragraphs, most steps are the gaps between them.
     return steps[len(steps) // 4] if steps else 0.0
@@ -207,6 +208,14 @@ def _begins_in_other_type(layout: _Layout, place: int) -> bool | None:
     return abs(before.size - line.size) > 0.12 * max(before.size, line.size) or None
 
 
+def _begins_in_next_column(layout: _Layout, place: int) -> bool | None:
+    """Further up than the line before it."""
+    before, line = layout.lines[place - 1], layout.lines[place]
+    if layout.step(place) >= -0.5 * line.size:
+        return None
+    return _ends_sentence(before) or line.text.lstrip()[:1].isupper()
+
+
 _RULES: tuple[Callable[[_Layout, int], bool | None], ...] = (
     _begins_alone,
     _begins_by_text,
@@ -214,16 +223,14 @@ _RULES: tuple[Callable[[_Layout, int], bool | None], ...] = (
     _begins_section,
     _begins_code,
     _begins_in_other_type,
+    _begins_in_next_column,
 )
 
 
 def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
     """Whether a line stands as the first of a paragraph does."""
     before, line = layout.lines[place - 1], layout.lines[place]
-    step = layout.step(place)
-    if step < -0.5 * line.size:  # further up: the next column
-        return _ends_sentence(before) or line.text.lstrip()[:1].isupper()
-    if step > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
+    if layout.step(place) > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
         return True
     return _ends_sentence(before) and _looks_like_a_first(before, line, is_second=is_second)
 
@@ -297,9 +304,14 @@ def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings,
         return Block(pipe_table(_ruled(lines[0].table, compounds)), kind="table", page=page)
     if are_rows:
         return _rows(lines, page, compounds)
-    if headings.has_code and len(lines) > 1 and all(line.is_mono for line in lines):
+    if headings.has_code and _are_mono(lines):
         return Block(_code(lines), kind="code", page=page)
     return _running_text(lines, page, headings, compounds)
+
+
+def _are_mono(lines: Sequence[Line]) -> bool:
+    """Whether several lines are in type of one width."""
+    return len(lines) > 1 and all(line.is_mono for line in lines)
 
 
 def _running_text(lines: Sequence[Line], page: int, headings: Headings, compounds: Collection[str]) -> Block:
@@ -326,15 +338,19 @@ def _ruled(table: Sequence[Sequence[str]], compounds: Collection[str]) -> Iterat
 
 def _cells(lines: Sequence[Line]) -> list[list[str]]:
     """The cells of a table without rules; [] if its rows do not stand in the same columns."""
-    parts = [line.parts for line in lines]
+    parts = list(map(attrgetter("parts"), lines))
     if len(parts) < 2 or not all(parts):
         return []
-    lefts = [left for left, _ in merged((part.left, part.right) for part in chain.from_iterable(parts))]
+    lefts = list(map(itemgetter(0), merged(map(attrgetter("left", "right"), chain.from_iterable(parts)))))
     rows = [_by_column(row, lefts) for row in parts]
     has_two_in_a_cell = sum(map(len, rows)) < sum(map(len, parts))
     if has_two_in_a_cell or not 2 <= len(lefts) <= _MOST_COLUMNS:
         return []
-    return [[row.get(column, "") for column in range(len(lefts))] for row in rows]
+    return [_in_row(texts, len(lefts)) for texts in rows]
+
+
+def _in_row(texts: Mapping[int, str], columns: int) -> list[str]:
+    return [texts.get(column, "") for column in range(columns)]
 
 
 def _by_column(parts: Sequence[Part], lefts: Sequence[float]) -> dict[int, str]:

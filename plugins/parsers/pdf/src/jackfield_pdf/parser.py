@@ -19,7 +19,7 @@ _HEADER_BYTES = 1024  # where readers look for `%PDF-`
 _TRAILER_BYTES = 2048
 _MOST_SHOWN = 20
 _PICTURES = ("is a picture", "are pictures")
-_NO_TITLES = ("untitled", "untitled document", "(unspecified)", "(anonymous)", "unknown")
+_NO_TITLES = ("", "untitled", "untitled document", "(unspecified)", "(anonymous)", "unknown")
 
 
 class PdfConfig(Config):
@@ -66,8 +66,8 @@ class PdfParser(Parser):
             title=_title(reading.title, blocks),
             metadata={
                 "pages": reading.count,
-                "pages_without_text": [page.number for page in reading.pages if not page.lines],
-                "scanned_pages": [page.number for page in reading.pages if page.is_picture],
+                "pages_without_text": reading.without_text,
+                "scanned_pages": reading.scanned,
                 "running_lines": running[:_MOST_SHOWN],
                 "unreadable_pages": list(reading.unreadable),
             },
@@ -87,9 +87,9 @@ def _check_ends(data: bytes, source: str) -> None:
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
         raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
-    if any(page.lines for page in reading.pages):
+    if len(reading.without_text) < len(reading.pages):
         return
-    scanned = [page.number for page in reading.pages if page.is_picture]
+    scanned = reading.scanned
     if not scanned:
         raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or drawn")
     raise DocParserError(
@@ -100,6 +100,6 @@ def _check_text(reading: Reading, source: str) -> None:
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:
     """What the file states, unless it is what its writer fills in unasked; else the first large heading."""
-    if stated and stated.casefold() not in _NO_TITLES:
+    if stated.casefold() not in _NO_TITLES:
         return stated
     return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
+from itertools import chain, islice, starmap
 from typing import Any
 
 _MOST_OBJECTS = 20_000  # on a page, those in forms included
@@ -13,22 +14,15 @@ _DEEPEST = 3  # forms in forms
 _STRAIGHT = 0.5  # points that a line may go sideways
 
 Point = tuple[float, float]
+Edge = tuple[Point, Point]
 Matrix = tuple[float, float, float, float, float, float]
 _AS_IT_IS: Matrix = (1, 0, 0, 1, 0, 0)
 
 
-def straight_lines(page: Any) -> list[tuple[Point, Point]]:
+def straight_lines(page: Any) -> list[Edge]:
     """The lines along an axis that a page draws, edges of rectangles among them; [] where there are very many."""
-    points = 0
-    lines: list[tuple[Point, Point]] = []
-    for path, matrix in _paths(page):
-        for one, other in _edges(path, matrix):
-            points += 1
-            if points > _MOST_POINTS:
-                return []
-            if abs(one[0] - other[0]) <= _STRAIGHT or abs(one[1] - other[1]) <= _STRAIGHT:
-                lines.append((one, other))
-    return lines
+    edges = list(islice(chain.from_iterable(starmap(_edges, _paths(page))), _MOST_POINTS + 1))
+    return [] if len(edges) > _MOST_POINTS else list(filter(_is_straight, edges))
 
 
 def shows_a_picture(page: Any) -> bool:
@@ -48,25 +42,26 @@ def _objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
     """The objects of a page, those in forms included, each with its kind and the matrix of its form."""
     import pypdfium2.raw as pdfium
 
-    form = pdfium.FPDF_PAGEOBJ_FORM
-    seen = 0
+    found = islice(_objects_and_forms(page), _MOST_OBJECTS)
+    return ((made, kind, matrix) for made, kind, matrix in found if kind != pdfium.FPDF_PAGEOBJ_FORM)
+
+
+def _objects_and_forms(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
+    import pypdfium2.raw as pdfium
+
     parents = [(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, _AS_IT_IS, 0)]
     while parents:
         parent, count, get, matrix, depth = parents.pop()
         for place in range(min(count(parent), _MOST_OBJECTS)):
-            seen += 1
-            if seen > _MOST_OBJECTS:
-                return
             child = get(parent, place)
             kind = pdfium.FPDFPageObj_GetType(child)
-            if kind != form:
-                yield child, kind, matrix
-            elif depth < _DEEPEST:
+            yield child, kind, matrix
+            if kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _DEEPEST:
                 inner = _times(_matrix(child), matrix)
                 parents.append((child, pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject, inner, depth + 1))
 
 
-def _edges(path: Any, matrix: Matrix) -> Iterator[tuple[Point, Point]]:
+def _edges(path: Any, matrix: Matrix) -> Iterator[Edge]:
     import pypdfium2.raw as pdfium
 
     matrix = _times(_matrix(path), matrix)
@@ -79,9 +74,9 @@ def _edges(path: Any, matrix: Matrix) -> Iterator[tuple[Point, Point]]:
         kind = pdfium.FPDFPathSegment_GetType(segment)
         if kind == pdfium.FPDF_SEGMENT_MOVETO:
             begun = point
-        elif kind == pdfium.FPDF_SEGMENT_LINETO and _is_finite(last, point):
+        elif kind == pdfium.FPDF_SEGMENT_LINETO:
             yield last, point
-        if pdfium.FPDFPathSegment_GetClose(segment) and _is_finite(begun, point):
+        if pdfium.FPDFPathSegment_GetClose(segment):
             yield point, begun
         last = point
 
@@ -109,5 +104,7 @@ def _moved(point: Point, matrix: Matrix) -> Point:
     return x + matrix[4], y + matrix[5]
 
 
-def _is_finite(*points: Point) -> bool:
-    return all(math.isfinite(place) for point in points for place in point)
+def _is_straight(edge: Edge) -> bool:
+    (x, y), (other_x, other_y) = edge
+    is_along_an_axis = abs(x - other_x) <= _STRAIGHT or abs(y - other_y) <= _STRAIGHT
+    return is_along_an_axis and math.isfinite(x + y + other_x + other_y)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import TypeVar
 
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
@@ -22,6 +24,8 @@ _PAGE_WORDS = frozenset(("page", "pages", "of", "seite", "von", "pagina", "pági
 
 _Place = tuple[int, int]  # of a line: which page, which line
 _Key = tuple[str, int, bool]
+_One = TypeVar("_One", bound=Hashable)
+_Other = TypeVar("_Other")
 
 
 def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[list[Page], list[str]]:
@@ -31,16 +35,18 @@ def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[li
     stands apart from the text, at the same height of three pages or more, in type no larger than the text's, and
     differs from page to page in nothing but the number of the page.
     """
-    found: defaultdict[_Key, list[_Place]] = defaultdict(list)
-    for at, page in enumerate(pages):
-        for key, place in _candidates(page, headings):
-            found[key].append((at, place))
+    found = _collected(_candidates(pages, headings))
     running = {key: places for key, places in found.items() if _is_running(pages, places)}
-    out: defaultdict[int, set[int]] = defaultdict(set)
-    for at, place in _left_out(running):
-        out[at].add(place)
+    out = _collected(_left_out(running))
     texts = {text.replace(_A_NUMBER, "#") for text, *_ in running}
     return [_without(page, out[at]) for at, page in enumerate(pages)], sorted(texts)
+
+
+def _collected(pairs: Iterable[tuple[_One, _Other]]) -> defaultdict[_One, list[_Other]]:
+    collected: defaultdict[_One, list[_Other]] = defaultdict(list)
+    for one, other in pairs:
+        collected[one].append(other)
+    return collected
 
 
 def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
@@ -48,27 +54,40 @@ def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
         yield from places[1:] if _says_something(text) else places
 
 
-def _candidates(page: Page, headings: Headings) -> Iterator[tuple[_Key, int]]:
-    """The lines at the top and at the foot of a page that stand apart from the rest."""
-    placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
-    for ordered, is_top in ((placed, False), (placed[::-1], True)):
-        edge = [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
-        for _, nearest in ordered[len(edge) : len(edge) + 1]:
-            apart = (place for place in edge if _is_apart(page.lines[place], page.lines[nearest], is_top=is_top))
-            yield from _that_may_run(page, apart, headings, is_top=is_top)
+def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Key, _Place]]:
+    """The lines at the top and at the foot of each page that may run, with what those of other pages have in common."""
+    for at, page in enumerate(pages):
+        placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
+        foot = _at_the_edge(page, placed, headings, is_top=False)
+        for key, place in chain(foot, _at_the_edge(page, placed[::-1], headings, is_top=True)):
+            yield key, (at, place)
+
+
+def _at_the_edge(
+    page: Page, ordered: Sequence[tuple[float, int]], headings: Headings, *, is_top: bool
+) -> Iterator[tuple[_Key, int]]:
+    """The lines at one edge that stand apart from the rest and are not headings."""
+    edge = _first_height(page, ordered)
+    for _, nearest in ordered[len(edge) : len(edge) + 1]:
+        for place in edge:
+            line = page.lines[place]
+            if _is_apart(line, page.lines[nearest], is_top=is_top) and not _is_heading(line, page, headings):
+                yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
+
+
+def _first_height(page: Page, ordered: Sequence[tuple[float, int]]) -> list[int]:
+    """The lines at the same height as the first one."""
+    return [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
+
+
+def _is_heading(line: Line, page: Page, headings: Headings) -> bool:
+    """Whether a line is a heading by its size or the outline: a running line is often bold."""
+    return headings.level([replace(line, is_bold=False)], line.text, page.number) > 0
 
 
 def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
     upper, lower = (line, nearest) if is_top else (nearest, line)
     return upper.last - lower.first > _GAP * max(upper.size, lower.size)
-
-
-def _that_may_run(page: Page, places: Iterator[int], headings: Headings, *, is_top: bool) -> Iterator[tuple[_Key, int]]:
-    """Lines that are not headings, with what those of other pages have in common with them."""
-    for place in places:
-        line = page.lines[place]
-        if not headings.level([replace(line, is_bold=False)], line.text, page.number):
-            yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
@@ -84,12 +103,12 @@ def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
 
 def _counts(shown: Sequence[tuple[int, str]]) -> bool:
     """Whether numbers are the same on all pages, or those of the pages."""
-    numbers = {number for _, number in shown}
-    if len(numbers) == 1:
+    pages, numbers = zip(*shown, strict=True)
+    if len(set(numbers)) == 1:
         return True
     if max(map(len, numbers)) > _MOST_DIGITS:
         return False
-    steps = {int(number) - page for page, number in shown}
+    steps = {int(number) - page for number, page in zip(numbers, pages, strict=True)}
     return len(steps) == 1 and abs(steps.pop()) <= _FARTHEST
 
 
@@ -97,7 +116,7 @@ def _says_something(text: str) -> bool:
     return any(word.lower() not in _PAGE_WORDS for word in _WORD.findall(text))
 
 
-def _without(page: Page, out: set[int]) -> Page:
+def _without(page: Page, out: Collection[int]) -> Page:
     if not out:
         return page
     return replace(page, lines=tuple(line for place, line in enumerate(page.lines) if place not in out))

@@ -8,8 +8,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, pairwise
-from operator import itemgetter
+from itertools import accumulate, chain, groupby, pairwise, starmap
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from jackfield_pdf.grids import Grid, Rule, grids_of
@@ -27,6 +27,7 @@ _INK = re.compile(r"\S")
 _WORD = re.compile(r"\S+")
 _BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
 _MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
+_NAMED = re.compile(rb"|".join((_BOLD.pattern, _MONO.pattern)), re.IGNORECASE)
 _MOST_NAMED = 200  # characters; what longer lines are set in decides nothing
 _MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|\d+(?:\.\d+)+\.?)\s")
 _TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
@@ -118,8 +119,12 @@ def _places(text_page: PdfTextPage, text: str) -> Sequence[int]:
         return range(count)
     # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
     shown = [place for place in range(count) if pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, place) >= 0]
-    *units, end = accumulate((1 + (character > "\uffff") for character in text), initial=0)
-    return [shown[unit] for unit in units] if end == len(shown) else ()
+    *units, end = accumulate(map(_units, text), initial=0)
+    return list(map(shown.__getitem__, units)) if end == len(shown) else ()
+
+
+def _units(character: str) -> int:
+    return 1 + (character > "\uffff")
 
 
 def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Measured:
@@ -131,8 +136,13 @@ def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Meas
     boxes = _boxes(text_page, places, turn)
     first = _base(text_page, places[0], turn)
     base = first, _base(text_page, places[-1], turn) if HYPHEN in text else first
-    is_known = boxes and all(abs(place) < _FARTHEST for place in chain(base, (size,), *boxes))
+    is_known = boxes and _are_near(chain(base, (size,), *boxes))
     return _Measured(text, places, boxes, base, size, turn) if is_known else _Measured(text, ())
+
+
+def _are_near(places: Iterable[float]) -> bool:
+    """Whether places can be on a page; one that is not a number cannot."""
+    return all(abs(place) < _FARTHEST for place in places)
 
 
 def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_Box, ...]:
@@ -180,7 +190,7 @@ def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
 
 def _upright(lines: list[_Measured]) -> list[_Measured]:
     """The lines of the page as it is read; those that run in another direction lose their places."""
-    turns = Counter(line.turn for line in lines if line.boxes)
+    turns = Counter(map(attrgetter("turn"), filter(attrgetter("boxes"), lines)))
     if not any(turns):
         return lines
     usual = turns.most_common(1)[0][0]
@@ -217,11 +227,11 @@ def _style(text_page: PdfTextPage, line: _Measured) -> tuple[bool, bool]:
     if len(line.text) > _MOST_NAMED:
         return False, False
     name = _font(text_page, line.places[0])
-    is_bold, is_mono = _BOLD.search(name) is not None, _MONO.search(name) is not None
-    if not (is_bold or is_mono):
+    if not _NAMED.search(name):
         return False, False
-    others = [_font(text_page, line.places[at]) for at in (_middle(line.text), len(line.text.rstrip()) - 1)]
-    return is_bold and all(map(_BOLD.search, others)), is_mono and all(map(_MONO.search, others))
+    others = (_font(text_page, line.places[at]) for at in (_middle(line.text), len(line.text.rstrip()) - 1))
+    names = [name, *others]
+    return all(map(_BOLD.search, names)), all(map(_MONO.search, names))
 
 
 def _font(text_page: PdfTextPage, index: int) -> bytes:
@@ -267,10 +277,16 @@ def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
 
 def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
     """Whether some text stands beside another."""
-    placed = [line for line in lines if line.boxes]
-    beside = (line.base[0] > before.base[1] - before.size / 2 for before, line in pairwise(placed))
-    gaps = (right[0] - left[1] > line.size / 2 for line in placed for left, right in pairwise(line.boxes))
-    return any(beside) or any(gaps)
+    placed = list(filter(attrgetter("boxes"), lines))
+    return any(starmap(_is_beside, pairwise(placed))) or any(map(_has_gap, placed))
+
+
+def _is_beside(before: _Measured, line: _Measured) -> bool:
+    return line.base[0] > before.base[1] - before.size / 2
+
+
+def _has_gap(line: _Measured) -> bool:
+    return any(right[0] - left[1] > line.size / 2 for left, right in pairwise(line.boxes))
 
 
 def _grids(page: PdfPage, turn: int) -> list[Grid]:
@@ -304,13 +320,20 @@ def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequ
     for line, of_line in zip(lines, pieces, strict=True):
         if tables.keys().isdisjoint(piece.grid for piece in of_line):
             yield _line(text_page, line)
-            continue
-        for piece in of_line:
-            if piece.grid in tables:
-                yield from tables[piece.grid]
-                tables[piece.grid] = []  # it has stood where its first piece is
-            else:
-                yield _beside(text_page, line, piece)
+        else:
+            yield from _in_pieces(text_page, line, of_line, tables)
+
+
+def _in_pieces(
+    text_page: PdfTextPage, line: _Measured, pieces: Iterable[_Piece], tables: dict[int | None, list[Line]]
+) -> Iterator[Line]:
+    """What stands beside tables, and each of these where its first piece is: then it is taken from `tables`."""
+    for piece in pieces:
+        if piece.grid in tables:
+            yield from tables[piece.grid]
+            tables[piece.grid] = []
+        else:
+            yield _beside(text_page, line, piece)
 
 
 def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None, list[Line]]:
@@ -318,21 +341,25 @@ def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None,
     cells: defaultdict[int | None, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for piece in pieces:
         cells[piece.grid][piece.cell].append(piece.text)
-    found = {number: _table(grids[number], texts) for number, texts in cells.items() if number is not None}
-    return {number: [table] for number, table in found.items() if table}
+    found = ((number, _table(grids[number], texts)) for number, texts in cells.items() if number is not None)
+    return {number: [table] for number, table in found if table}
 
 
 def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
     """The parts of a line, by the cells that they stand in; the white space between two is left out."""
-    if not any(grid.meets(*box) for grid in grids for box in line.boxes):
+    if not _meets_any(line, grids):
         yield _Piece(line.text, None, 0, 0, len(line.text))
         return
-    inked = (found.start() for found in _INK.finditer(line.text))
+    inked = map(re.Match.start, _INK.finditer(line.text))
     cells = ((_cell_at(_char_box(text_page, line, place), grids), place) for place in inked)
     for (grid, cell), group in groupby(cells, key=itemgetter(0)):
-        places = [place for _, place in group]
-        first, end = places[0], places[-1] + 1
-        yield _Piece(line.text[first:end], grid, cell, first, end)
+        places = list(map(itemgetter(1), group))
+        first, last = places[0], places[-1]
+        yield _Piece(line.text[first : last + 1], grid, cell, first, last + 1)
+
+
+def _meets_any(line: _Measured, grids: Sequence[Grid]) -> bool:
+    return any(grid.meets(*box) for grid in grids for box in line.boxes)
 
 
 def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
@@ -347,7 +374,7 @@ def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
 def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
     """A table as a line; None if what its rules surround is no table: a diagram, frames, a form that is empty."""
     texts = {cell: "\n".join(lines) for cell, lines in cells.items()}
-    rows = grid.rows([texts.get(cell, "") for cell in range((len(grid.xs) - 1) * (len(grid.ys) - 1))])
+    rows = grid.rows(texts)
     is_sparse = 4 * len(texts) < len(set(chain.from_iterable(grid.cells)))
     if is_sparse or not _is_filled(rows) or max(map(len, texts.values())) > _LONGEST_CELL:
         return None
