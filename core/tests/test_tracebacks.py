@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.errors import LocalsForgotten
 
 SECRET = "value-of-a-local"
 

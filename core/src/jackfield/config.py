@@ -26,8 +26,7 @@ from pydantic import (
 
 from jackfield._lazy import fetching, needed
 from jackfield._modelling import BaseModel
-from jackfield.errors import ConfigError
-from jackfield.settings import closest
+from jackfield.errors import ConfigError, closest
 
 Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]

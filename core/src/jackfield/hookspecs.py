@@ -164,7 +164,7 @@ KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOO
 
 def unknown_hook(name: str) -> str:
     """The error text for an unknown hook."""
-    from jackfield.settings import near
+    from jackfield.errors import near
 
     close = near(name, list(HOOKS))
     meant = f": did you mean {' or '.join(map(repr, close))}?" if close else ""

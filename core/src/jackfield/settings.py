@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,9 @@ from typing import Any, TypeVar
 from jackfield._fitting import fits
 from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
+from jackfield.errors import closest as closest  # noqa: PLC0414 - public here before
+from jackfield.errors import near as near  # noqa: PLC0414
+from jackfield.errors import some_of as some_of  # noqa: PLC0414
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 
 _Value = TypeVar("_Value")
@@ -376,25 +379,3 @@ def _checked(table: object, where: str, keys: Mapping[str, tuple[str, object]] =
         if not fits(value, hint):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")
     return table
-
-
-def closest(name: str, known: Collection[str]) -> str:
-    """The rest of an error's sentence: the names close to `name`, else the known names, eight at most."""
-    close = near(name, known)
-    if close:
-        return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; known: {some_of(known) or 'nothing'}"
-
-
-def near(name: str, known: Collection[str]) -> list[str]:
-    """What is close to a name, the closest first, three at most."""
-    import difflib
-
-    return difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-
-
-def some_of(names: Collection[str], most: int = 8) -> str:
-    """Names in a sentence, sorted; of many, the first ones and how many there are besides."""
-    shown = sorted(set(names))
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more

@@ -16,7 +16,7 @@ from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
 from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, LocalsForgotten, closest
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
@@ -34,7 +34,6 @@ from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Form, Output, form_of
 from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._resources import RunResources
-from jackfield.settings import closest
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import name_of_entry, tools_of
@@ -43,7 +42,6 @@ from jackfield.tools._rules import Approval, Approve, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
-from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
     from jackfield_records.stores import Store

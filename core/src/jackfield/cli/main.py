@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from jackfield.cli._parser import Parser
 from jackfield.cli._terminal import guarded, printable, unguarded
 from jackfield.defaults import MANAGER, TERMINAL, TERMINAL_COMMANDS
-from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginNotFoundError
-from jackfield.settings import closest
+from jackfield.errors import (
+    BrokenPluginError,
+    ConfigError,
+    JackfieldError,
+    PluginBlockedError,
+    PluginNotFoundError,
+    closest,
+)
 from jackfield.version import __version__
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
     BrokenPluginError,
     ConfigError,
+    LocalsForgotten,
     ModelServiceError,
     UnsupportedInputError,
 )
@@ -31,7 +32,6 @@ from jackfield.plugins._host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
 from jackfield.streams import closing
-from jackfield.tracebacks import LocalsForgotten
 
 if TYPE_CHECKING:
     from jackfield_answers import batches

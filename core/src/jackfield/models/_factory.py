@@ -9,13 +9,11 @@ from typing import Any
 from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
-from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, some_of
 from jackfield.models._base import BaseChatModel, processors_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.processors import Processor
-from jackfield.settings import some_of
-from jackfield.tracebacks import LocalsForgotten
 
 _HTTP = ("http://", "https://")
 _ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)

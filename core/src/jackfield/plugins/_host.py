@@ -12,11 +12,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 
-from jackfield.errors import ConfigError, PluginError
+from jackfield.errors import ConfigError, PluginError, closest
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._loading import Key, Loading
 from jackfield.plugins._own import ANY, Registered, modules_by_name, name_in_code, row_in_code
-from jackfield.settings import Settings, closest
+from jackfield.settings import Settings
 
 _TRIES = 10
 

@@ -12,15 +12,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginBlockedError, PluginError
+from jackfield.errors import (
+    BrokenPluginError,
+    ConfigError,
+    JackfieldError,
+    LocalsForgotten,
+    PluginBlockedError,
+    PluginError,
+    some_of,
+)
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._known import known_distribution
 from jackfield.plugins._names import Names
 from jackfield.plugins._own import ANY, module_of_local
 from jackfield.plugins._policy import why_not
-from jackfield.settings import Settings, load_settings, some_of
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec

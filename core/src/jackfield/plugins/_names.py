@@ -16,12 +16,13 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginError,
     PluginNotFoundError,
+    closest,
 )
 from jackfield.plugins._catalog import Catalog, Problem, Row, by_name, scan
 from jackfield.plugins._known import install_hint
 from jackfield.plugins._own import ANY, Registered, row_of_local
 from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
-from jackfield.settings import Settings, closest, normalise
+from jackfield.settings import Settings, normalise
 
 if TYPE_CHECKING:
     from jackfield.plugins._identity import Identities

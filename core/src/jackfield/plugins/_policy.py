@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from jackfield.errors import near
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import API, Row
-from jackfield.settings import Settings, near
+from jackfield.settings import Settings
 
 
 def why_not(row: Row, settings: Settings) -> str:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from jackfield.descriptors import ComponentSpec, ToolsetSpec
-from jackfield.errors import ConfigError, JackfieldError, ToolServiceError
+from jackfield.errors import ConfigError, JackfieldError, ToolServiceError, some_of
 from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_with_key
-from jackfield.settings import some_of
 from jackfield.tools._base import BaseTool
 from jackfield.tools._failures import shown
 from jackfield.tools._foreign import Escaped

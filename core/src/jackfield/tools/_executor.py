@@ -16,11 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError, ToolTimeoutError
+from jackfield.errors import ToolServiceError, ToolTimeoutError, closest
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
-from jackfield.settings import closest
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, writable

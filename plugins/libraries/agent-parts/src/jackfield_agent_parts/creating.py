@@ -9,12 +9,10 @@ from typing import Any, Literal, TypeAlias, Unpack, overload
 
 from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, Handoff, ToolEntry
 from jackfield.config import Config, LLMConfig, checked_list
-from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
+from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, PluginNotFoundError, closest, near
 from jackfield.models import BaseChatModel, backend_of
 from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
-from jackfield.settings import closest, near
 from jackfield.tools import name_of_entry
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_agent_parts.configs import AgentConfig, is_agent
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jackfield.errors import ConfigError
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.errors import ConfigError, LocalsForgotten
 from jackfield_agent_parts.configs import AgentConfig, is_agent
 
 MAX_FILE_BYTES = 1 << 20

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jackfield.config import Lang
-from jackfield.errors import ConfigError
-from jackfield.settings import closest
+from jackfield.errors import ConfigError, closest
 
 GivenPrompts: TypeAlias = "str | PathLike[str] | Mapping[str, str | Mapping[str, str]] | None"
 """Prompts of a user: the path of a TOML file, or a dict; a text for all languages, or one for each."""

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from jackfield import sync
 from jackfield.plugins import PluginHost, default_host
-from jackfield.runs import RunResources
 from jackfield.tools import ToolContext, ToolEntry, Toolset, as_tool, output_of
 
 
@@ -21,9 +20,10 @@ async def acall_tool(
 ) -> Any:
     """The same as `call_tool`, for code in an event loop."""
     made = as_tool(entry, host or default_host())
-    async with RunResources() as own:
+    own: ToolContext[Any] = ToolContext()
+    async with own.resources:
         checked = made.parse_arguments(arguments or {})
-        return await output_of(made, checked, context or ToolContext(resources=own))
+        return await output_of(made, checked, context or own)
 
 
 def call_tool(
