@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_MISFITS = 5
 _MOST_CHARS = 300
+_MOST_REMEMBERED = 16 << 10  # in bytes, of a schema: checking one takes 1 ms, and every agent has its tools checked
 _MOST_LOOKED_AT = 100  # of the misfits; each of a million entries may be one
 
 
@@ -73,6 +76,20 @@ def _identity(value: object) -> Hashable:
 
 def fault_of_schema(schema: Schema) -> str:
     """Why a dict is not a valid JSON Schema, '' if it is."""
+    try:
+        # Exact in types and values, so what is remembered is of this content alone, whatever becomes of the dict.
+        content = marshal.dumps(schema, 0)  # type: ignore[arg-type] - a ValueError says what it cannot hold
+    except ValueError:  # it holds something else than JSON does, or is nested deeply
+        return _fault_of_schema(schema)
+    return _fault_of_content(content) if len(content) <= _MOST_REMEMBERED else _fault_of_schema(schema)
+
+
+@lru_cache(maxsize=256)
+def _fault_of_content(content: bytes) -> str:
+    return _fault_of_schema(marshal.loads(content))  # noqa: S302 - it was written above
+
+
+def _fault_of_schema(schema: Schema) -> str:
     from jsonschema import Draft202012Validator, SchemaError
 
     try:
