@@ -78,8 +78,8 @@ def fault_of_schema(schema: Schema) -> str:
     """Why a dict is not a valid JSON Schema, '' if it is."""
     try:
         # Exact in types and values, so what is remembered is of this content alone, whatever becomes of the dict.
-        content = marshal.dumps(schema, 0)  # type: ignore[arg-type] - a ValueError says what it cannot hold
-    except ValueError:  # it holds something else than JSON does, or is nested deeply
+        content = marshal.dumps(schema, 0)  # type: ignore[arg-type]
+    except ValueError:  # it holds something that marshal does not know, or is nested deeply
         return _fault_of_schema(schema)
     return _fault_of_content(content) if len(content) <= _MOST_REMEMBERED else _fault_of_schema(schema)
 
