@@ -66,14 +66,16 @@ def raised_in(path: Path, errors: Iterable[str]) -> Iterator[Raised]:
     package = _package_of(path)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for owner, scope in _scopes(tree, ""):
-        known = _assigned(scope)
         for call in _calls(scope):
             made = [_last_name(call.func), *map(_last_name, call.args)]
             error = owner if made[0] == "__init__" else next((name for name in made if name in names), "")
+            if error not in names:
+                continue
+            known = _assigned(scope)
             arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "message")]
             rendered = [_rendered(argument, known) for argument in arguments]
             text = next((one for one in rendered if one and _says_something(one)), None)
-            if error in names and text:
+            if text:
                 yield Raised(error, package, " ".join(text.split()))
 
 
@@ -98,7 +100,7 @@ def _docstrings(node: ast.AST, *, public: bool) -> Iterator[tuple[ast.Constant, 
         match first:
             case ast.Expr(ast.Constant(str()) as docstring):
                 yield docstring, public
-    for child in ast.iter_child_nodes(node):
+    for child in _outside_of_expressions(node):
         yield from _docstrings(child, public=public and not isinstance(node, _Function))
 
 
@@ -106,17 +108,24 @@ def _scopes(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
     """The module and each function of it, with the class that it stands in."""
     if isinstance(node, ast.Module | _Function):
         yield owner, node
-    for child in ast.iter_child_nodes(node):
+    for child in _outside_of_expressions(node):
         yield from _scopes(child, node.name if isinstance(node, ast.ClassDef) else owner)
 
 
+def _outside_of_expressions(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node in which classes and functions may stand."""
+    return (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+
+
 def _calls(scope: ast.AST) -> Iterator[ast.Call]:
-    """The calls of a scope, without those of functions in it."""
-    for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.Call):
-            yield child
-        if not isinstance(child, _Function):
-            yield from _calls(child)
+    """The calls of a scope, without those of functions in it, in no order."""
+    open_ = [scope]
+    while open_:
+        for child in ast.iter_child_nodes(open_.pop()):
+            if isinstance(child, ast.Call):
+                yield child
+            if not isinstance(child, _Function):
+                open_.append(child)
 
 
 def _assigned(scope: ast.AST) -> dict[str, str]:
