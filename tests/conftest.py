@@ -400,14 +400,22 @@ class View(Environment):
         """Install folders that require nothing else than what is linked, or install them again."""
         with tempfile.TemporaryDirectory() as place:
             made = built(*map(Path, folders), place=Path(place), editable=editable)
-            # Without what they require, so that nothing is changed that is a link to this interpreter's own packages.
-            self.install_any("--no-deps", "--reinstall", *made)
-        for folder, wheel in zip(folders, made, strict=True) if editable else ():
-            # As an installer says of a folder, where a wheel could be from anywhere.
-            origin = {"url": Path(folder).as_uri(), "dir_info": {"editable": True}}
-            information = self.site / f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
-            (information / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
+            if editable:
+                for folder, wheel in zip(folders, made, strict=True):
+                    self._unpack_editable(Path(folder), wheel)
+            else:
+                # Without what they require, so that nothing is changed that is a link to this interpreter's packages.
+                self.install_any("--no-deps", "--reinstall", *made)
         run([self.uv, "pip", "check", "--python", self.python])
+
+    def _unpack_editable(self, folder: Path, wheel: Path) -> None:
+        # It is a path and metadata: an installer takes longer to start than to write them.
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(self.site)
+        # As an installer says of a folder, where a wheel could be from anywhere.
+        origin = {"url": folder.as_uri(), "dir_info": {"editable": True}}
+        information = self.site / f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+        (information / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
 
     def link(self, *names: str) -> None:
         """Add distributions with all that they require, as an installer would; wrong versions fail."""

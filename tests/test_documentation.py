@@ -499,22 +499,27 @@ def follow(page: Path, folder: Path, run: Callable[[str, Path], Any], install: C
 def test_the_plugins_that_pages_make_keep_their_contracts(
     part: str,
     make_view: Callable[..., Any],
+    forks_in: Callable[[Any], Forks],
     mypy: list[str],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
     environment = make_view("jackfield-http", "jackfield-testkit", "jackfield-new")
-    path = os.pathsep.join([str(environment.folder / "bin"), os.environ["PATH"]])
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    path = os.pathsep.join([str(commands), str(environment.folder / "bin"), os.environ["PATH"]])
 
     def run(line: str, cwd: Path) -> Any:
         return execute(["bash", "-e", "-c", line], cwd=cwd, env={**clean_env, "PATH": path})
 
     made = []
-    for page in (page for page in PAGES if (page.stem == "tutorial") == (part == "tutorial")):
-        folder = tmp_path / page.stem
-        folder.mkdir()
-        made.append(follow(page, folder, run, lambda plugin: environment.install(plugin, editable=True)))
+    with forks_in(environment) as forks:
+        forks.write_command(commands / "jackfield", JACKFIELD)
+        for page in (page for page in PAGES if (page.stem == "tutorial") == (part == "tutorial")):
+            folder = tmp_path / page.stem
+            folder.mkdir()
+            made.append(follow(page, folder, run, lambda plugin: environment.install(plugin, editable=True)))
     settings = ["--rootdir", tmp_path, "-c", made[0] / "pyproject.toml", "-p", "no:cacheprovider"]
     # All at once. The tutorial has run its own already, as its last step says.
     untested = [plugin for plugin in made if plugin.parent.name != "tutorial"]
