@@ -391,10 +391,14 @@ class View(Environment):
     """An environment whose packages are links: ours to what their wheels hold, others' to those of this interpreter.
 
     Nothing is resolved, fetched or compiled for it, so it is there in a moment. What is not linked cannot be imported.
+
+    Attributes:
+        is_for_reading: Nothing is installed into it or removed, so that whole folders may be links.
     """
 
     unpacked: Path
     wheels: Mapping[str, Path]
+    is_for_reading: bool = False
 
     def install(self, *folders: str | Path, editable: bool = False) -> None:
         """Install folders that require nothing else than what is linked, or install them again."""
@@ -433,13 +437,17 @@ class View(Environment):
         source = self.content_of(name)
         if (self.site / next(source.glob("*.dist-info")).name).exists():
             return
-        shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
+        if self.is_for_reading:
+            for there in source.iterdir():
+                (self.site / there.name).symlink_to(there)
+        else:
+            shutil.copytree(source, self.site, copy_function=os.link, dirs_exist_ok=True)
         self._write_scripts(metadata.Distribution.at(next(source.glob("*.dist-info"))))
 
     def _link_of_others(self, parts: Parts) -> None:
         for path, there in parts.links.items():
             place = self.site / path
-            if path.endswith(".dist-info"):
+            if path.endswith(".dist-info") and not self.is_for_reading:
                 shutil.copytree(there, place, dirs_exist_ok=True)  # uv sees none that is a link
             elif not place.is_symlink():
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -563,12 +571,12 @@ def view_in(uv: str, wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPa
     """Makes an environment of links in a folder, with some distributions and what they require, unless it is there."""
     shared = shared_folder(tmp_path_factory)
 
-    def make(folder: Path, *names: str) -> View:
+    def make(folder: Path, *names: str, is_for_reading: bool = False) -> View:
         with locked(shared / "empty.lock"):
             if not (shared / "empty").exists():
                 run([uv, "venv", "--quiet", "--python", sys.executable, shared / "part-of-empty"])
                 (shared / "part-of-empty").rename(shared / "empty")
-        view = View(folder, uv, shared / "unpacked", wheels)
+        view = View(folder, uv, shared / "unpacked", wheels, is_for_reading)
         if not folder.exists():
             shutil.copytree(shared / "empty", folder, symlinks=True)
             view.link(*names)
