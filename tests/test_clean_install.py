@@ -25,14 +25,17 @@ from jackfield_testkit.server import FakeOpenAI
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-# Loads the components of a distribution and lets them check the machine, as the doctor does; prints what it found.
+# Imports a distribution, loads its components and has them check the machine, as the doctor does; prints what it found.
 LOADED = """
-import json, sys
+import importlib, json, sys
+_, distribution, manager = sys.argv
+importlib.import_module(distribution.replace("-", "_"))
+sys.path.append(manager)  # what looks is beside what it looks at, without what it requires itself
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_manage.probe import probe
 
-print(json.dumps(probe(PluginHost(Settings()), sys.argv[1], deep=True)))
+print(json.dumps(probe(PluginHost(Settings()), distribution, deep=True)))
 """
 
 AGENT = """
@@ -1128,21 +1131,18 @@ def test_every_distribution_has_a_job(distributions: list[Any]) -> None:
 
 def test_nothing_is_installed_but_what_is_declared_and_it_does_its_job(
     distribution: Any,
-    make_view: Callable[..., Any],
+    view_in: Callable[..., Any],
     forks_of_views: Forks,
     clean_env: dict[str, str],
     tmp_path: Path,
     does_its_job: Callable[[Forks, Any, str], None],
 ) -> None:
-    environment = make_view(distribution.name)
+    environment = view_in(tmp_path / "view", distribution.name, is_for_reading=True)
     assert set(environment.installed()) == environment.declared_by(distribution.name)
     # In an environment of its own nothing undeclared can be imported: what loads here declares all it needs.
     here = {"cwd": tmp_path, "site": environment.site, "executable": environment.python}
-    done = forks_of_views.run(f"import {distribution.package}", env=clean_env, **here)
-    assert done.returncode == 0, done.stderr
-    # What looks is beside what it looks at, without what it requires itself.
-    manager = {"PYTHONPATH": str(environment.content_of(MANAGER))}
-    loaded = forks_of_views.run(LOADED, distribution.name, env={**clean_env, **manager}, **here)
+    manager = environment.content_of(MANAGER)
+    loaded = forks_of_views.run(LOADED, distribution.name, manager, env=clean_env, **here)
     assert loaded.returncode == 0, loaded.stderr
     found = json.loads(loaded.stdout)
     job = JOBS[distribution.name]
