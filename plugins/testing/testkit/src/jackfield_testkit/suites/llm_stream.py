@@ -94,15 +94,20 @@ class StreamTests(LLMTests):
         server.reply(replies.text(TEXT, chars=3))
         assert answer_of(model).get_content() == TEXT
 
-    @pytest.mark.parametrize("delivery", DELIVERIES)
     @pytest.mark.parametrize("answer", ANSWERS)
     def test_delivering_a_stream_otherwise_changes_nothing(
-        self, server: FakeOpenAI, model: BaseChatModel, answer: str, delivery: str
+        self, server: FakeOpenAI, model: BaseChatModel, answer: str
     ) -> None:
-        server.reply(ANSWERS[answer], DELIVERIES[delivery](ANSWERS[answer]))
-        plain = answer_of(model, functions=[WEATHER])
-        assert plain.messages
-        assert answer_of(model, functions=[WEATHER]) == plain
+        server.reply(ANSWERS[answer], *(deliver(ANSWERS[answer]) for deliver in DELIVERIES.values()))
+
+        async def ask() -> None:
+            plain = await model.acomplete(HELLO, [WEATHER])
+            assert plain.messages
+            for delivery in DELIVERIES:
+                came = await model.acomplete(HELLO, [WEATHER])
+                assert came == plain, f"it is another answer if it comes so: {delivery}"
+
+        run_with(model, ask)
 
     @pytest.mark.parametrize("answer", IN_HALVES)
     def test_characters_that_come_in_two_chunks_are_whole(

@@ -85,16 +85,16 @@ class SearcherSuite(Suite):
 
     def test_it_finds_the_passage_that_answers(self) -> None:
         self._needs_a_query()
-        corpus = corpus_of([text for text, _ in PASSAGES])
+        searcher, corpus = self.make_searcher(), self._corpus()
         for number, (text, query) in enumerate(PASSAGES):
-            found = [hit.chunk.index for hit in self._search(query, corpus, limit=3)]
+            found = [hit.chunk.index for hit in _run(searcher, query, corpus, 3)]
             assert number in found, f"{query!r} does not find {text!r} among the first three"
 
     def test_it_finds_chinese(self) -> None:
         self._needs_a_query()
-        corpus = corpus_of([text for text, _ in (*PASSAGES, *CHINESE)])
+        searcher, corpus = self.make_searcher(), corpus_of([text for text, _ in (*PASSAGES, *CHINESE)])
         for number, (text, query) in enumerate(CHINESE, start=len(PASSAGES)):
-            found = [hit.chunk.index for hit in self._search(query, corpus, limit=3)]
+            found = [hit.chunk.index for hit in _run(searcher, query, corpus, 3)]
             assert number in found, f"{query!r} does not find {text!r} among the first three"
 
     def test_nothing_is_found_where_nothing_is(self) -> None:
@@ -146,8 +146,9 @@ class SearcherSuite(Suite):
         assert _seen(_run(searcher, "rye bread", corpus, 5)) == _seen(self._search("rye bread", corpus, limit=5))
 
     def test_any_text_can_be_a_chunk(self) -> None:
+        searcher = self.make_searcher()
         for text in ODD_TEXTS:
-            assert isinstance(self._search("violin", corpus_of([text]), limit=3), list)
+            assert isinstance(_run(searcher, "violin", corpus_of([text]), 3), list)
         needle = "The violin is a small needle."
         texts = [*ODD_TEXTS, "x", "filler words again " * 5000, needle, "数" * 3000]
         hits = self._search("violin needle", corpus_of(texts), limit=3)
@@ -235,8 +236,8 @@ class SearcherSuite(Suite):
     def test_searches_at_the_same_time_give_what_they_give_alone(self) -> None:
         corpora = [corpus_of(_many_texts(40, seed=seed)) for seed in (1, 2)]
         wanted = [(query, corpus) for query in ("stone river", "cloud", "zebra", "moss") for corpus in corpora]
-        alone = [_seen(self._search(query, corpus, limit=5)) for query, corpus in wanted]
-        searcher = self.make_searcher()
+        one_by_one, searcher = self.make_searcher(), self.make_searcher()
+        alone = [_seen(_run(one_by_one, query, corpus, 5)) for query, corpus in wanted]
 
         async def all_at_once() -> list[list[Hit]]:
             return await asyncio.gather(*(searcher.search(query, corpus, limit=5) for query, corpus in wanted * 2))

@@ -229,13 +229,14 @@ class TokenizerSuite(Suite):
     def test_a_text_as_long_as_a_book_is_counted_and_cut(self, tokenizer: Tokenizer, text: str, length: int) -> None:
         long = text * (length // len(text)) + "a"
         with _no_panic():
-            assert tokenizer.count(long) >= 1
+            count = tokenizer.count(long)
+            assert count >= 1
             beginning = tokenizer.cut(long, 100)
             assert long.startswith(beginning)
             assert tokenizer.count(beginning) <= 100
             if tokenizer.exact:
                 tokens = tokenizer.encode(long)
-                assert len(tokens) == tokenizer.count(long)
+                assert len(tokens) == count
                 assert tokenizer.decode(tokens) == long
 
     # --- many at once ---
