@@ -18,13 +18,16 @@ def sections_of(outline: str) -> list[str]:
     Of an outline with numbered lines, those of the highest kind count, which is the kind of the first; without numbers,
     each line that is not indented is a section.
     """
-    lines = [line for line in outline.splitlines() if not line.strip().startswith("```")]
-    texts = [_plain(line) for line in lines if not _is_indented(line)]
+    texts = [_plain(line) for line in outline.splitlines() if not (_is_fence(line) or _is_indented(line))]
     numbered = list(filter(_TOP.match, texts))
     if numbered:
         kind = _kind(numbered[0])
         return [text for text in numbered if _kind(text) == kind]
-    return [heading for text in texts if (heading := text.lstrip("-•* "))]
+    return list(filter(None, (text.lstrip("-•* ") for text in texts)))
+
+
+def _is_fence(line: str) -> bool:
+    return line.strip().startswith("```")
 
 
 def _plain(line: str) -> str:

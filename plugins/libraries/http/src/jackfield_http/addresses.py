@@ -39,7 +39,11 @@ def has_server(url: str) -> bool:
     address = parts.netloc.rpartition("@")[2]
     if "[" in address or "]" in address:
         return _IN_BRACKETS.fullmatch(address) is not None
-    name = host.removesuffix(".")
+    return _is_host(host.removesuffix("."))
+
+
+def _is_host(name: str) -> bool:
+    """Whether a name can be that of a host, or is an address of four numbers."""
     if _NUMBERS.fullmatch(name):
         return _is_ip(name)
     return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))

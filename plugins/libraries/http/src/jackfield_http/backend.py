@@ -12,6 +12,7 @@ from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
+from jackfield.messages import ContentItem
 from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
 from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
@@ -204,11 +205,11 @@ def facts_in(config: LLMConfig) -> ModelFacts:
 def reads_files(request: ChatRequest) -> bool:
     """Whether sending a request means reading files of this machine."""
     contents = (message.content for message in request.messages if not isinstance(message.content, str))
-    return any(
-        is_local(item) or (item.file is not None and path_of(item.file) is not None)
-        for content in contents
-        for item in content
-    )
+    return any(map(_is_a_file_here, chain.from_iterable(contents)))
+
+
+def _is_a_file_here(item: ContentItem) -> bool:
+    return is_local(item) or (item.file is not None and path_of(item.file) is not None)
 
 
 async def _whole(reader: AnswerReader, response: Response, client: HTTPClient) -> Sequence[ModelEvent]:

@@ -206,9 +206,7 @@ class Connections:
                 response = await taken.handle_async_request(request)
             used = _Used(taken, response, aiter(cast("AsyncIterable[bytes]", response.stream)))
             answer = Response(response.status, _as_text(response.headers), used.pieces)
-            is_stream = answer.status == 200 and not answer.headers.get("content-type", "").startswith(_JSON)
-            is_chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
-            used.socket.expect(chunks=is_chunked, stream=is_stream)
+            used.expect(answer)
             try:
                 yield answer
             finally:
@@ -291,6 +289,12 @@ class _Used:
     def socket(self) -> _Socket:
         """What is below it."""
         return cast("_Socket", self.response.extensions["network_stream"])
+
+    def expect(self, answer: Response) -> None:
+        """Tell what reads from the network what kind of answer comes."""
+        is_stream = answer.status == 200 and not answer.headers.get("content-type", "").startswith(_JSON)
+        is_chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
+        self.socket.expect(chunks=is_chunked, stream=is_stream)
 
     def may_wait(self) -> bool:
         """Whether reading on may have to wait for the server."""

@@ -320,9 +320,7 @@ class _Build:
             is_new = await self._read_if_changed(path, stored)
         except DocParserError as error:
             self._failed[path] = str(error)
-            # What a server cannot give now is found as it was; a file that cannot be read may have become another one.
-            keeps = is_url(path) and stored is not None and not stored.error
-            if not keeps and (stored is None or stored.error != str(error)):
+            if _replaces(stored, path, str(error)):
                 await in_worker(self._draft.put, path, NewDocument(error=str(error)))
         self._read += is_new
         self._done += 1
@@ -362,6 +360,16 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
+    """Whether an error is kept in place of what is stored.
+
+    What a server cannot give now is found as it was; a file that cannot be read may have become another one.
+    """
+    if stored is None or not stored.error:
+        return stored is None or not is_url(path)
+    return stored.error != error
 
 
 def _signature(path: str) -> str:
@@ -437,8 +445,6 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
             missing += found.missing
         else:
             matches = set(found.files)
-            goes = [path for path in files if path in matches or _is_inside(path, step.name)]
-            for path in goes:
-                del files[path]
+            files = {path: None for path in files if path not in matches and not _is_inside(path, step.name)}
     left_out = tuple(one for path, one in skipped.items() if path not in files)
     return Expanded(tuple(sorted(files)), left_out, tuple(missing))

@@ -68,9 +68,7 @@ class DashScopeReader(AnswerReader):
             raise error_in_answer(self.failures, wire, status=self._events.status)
         output = wire["output"]
         if not self._read_the_head:
-            self._read_the_head = True
-            self._request_id = wire.get("request_id") or self._request_id
-            self._model = wire.get("model") or self._model
+            self._read_head(wire)
         if usage := wire.get("usage"):
             self._usage = usage
         events: list[ModelEvent] = []
@@ -80,6 +78,11 @@ class DashScopeReader(AnswerReader):
         self._read_output(output, events)
         self.done = bool(usage and self._reason)
         return events
+
+    def _read_head(self, wire: Wire) -> None:
+        self._read_the_head = True
+        self._request_id = wire.get("request_id") or self._request_id
+        self._model = wire.get("model") or self._model
 
     def _read_output(self, output: Wire, events: list[ModelEvent]) -> None:
         choices = output.get("choices")
@@ -159,14 +162,11 @@ class _Calls:
     def read(self, delta: Mapping[str, Any], place: int) -> FunctionCallDelta:
         """The event of a delta, which stands at this place of its chunk."""
         function = delta.get("function") or {}
-        call_id = str(delta.get("id") or "")
-        name = str(function.get("name") or "")
+        call_id, name = _text_at(delta, "id"), _text_at(function, "name")
         number = self._number(delta.get("index"), call_id, name, place)
         old_id, old_name = self._heads[number]
         self._heads[number] = (old_id or call_id, old_name or name)
-        arguments = function.get("arguments")
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else dumps(arguments)
+        arguments = _arguments_of(function)
         return FunctionCallDelta(number, "" if old_id else call_id, "" if old_name else name, arguments)
 
     def _number(self, index: object, call_id: str, name: str, place: int) -> int:
@@ -186,3 +186,14 @@ class _Calls:
         if not (name and old_name):
             return False
         return name != old_name or bool(call_id and old_id and call_id != old_id)
+
+
+def _text_at(wire: Mapping[str, Any], key: str) -> str:
+    return str(wire.get(key) or "")
+
+
+def _arguments_of(function: Mapping[str, Any]) -> str:
+    arguments = function.get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else dumps(arguments)

@@ -82,12 +82,12 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
     if _is_any(causes, hub.HFValidationError):
         return _not_found(f"there is no folder {model!r}, and at the hub names look like org/name")
     offline = _is_any(causes, hub.OfflineModeIsEnabled)
-    if not offline and any(_is_of_the_network(cause) for cause in causes):
+    if not offline and any(map(_is_of_the_network, causes)):
         return ModelConnectionError(
             f"{BACKEND}: {model!r} is not on this disk, and the hub cannot be reached: check the network and the name",
             backend=BACKEND,
         )
-    if offline or _is_any(causes, hub.LocalEntryNotFoundError):
+    if _is_any(causes, hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError):
         return _not_found(
             f"{model!r} is not on this disk, and the hub is not asked: download it first, "
             f"or let it be asked (local_files_only, HF_HUB_OFFLINE)"

@@ -192,17 +192,20 @@ class Kernel:
         course.silence_s = 0.0
         if message.request not in course.awaited:
             return False
-        if message.kind != "status":
-            course.error_told = course.error_told or message.kind == "error"
-            return message.request == course.request
-        if message.content.get("execution_state") == "idle":
-            if course.reply is None:
-                course.reply = await self._take_reply(course.awaited)
-            course.is_over = course.reply is not None
-            if not course.is_over:
-                # It is lost, or the code only says that it is done: asked now, the kernel answers when it is.
-                course.awaited = {course.request, self._send("kernel_info_request", {})}
-        return False
+        if message.kind == "status":
+            if message.content.get("execution_state") == "idle":
+                await self._note_idle(course)
+            return False
+        course.error_told = course.error_told or message.kind == "error"
+        return message.request == course.request
+
+    async def _note_idle(self, course: _Course) -> None:
+        if course.reply is None:
+            course.reply = await self._take_reply(course.awaited)
+        course.is_over = course.reply is not None
+        if not course.is_over:
+            # It is lost, or the code only says that it is done: asked now, the kernel answers when it is.
+            course.awaited = {course.request, self._send("kernel_info_request", {})}
 
     async def _is_silent(self, course: _Course) -> bool:
         """Whether the kernel has replied and says no more: its last words are lost."""

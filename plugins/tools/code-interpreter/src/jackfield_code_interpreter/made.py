@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MOST_FILES = 200
@@ -33,22 +34,21 @@ class FolderWatch:
 
 def _states(folder: Path) -> Iterator[tuple[str, State]]:
     waiting, looked_at = [str(folder)], 0
-    while waiting:
+    while waiting and looked_at < _MOST_LOOKED_AT:
         try:
             entries = list(os.scandir(waiting.pop()))
         except OSError:  # the code may have removed it, or closed it to others
             continue
-        for entry in entries:
-            looked_at += 1
-            if looked_at > _MOST_LOOKED_AT:
-                return
-            if entry.name.startswith(".") or entry.name in _NOT_RESULTS:
-                continue
-            try:
+        entries = entries[: _MOST_LOOKED_AT - looked_at]
+        looked_at += len(entries)
+        for entry in filter(_may_be_a_result, entries):
+            with suppress(OSError):  # it has gone meanwhile
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif entry.is_file(follow_symlinks=False):
                     facts = entry.stat(follow_symlinks=False)
                     yield entry.path, (facts.st_mtime_ns, facts.st_size)
-            except OSError:  # it has gone meanwhile
-                continue
+
+
+def _may_be_a_result(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and entry.name not in _NOT_RESULTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -55,16 +55,13 @@ class DocParser(DocumentTool):
             readings, lambda: [(document, chunk) for document in readings.documents for chunk in self._cut(document)]
         )
         part = part_of(pairs, number, max_tokens=self.config.max_ref_token, tokens_of=lambda pair: pair[1].tokens)
-        records = [
-            _record(document, [chunk for _, chunk in of_one])
-            for document, of_one in groupby(part.items, lambda pair: pair[0])
-        ]
+        records = [_record(document, of_one) for document, of_one in groupby(part.items, lambda pair: pair[0])]
         metadata = {**readings.metadata(), "part": part.number, "parts": part.count}
-        notes = [{"note": part.note}] if part.note else []
-        if len(records) == 1 and len(readings.documents) == 1 and not readings.problems:
-            return ToolResult({**records[0], **(notes[0] if notes else {})}, metadata)
+        note = {"note": part.note} if part.note else {}
+        if len(records) == len(readings.documents) == 1 and not readings.problems:
+            return ToolResult({**records[0], **note}, metadata)
         problems = [{"error": problem} for problem in readings.problems]
-        return ToolResult([*records, *problems, *notes], metadata)
+        return ToolResult(list(filter(None, [*records, *problems, note])), metadata)
 
     def _cut(self, document: Document) -> list[Chunk]:
         most = self.config.max_ref_token
@@ -75,7 +72,7 @@ class DocParser(DocumentTool):
         return chunk_document(document, size_tokens=size, overlap_chars=self.config.chunk_overlap)
 
 
-def _record(document: Document, chunks: list[Chunk]) -> dict[str, object]:
+def _record(document: Document, pairs: Iterable[tuple[Document, Chunk]]) -> dict[str, object]:
     name = shown_name(document.source)
     raw = [
         {
@@ -83,6 +80,6 @@ def _record(document: Document, chunks: list[Chunk]) -> dict[str, object]:
             "metadata": {"source": name, "title": document.title, "chunk_id": chunk.index},
             "token": chunk.tokens,
         }
-        for chunk in chunks
+        for _, chunk in pairs
     ]
     return {"url": name, "title": document.title, "raw": raw}

@@ -151,21 +151,22 @@ class ListFiles(_FilesTool):
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         path, pattern = arguments["path"], arguments.get("pattern", "")
+        if _is_unmade(workspace, path):
+            return "[the workspace is empty]"
+        depth = arguments.get("depth") or _ALL_LEVELS
+        nothing = f"[no file fits {pattern!r}]" if pattern else f"[{folder.shown(path)} is empty]"
+        return "\n".join(self._lines(workspace, path, pattern, depth)) or nothing
+
+    def _lines(self, workspace: Workspace, path: str, pattern: str, depth: int) -> list[str]:
         fits = matcher(pattern)
         until = time.monotonic() + self.config.time_limit_s
         lines: list[str] = []
-        if _is_unmade(workspace, path):
-            return "[the workspace is empty]"
-        for entry in folder.entries(
-            workspace, path, skipped=self.config.skip, deepest=arguments.get("depth") or _ALL_LEVELS
-        ):
+        for entry in folder.entries(workspace, path, skipped=self.config.skip, deepest=depth):
             if time.monotonic() > until or len(lines) == self.config.max_entries:
-                lines.append("[and more: list one of the folders, or give a pattern]")
-                break
+                return [*lines, "[and more: list one of the folders, or give a pattern]"]
             if fits(entry.path) and not (pattern and entry.is_folder):
                 lines.append(_described(entry, path, self.config.skip))
-        nothing = f"[no file fits {pattern!r}]" if pattern else f"[{folder.shown(path)} is empty]"
-        return "\n".join(lines) or nothing
+        return lines
 
 
 _ALL_LEVELS = 1000

@@ -73,16 +73,21 @@ def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
         if server.offers(definition.name):
             name = name_of(source.name, definition.name, found)
             found[name] = MCPTool(name, definition, source, is_approved=listing.is_approved(definition))
-    more: list[type[_ServerTool]] = []
-    if listing.resources and server.resources:
-        more += [ListResources, ReadResource]
-    if listing.prompts and server.prompts:
-        more += [ListPrompts, GetPrompt]
-    for kind in more:
+    for kind in _kinds_for(server, listing):
         name = name_of(source.name, kind.own_name)
         if server.offers(kind.own_name) and name not in found:  # a server's own tool of this name goes first
             found[name] = kind(name, source)
     return list(found.values())
+
+
+def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]]:
+    """The tools for what a server has besides its own tools."""
+    kinds: list[type[_ServerTool]] = []
+    if listing.resources and server.resources:
+        kinds += [ListResources, ReadResource]
+    if listing.prompts and server.prompts:
+        kinds += [ListPrompts, GetPrompt]
+    return kinds
 
 
 def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -35,10 +36,14 @@ def said_by(items: Sequence[Item]) -> Said:
     Raises:
         AttributeError, TypeError: They are not items.
     """
-    calls = [item for item in items if item["type"] == "function_call"]
+    of_type: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        of_type[item["type"]].append(item)
+    texts = ("".join(texts_of(message)) for message in of_type["message"])
+    calls = of_type["function_call"]
     return Said(
-        text=SEPARATOR.join(filter(None, ("".join(texts_of(item)) for item in items if item["type"] == "message"))),
-        reasoning=SEPARATOR.join(text for item in items if item["type"] == "reasoning" for text in thoughts_of(item)),
+        text=SEPARATOR.join(filter(None, texts)),
+        reasoning=SEPARATOR.join(chain.from_iterable(map(thoughts_of, of_type["reasoning"]))),
         calls=tuple((call_id_of(call), call["name"], arguments_of(call.get("arguments"))) for call in calls),
         images=tuple(filter(None, map(image_of, items))),
     )
