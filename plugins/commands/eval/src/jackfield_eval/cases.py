@@ -165,13 +165,17 @@ def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
         raise ConfigError(f"{where}: it needs a prompt, or messages in place of one")
     try:
         scorers = tuple(_scorers_of(case))
-        messages = as_messages(case.messages if case.prompt is None else case.prompt)
+        messages = as_messages(case.prompt or case.messages)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
     if not scorers:
         raise ConfigError(f"{where} has nothing to score its answer by: add expect: TEXT, or score: [{{regex: …}}]")
-    files = tuple(one if "://" in one else str(path.resolve().parent / one) for one in case.files)
-    return Case(case.name, messages, files, scorers, _digest(entry))
+    return Case(case.name, messages, tuple(map(partial(_located, path), case.files)), scorers, _digest(entry))
+
+
+def _located(path: Path, file: str) -> str:
+    """A document of a case as agents take it: paths are relative to the file of cases."""
+    return file if "://" in file else str(path.resolve().parent / file)
 
 
 def _scorers_of(case: _Case) -> Iterator[Scorer]:

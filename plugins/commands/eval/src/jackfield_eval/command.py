@@ -7,6 +7,7 @@ import fnmatch
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -57,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _changes(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the file that options replace."""
-    given = {name: getattr(options, name) for name in ("repeat", "concurrency", "max_tokens", "max_cost")}
-    folders = {name: getattr(options, name) for name in ("cassettes", "results")}
-    given |= {name: str(Path(folder).absolute()) for name, folder in folders.items() if folder}
-    return {name: value for name, value in given.items() if value is not None}
+    names = ("repeat", "concurrency", "max_tokens", "max_cost", "cassettes", "results")
+    given = {name: value for name in names if (value := getattr(options, name)) not in (None, "")}
+    folders = given.keys() & {"cassettes", "results"}
+    return given | {name: str(Path(given[name]).absolute()) for name in folders}
 
 
 def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
@@ -68,14 +69,11 @@ def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
     from jackfield.settings import closest
 
     names = [case.name for case in suite.cases]
-    chosen: set[str] = set()
-    for pattern in patterns:
-        found = fnmatch.filter(names, pattern)
-        if not found:
-            raise ConfigError(f"{suite.path} has no case {pattern!r}{closest(pattern, names)}")
-        chosen.update(found)
-    cases = tuple(case for case in suite.cases if case.name in chosen)
-    return replace(suite, cases=cases) if patterns else suite
+    chosen = {pattern: fnmatch.filter(names, pattern) for pattern in patterns or ("*",)}
+    for pattern in filterfalse(chosen.get, chosen):
+        raise ConfigError(f"{suite.path} has no case {pattern!r}{closest(pattern, names)}")
+    kept = set(chain.from_iterable(chosen.values()))
+    return replace(suite, cases=tuple(case for case in suite.cases if case.name in kept))
 
 
 def _judged(
@@ -96,18 +94,25 @@ def _judged(
 
 
 def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
-    from jackfield_eval.report import percent
-
     failed = sum(one.errors for one in report.agents)
     if failed:
         yield f"{failed} of the runs failed"
-    least = options.min or 0
+    yield from _passing_less(report, options.min or 0)
+    if options.no_worse and report.comparison:
+        yield from _worse(len(report.comparison.worse))
+
+
+def _passing_less(report: Report, least: float) -> Iterator[str]:
+    from jackfield_eval.report import percent
+
     for one in report.agents:
         if one.share < least:
             yield f"{one.agent} passes {percent(one.share)}, less than {percent(least)}"
-    worse = len(report.comparison.worse) if report.comparison else 0
-    if worse and options.no_worse:
-        yield f"{worse} {'case' if worse == 1 else 'cases'} became worse"
+
+
+def _worse(cases: int) -> Iterator[str]:
+    if cases:
+        yield f"{cases} {'case' if cases == 1 else 'cases'} became worse"
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------

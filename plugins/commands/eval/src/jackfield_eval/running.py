@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -72,7 +73,7 @@ class Attempt:
 class Budget:
     """What all runs together may use; it is asked before each of them."""
 
-    tokens: int | None
+    tokens: float
     cost: float | None
     currency: str
     spent: Usage = field(default_factory=Usage)
@@ -88,8 +89,9 @@ class Budget:
         Raises:
             ConfigError: Money is limited, and the price of what was used is not known.
         """
-        if self.tokens is not None and self.spent.total_tokens >= self.tokens:
-            return True
+        return self.spent.total_tokens >= self.tokens or self._is_money_used_up()
+
+    def _is_money_used_up(self) -> bool:
         if self.cost is None or not self.spent.total_tokens:
             return False
         if self.spent.cost is None or self.spent.currency != self.currency:
@@ -119,7 +121,8 @@ async def run_all(
     settings = suite.settings
     # What is played back was paid for when it was recorded.
     is_free = mode == "replay"
-    budget = Budget(None if is_free else settings.max_tokens, None if is_free else settings.max_cost, settings.currency)
+    limits = (None, None) if is_free else (settings.max_tokens, settings.max_cost)
+    budget = Budget(limits[0] or math.inf, limits[1], settings.currency)
     places = asyncio.Semaphore(settings.concurrency)
     runner = _Runner(suite, host, mode)
     planned = list(product(suite.agents, suite.cases, range(1, settings.repeat + 1)))

@@ -241,7 +241,8 @@ def scorer_of(entry: object) -> Scorer:
         raise ConfigError(f"unknown scorer {unknown!r}{closest(unknown, list(SCORERS))}")
     if len(names) > 1:
         raise ConfigError(f"two scorers in one entry: {', '.join(names)}")
-    options = {"expected" if key == names[0] else str(key): value for key, value in entry.items()}
+    options = {str(key): value for key, value in entry.items()}
+    options["expected"] = options.pop(names[0])
     return SCORERS[names[0]].parse(options, what=f"scorer {names[0]!r}")
 
 
@@ -250,10 +251,11 @@ def scorer_of(entry: object) -> Scorer:
 
 def _difference(wanted: object, value: object, *, subset: bool, place: str = "$") -> str:
     """The first place at which two JSON values differ; '' if nowhere."""
-    if isinstance(wanted, Mapping) and isinstance(value, Mapping):
-        return _difference_of_tables(wanted, value, subset=subset, place=place)
-    if isinstance(wanted, list) and isinstance(value, list):
-        return _difference_of_lists(wanted, value, subset=subset, place=place)
+    match wanted, value:
+        case Mapping(), Mapping():
+            return _difference_of_tables(wanted, value, subset=subset, place=place)
+        case list(), list():
+            return _difference_of_lists(wanted, value, subset=subset, place=place)
     # True is 1 in Python, and not in JSON.
     same = wanted == value and isinstance(wanted, bool) == isinstance(value, bool)
     return "" if same else f"{place} ({_shown(value)} instead of {_shown(wanted)})"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -90,36 +91,51 @@ def _list(options: argparse.Namespace) -> int:
     described = [_described(KnowledgeIndex(name)) for name in index_names()]
     if options.json:
         _say_json(described)
-    elif not described:
-        _say("There is no index yet. Make one: jackfield index build NAME FILES")
-    for one in () if options.json else described:
-        _say(str(one.get("error") or "") or f"{one['name']}: {one['documents']} documents, {one['chunks']} chunks")
+        return 0
+    none = "There is no index yet. Make one: jackfield index build NAME FILES"
+    _say_all(list(map(_in_a_line, described)) or [none])
     return 0
+
+
+def _in_a_line(index: Mapping[str, object]) -> str:
+    return str(index.get("error") or f"{index['name']}: {index['documents']} documents, {index['chunks']} chunks")
 
 
 def _info(options: argparse.Namespace) -> int:
     index = KnowledgeIndex(options.name)
-    facts = index.facts()
-    steps = [{"name": step.name, "adds": step.adds} for step in index.names()]
-    searchers = index.searchers()
-    documents = [
-        {"location": one.location, "title": one.title, "chunks": one.chunks, "error": one.error}
-        for one in index.documents()
-    ]
     if options.json:
-        size = {"chunk_size": facts.size_tokens, "chunk_overlap": facts.overlap_chars, "tokens": facts.tokens}
-        _say_json({**_described(index), **size, "names": steps, "searchers": searchers, "files": documents})
-        return 0
-    sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
-    _say(f"{shown_path(options.name)}: {facts.documents} documents, {sizes}")
-    _say(f"in {shown_path(str(index.folder))}")
-    if searchers:
-        _say(f"for {', '.join(searchers)}")
-    for step in index.names():
-        _say(f"  {'+' if step.adds else '-'} {shown_path(step.name)}")
-    for one in index.documents():
-        _say(f"    {_near(one.location)}: {shown_path(one.error) or f'{one.chunks} chunks'}")
+        _say_json(_information(index))
+    else:
+        _say_all(_lines_about(index, options.name))
     return 0
+
+
+def _information(index: KnowledgeIndex) -> dict[str, object]:
+    facts = index.facts()
+    return {
+        **_described(index),
+        "chunk_size": facts.size_tokens,
+        "chunk_overlap": facts.overlap_chars,
+        "tokens": facts.tokens,
+        "names": [{"name": step.name, "adds": step.adds} for step in index.names()],
+        "searchers": index.searchers(),
+        "files": [
+            {"location": one.location, "title": one.title, "chunks": one.chunks, "error": one.error}
+            for one in index.documents()
+        ],
+    }
+
+
+def _lines_about(index: KnowledgeIndex, name: str) -> Iterator[str]:
+    facts = index.facts()
+    sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
+    yield f"{shown_path(name)}: {facts.documents} documents, {sizes}"
+    yield f"in {shown_path(str(index.folder))}"
+    yield from map("for {}".format, filter(None, [", ".join(index.searchers())]))
+    for step in index.names():
+        yield f"  {'+' if step.adds else '-'} {shown_path(step.name)}"
+    for one in index.documents():
+        yield f"    {_near(one.location)}: {shown_path(one.error) or f'{one.chunks} chunks'}"
 
 
 def _search(options: argparse.Namespace) -> int:
@@ -128,17 +144,17 @@ def _search(options: argparse.Namespace) -> int:
     wanted = _named_searchers(config) or index.searchers() or config.searchers
     with failures_noted() as failures:
         hits = sync.run(_found(" ".join(options.query), corpus, config, wanted, limit=options.limit))
-    for failure in failures:
-        sys.stderr.write(f"jackfield: {failure}\n")
+    sys.stderr.writelines(map("jackfield: {}\n".format, failures))
     if options.json:
-        _say_json([_hit(hit) for hit in hits])
+        _say_json(list(map(_hit, hits)))
         return 0
-    for number, hit in enumerate(hits, start=1):
-        _say(f"{number}. {_place(hit)}  ({', '.join(f'{name} {rank}' for name, rank in hit.ranks.items())})")
-        _say(f"   {_excerpt(hit.chunk.text)}")
-    if not hits:
-        _say("nothing found")
+    _say_all(list(chain.from_iterable(map(_lines_of_hit, count(1), hits))) or ["nothing found"])
     return 0
+
+
+def _lines_of_hit(number: int, hit: Hit) -> tuple[str, str]:
+    ranks = ", ".join(f"{name} {rank}" for name, rank in hit.ranks.items())
+    return f"{number}. {_place(hit)}  ({ranks})", f"   {_excerpt(hit.chunk.text)}"
 
 
 async def _found(
@@ -183,22 +199,26 @@ def _changed(
         )
         raise
     line.clear()
-    for path, reason in list(built.failed.items())[:_SHOWN_FAILURES]:
-        sys.stderr.write(f"jackfield: {_near(path)}: {shown_path(reason)}\n")
-    if len(built.failed) > _SHOWN_FAILURES:
-        sys.stderr.write(f"jackfield: and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read\n")
-    for problem in problems:
-        sys.stderr.write(f"jackfield: {problem}. What was made is kept: build again, and it goes on from there\n")
+    sys.stderr.writelines(map("jackfield: {}\n".format, _troubles(built, problems)))
     if options.json:
         _say_json(_built(index, built))
-        return 1 if problems else 0
-    facts = index.facts()
-    _say(
-        f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
-        f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
-        f"{facts.chunks} chunks"
-    )
-    return 1 if problems else 0
+    else:
+        facts = index.facts()
+        _say(
+            f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
+            f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
+            f"{facts.chunks} chunks"
+        )
+    return int(bool(problems))
+
+
+def _troubles(built: Built, problems: Sequence[str]) -> Iterator[str]:
+    """What went wrong, a line each."""
+    for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
+        yield f"{_near(path)}: {shown_path(reason)}"
+    if len(built.failed) > _SHOWN_FAILURES:
+        yield f"and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read"
+    yield from map("{}. What was made is kept: build again, and it goes on from there".format, problems)
 
 
 def _noted(index: KnowledgeIndex) -> Mapping[str, Mapping[str, object]]:
@@ -242,17 +262,26 @@ def _why_not(config: RAGConfig) -> WhyNot:
 def _config(options: argparse.Namespace) -> RAGConfig:
     """`rag_cfg` of the agent file, with what the options say over it."""
     config = RAGConfig.parse(load_agent_config(options.agent).rag_cfg if options.agent else None)
-    given: dict[str, object] = {key: getattr(config, key) for key in config.model_fields_set}
-    named = [_with_model(_searcher(text), options.embedding_model) for text in options.searcher]
-    if options.embedding_model and not options.type and not any(entry["name"] == _VECTORS for entry in named):
-        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
-    if named:
-        given = {key: value for key, value in given.items() if key not in _OF_TYPES}
-        given["rag_searchers"] = named
-    if options.type:
-        given["retrieval_type"] = options.type
-        given.update({"embedding_model": options.embedding_model} if options.embedding_model else {})
+    named = _named(options)
+    kept = config.model_fields_set.difference(_OF_TYPES * bool(named))
+    given: dict[str, object] = {key: getattr(config, key) for key in kept}
+    given |= {"rag_searchers": named} if named else {}
+    given |= {"retrieval_type": options.type} if options.type else {}
+    given |= {"embedding_model": options.embedding_model} if options.type and options.embedding_model else {}
     return RAGConfig.parse(given)
+
+
+def _named(options: argparse.Namespace) -> list[dict[str, object]]:
+    """The searchers that options name.
+
+    Raises:
+        ConfigError: A model for vectors is named, and nothing that has vectors.
+    """
+    model = options.embedding_model
+    named = [_with_model(_searcher(text), model) for text in options.searcher]
+    if model and not (options.type or _VECTORS in (entry["name"] for entry in named)):
+        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
+    return named
 
 
 def _with_model(searcher: dict[str, object], model: str | None) -> dict[str, object]:
@@ -340,6 +369,11 @@ def _near(location: str) -> str:
 def _excerpt(text: str) -> str:
     line = " ".join(text.split())
     return shown_path(line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…")
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        _say(line)
 
 
 def _say(text: str) -> None:
