@@ -46,15 +46,16 @@ class _NotStrictError(Exception):
 
 def _strict(node: object) -> Any:
     if isinstance(node, list):
-        return [_strict(entry) for entry in node]
+        return list(map(_strict, node))
     if not isinstance(node, Mapping):
         return node
-    changed = {key: _strict_part(key, value) for key, value in node.items() if key != "default"}
-    return _closed(changed) if changed.get("type") == "object" or "properties" in changed else changed
+    return _closed({key: _strict_part(key, value) for key, value in node.items() if key != "default"})
 
 
-def _closed(node: Mapping[str, Any]) -> dict[str, Any]:
-    """An object's schema that requires all its properties, and allows no others."""
+def _closed(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema that, if it is an object's, requires all its properties and allows no others."""
+    if node.get("type") != "object" and "properties" not in node:
+        return node
     is_free = node.get("additionalProperties") not in (None, False) or "patternProperties" in node
     if is_free or not node.get("properties"):
         raise _NotStrictError

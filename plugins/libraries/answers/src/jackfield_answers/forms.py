@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import unquote
 
@@ -139,26 +140,33 @@ def _lost_reference(schema: Mapping[str, object]) -> str:
 
 
 def _leads_somewhere(path: str, schema: object) -> bool:
-    for part in path.removeprefix("#/").split("/"):
-        key = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
-            schema = schema[int(key)]
-        elif isinstance(schema, Mapping) and key in schema:
-            schema = schema[key]
-        else:
-            return False
+    try:
+        for part in path.removeprefix("#/").split("/"):
+            schema = _entry_of(schema, unquote(part).replace("~1", "/").replace("~0", "~"))
+    except LookupError:
+        return False
     return True
+
+
+def _entry_of(schema: object, key: str) -> object:
+    """Raises LookupError if a schema has nothing there."""
+    if isinstance(schema, list) and key.isdecimal():
+        return schema[int(key)]
+    if isinstance(schema, Mapping):
+        return schema[key]
+    raise LookupError(key)
 
 
 def _references(schema: object) -> Iterator[str]:
     """All `$ref` of a schema; none where parts of it have an address of their own (`$id`), which they start from."""
-    if isinstance(schema, Mapping) and "$id" not in schema:
-        if isinstance(found := schema.get("$ref"), str):
-            yield found
-        schema = [value for key, value in schema.items() if key not in _DATA]
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _references(part)
+    match schema:
+        case {"$id": _}:
+            return
+        case Mapping():
+            yield from (found for found in [schema.get("$ref")] if isinstance(found, str))
+            yield from _references([value for key, value in schema.items() if key not in _DATA])
+        case list():
+            yield from chain.from_iterable(map(_references, schema))
 
 
 def _json_in(text: str) -> Any:

@@ -34,9 +34,7 @@ async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> 
     """
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
-    # The model's server holds it to a schema. Not where there are tools: many servers then let it call none.
-    native = agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
-    run = _asking_for(form, run, native=native)
+    run = _asking_for(form, run, native=_is_held_to_schemas(agent))
     said: tuple[Message, ...] = ()
     for number in range(1, attempts + 1):
         attempt = _Attempt(run, said)
@@ -59,6 +57,11 @@ async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> 
         if run.record is not None:
             await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
+
+
+def _is_held_to_schemas(agent: Agent) -> bool:
+    """Whether the model's server sees to it. Not where there are tools: many servers then let the model call none."""
+    return agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
 
 
 class _Attempt:

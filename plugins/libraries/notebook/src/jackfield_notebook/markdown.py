@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jackfield.messages import ContentItem, FunctionCall, Message, MessageLike, as_messages
 from jackfield.results import RunResult
@@ -45,17 +45,21 @@ def _around(result: RunResult[object]) -> Iterator[str]:
 
 
 def _parts(messages: Sequence[Message]) -> Iterator[str]:
-    results = {
-        message.function_id: message for message in messages if message.role == "function" and message.function_id
-    }
+    results = {message.function_id or "": message for message in messages if message.role == "function"}
+    results.pop("", None)
     called = {message.function_id for message in messages if message.function_call}
     for message in messages:
         if message.role != "function":
-            yield from _said(message)
+            yield from _of_speaker(message, results)
         elif message.function_id not in called:
             yield _folded(f"Result of {_code(message.name or '')}", _fenced(_text(message.items)))
-        if message.function_call:
-            yield _called(message.function_call, results.get(message.function_id or ""))
+
+
+def _of_speaker(message: Message, results: Mapping[str, Message]) -> Iterator[str]:
+    """What somebody said, and the call that goes with it, with its result."""
+    yield from _said(message)
+    if message.function_call:
+        yield _called(message.function_call, results.get(message.function_id or ""))
 
 
 def _said(message: Message) -> Iterator[str]:

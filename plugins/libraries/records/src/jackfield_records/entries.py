@@ -41,22 +41,10 @@ def entry_of(event: Step, *, whole: bool) -> str:
     name = type(event).__name__
     if not whole:
         return json.dumps({"event": name, "bare": True, **_bare(event)})
-    match event:  # by hand what there is most of: `eventjson` would take five times as long
-        case TurnFinished():
-            usage = event.usage.model_dump_json(exclude_defaults=True)
-            rest = f'"turn": {event.turn}, "usage": {usage}, "messages": {listed(event.messages)}'
-        case RunStarted():
-            rest = f'"messages": {listed(event.messages)}'
-        case RunFinished():
-            usage = event.usage.model_dump_json(exclude_defaults=True)
-            rest = f'"stop_reason": "{event.stop_reason}", "usage": {usage}, "messages": {listed(event.messages)}'
-        case ToolFinished():
-            small = {"index": event.index, "call_id": event.call_id, "seconds": event.seconds, "error": event.error}
-            more = f', "metadata": {_metadata(event)}' if event.metadata else ""
-            rest = f'{json.dumps(small)[1:-1]}, "message": {_message(event.message)}{more}'
-        case _:
-            return json.dumps(event_to_json(event, whole=False))
-    return f'{{"event": "{name}", {rest}}}'
+    written = _WHOLE.get(type(event))
+    if written is None:
+        return json.dumps(event_to_json(event, whole=False))
+    return f'{{"event": "{name}", {written(event)}}}'
 
 
 def read_entry(entry: str) -> dict[str, Any]:
@@ -117,6 +105,25 @@ def _message(message: Message) -> str:
         return message.model_dump_json(exclude_defaults=True)
     except ValueError:  # half of a surrogate pair, or an object of the caller's own in `extra`
         return json.dumps(message.model_dump(exclude_defaults=True), default=repr)
+
+
+def _tool_finished(event: ToolFinished) -> str:
+    small = {"index": event.index, "call_id": event.call_id, "seconds": event.seconds, "error": event.error}
+    more = f', "metadata": {_metadata(event)}' if event.metadata else ""
+    return f'{json.dumps(small)[1:-1]}, "message": {_message(event.message)}{more}'
+
+
+def _used_and_said(event: TurnFinished | RunFinished) -> str:
+    return f'"usage": {event.usage.model_dump_json(exclude_defaults=True)}, "messages": {listed(event.messages)}'
+
+
+# By hand what there is most of: `eventjson` would take five times as long.
+_WHOLE: Mapping[type, Callable[[Any], str]] = {
+    TurnFinished: lambda one: f'"turn": {one.turn}, {_used_and_said(one)}',
+    RunStarted: lambda one: f'"messages": {listed(one.messages)}',
+    RunFinished: lambda one: f'"stop_reason": "{one.stop_reason}", {_used_and_said(one)}',
+    ToolFinished: _tool_finished,
+}
 
 
 def _bare(event: Step) -> Mapping[str, object]:

@@ -178,20 +178,21 @@ def _reader(hint: object) -> _Reader:
     """
     if hint == Event:
         return event_from_json
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return lambda value: _word(value, arguments)
-    if origin is Mapping:
-        return _object
-    if origin is types.UnionType:  # with None, and nothing else
-        read = _reader(arguments[0])
-        return lambda value: None if value is None else read(value)
-    if origin is tuple:  # of any length
-        read = _reader(arguments[0])
-        return lambda value: tuple(read(entry) for entry in _list(value))
+    if made := _OF_ORIGIN.get(get_origin(hint)):
+        return made(*get_args(hint))
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return lambda value: hint(**_object(value))
     return _SCALARS[hint]
+
+
+def _several_of(entries: object, _any_length: object) -> _Reader:
+    read = _reader(entries)
+    return lambda value: tuple(map(read, _list(value)))
+
+
+def _optional(hint: object, _nothing_else: type[None]) -> _Reader:
+    read = _reader(hint)
+    return lambda value: None if value is None else read(value)
 
 
 def _text(value: object) -> str:
@@ -242,3 +243,9 @@ def _said(value: Any) -> str:
 
 
 _SCALARS: dict[Any, _Reader] = {str: _text, int: _whole_number, float: _number, bool: _flag}
+_OF_ORIGIN: Mapping[Any, Callable[..., _Reader]] = {
+    Literal: lambda *words: lambda value: _word(value, words),
+    Mapping: lambda *_: _object,
+    types.UnionType: _optional,
+    tuple: _several_of,
+}

@@ -96,19 +96,9 @@ class Progress:
         """Take one step."""
         match event:
             case TurnFinished():
-                self._settle()
-                self.parts[-1].done += event.messages
-                self.parts[-1].turns += 1
-                # Tools run once this is written: until there is a result, nobody knows.
-                self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
-                self._spend(Spent(turns=1, usage=event.usage))
+                self._turn_finished(event)
             case ToolFinished():
-                self._results[event.index] = event
-                self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
-                if event.call_id in self.began and event.error != _NOT_MADE:
-                    self._spend(Spent(tool_calls=1))
-                self.began.discard(event.call_id)
-                self._in_doubt.discard(event.call_id)
+                self._tool_finished(event)
             case ApprovalDecided(allowed=True):
                 self._allowed.add(event.call_id)
             case HandedOff():
@@ -124,6 +114,22 @@ class Progress:
                 self._settle()
             case RunStarted():
                 self.messages, self.began = event.messages, _open_ids(event.messages)
+
+    def _turn_finished(self, event: TurnFinished) -> None:
+        self._settle()
+        self.parts[-1].done += event.messages
+        self.parts[-1].turns += 1
+        # Tools run once this is written: until there is a result, nobody knows.
+        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
+        self._spend(Spent(turns=1, usage=event.usage))
+
+    def _tool_finished(self, event: ToolFinished) -> None:
+        self._results[event.index] = event
+        self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
+        if event.call_id in self.began and event.error != _NOT_MADE:
+            self._spend(Spent(tool_calls=1))
+        self.began.discard(event.call_id)
+        self._in_doubt.discard(event.call_id)
 
     def _spend(self, more: Spent) -> None:
         """The run has used more: this counts for those above, but turns are each agent's own."""

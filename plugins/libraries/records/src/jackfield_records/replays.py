@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from jackfield.errors import StoreError
 from jackfield.events import (
@@ -100,19 +101,23 @@ def _in_full(run: Progress, event: Step) -> list[Step]:
 
 def _deltas(turn: TurnFinished) -> list[Step]:
     """An answer as the events of a model."""
-    said = [event for message in turn.messages for event in _said(message)]
+    said = chain.from_iterable(map(_said, turn.messages))
     made = [(message.function_id or "", message.function_call) for message in turn.messages if message.function_call]
     calls = [FunctionCallDelta(index, its, call.name, call.arguments) for index, (its, call) in enumerate(made)]
     return [*said, *calls, UsageReported(turn.usage), ModelFinished("tool_calls" if calls else "stop")]
 
 
 def _said(message: Message) -> Iterator[Step]:
-    for content, made in ((message.reasoning_content, ReasoningDelta), (message.content, TextDelta)):
-        for item in [ContentItem(text=content)] if isinstance(content, str) else content or ():
-            if item.text:
-                yield made(item.text)
-            elif item.text is None:
-                yield MediaDelta(item)
+    yield from _deltas_of(message.reasoning_content, ReasoningDelta)
+    yield from _deltas_of(message.content, TextDelta)
+
+
+def _deltas_of(content: str | Sequence[ContentItem] | None, made: Callable[[str], Step]) -> Iterator[Step]:
+    for item in [ContentItem(text=content)] if isinstance(content, str) else content or ():
+        if item.text:
+            yield made(item.text)
+        elif item.text is None:
+            yield MediaDelta(item)
 
 
 def _call_of(event: ToolFinished, done: Sequence[Message]) -> FunctionCall:
