@@ -96,13 +96,18 @@ def complete(questions: Sequence[Question], given: Mapping[str, Answer], *, ask:
 def _answer(question: Question, given: Answer | None, before: Answers, ask: Ask | None) -> Answer:
     default = rendered(question.default, before) if isinstance(question.default, str) else question.default
     if not _is_asked(question, before):
-        if given is not None:
-            raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
-        assert default is not None, f"{question.name} has no default"  # noqa: S101 - a template without it is no template
-        return default
+        return _unasked(question, given, default, before)
     if given is None and ask is not None:
         return _asked(question, default, before, ask)
     return _checked(question, default if given is None else given, before)
+
+
+def _unasked(question: Question, given: Answer | None, default: Answer | None, before: Answers) -> Answer:
+    """What follows from other answers."""
+    if given is not None:
+        raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
+    assert default is not None, f"{question.name} has no default"  # noqa: S101 - a template without it is no template
+    return default
 
 
 def _is_asked(question: Question, before: Answers) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TextIO
 
@@ -33,25 +34,34 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
     conversation = Conversation(options, screen)
     lines, problem = open_lines(bare, words=list(COMMANDS))
     screen.tell_skipped(conversation.documents)
+    _greet(conversation, problem)
+    try:
+        with suppress(LeaveError):
+            for line in iter(partial(_typed, lines), None):
+                _answer(line, conversation)
+    finally:
+        conversation.close()
+    return 0
+
+
+def _greet(conversation: Conversation, problem: str) -> None:
+    """Say who answers, and how to leave."""
     _say(conversation.model)
     if problem:
         _say(problem)
     _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D exits.")
-    screen.tell_tools(conversation.agent)
+    conversation.screen.tell_tools(conversation.agent)
     if conversation.session:
         _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
-    try:
-        for line in iter(partial(_typed, lines), None):
-            if line.startswith("/"):
-                obey(line.rstrip(), conversation, _say)
-            elif line.strip():
-                conversation.ask(line.strip())
-                screen.tell_account()
-    except LeaveError:
-        pass
-    finally:
-        conversation.close()
-    return 0
+
+
+def _answer(line: str, conversation: Conversation) -> None:
+    """Obey a command, or ask the agent."""
+    if line.startswith("/"):
+        obey(line.rstrip(), conversation, _say)
+    elif line.strip():
+        conversation.ask(line.strip())
+        conversation.screen.tell_account()
 
 
 def _typed(lines: Lines) -> str | None:

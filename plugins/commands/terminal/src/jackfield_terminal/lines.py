@@ -87,13 +87,19 @@ def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
         screen: Standard output, as it is.
         words: As for `EditedLines`.
     """
-    if not (sys.stdin is not None and sys.stdin.isatty() and screen.isatty() and os.environ.get("TERM") != "dumb"):
+    if not _can_edit(screen):
         return PlainLines(), ""
     try:
         file, problem = private_file(history_path()), ""
     except OSError as error:
         file, problem = None, f"the history of this chat will not be saved: {history_path()}: {error.strerror or error}"
     return EditedLines(screen, words=words, history_file=file), problem
+
+
+def _can_edit(screen: TextIO) -> bool:
+    """Whether somebody types at a terminal that can do more than print."""
+    is_typed = sys.stdin is not None and sys.stdin.isatty()
+    return is_typed and screen.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def history_path() -> Path:

@@ -132,11 +132,8 @@ class MarkdownWriter:
         rendered = self._console.render_lines(_Markdown(text, self._parser), options, pad=False)
         colours = _COLOURS.get(self._console.color_system or "")
         lines = [_as_text(line, colours) for line in rendered]
-        while lines and _is_empty(lines[0]):
-            del lines[0]
-        while lines and _is_empty(lines[-1]):
-            del lines[-1]
-        return lines
+        written = [number for number, line in enumerate(lines) if not _is_empty(line)]
+        return lines[written[0] : written[-1] + 1] if written else []
 
 
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")

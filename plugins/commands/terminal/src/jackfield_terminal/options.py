@@ -85,8 +85,8 @@ def typed_again(options: argparse.Namespace) -> str:
     words: list[str] = []
     for name in _OF_AN_AGENT:
         given = getattr(options, name)
-        for value in given if isinstance(given, list) else [given]:
-            words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+        for value in given if isinstance(given, list) else {given} - {None}:
+            words += [f"--{name.replace('_', '-')}", str(value)]
     words += ["--store", options.store] if options.store not in (None, STORE) else []
     return shlex.join(words)
 
@@ -172,11 +172,9 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     from jackfield_documents import why_nothing_reads
     from jackfield_terminal.given import documents_of
 
-    given = _from_file(options.config) if options.config else {}
-    if options.model or options.base_url or "llm" not in given:
-        given["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
     wanted = [*options.file, *map("index:{}".format, options.index)]
-    given["agent"] = options.agent or given.get("agent") or (AGENT_WITH_FILES if wanted else "fncall")
+    given = {"agent": AGENT_WITH_FILES if wanted else "fncall", **_from_file(options.config)}
+    given |= _named(options, has_model="llm" in given)
     # A tool knows best what it reads.
     documents = documents_of(wanted, why_nothing_reads(default_host()) if given["agent"] == AGENT_WITH_FILES else None)
     more = {"function_list": options.tool, "files": documents.files}
@@ -184,10 +182,20 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     return create_agent(given | _said(options, given)), documents
 
 
-def _from_file(path: str) -> dict[str, Any]:
-    """What the file of an agent says, and nothing that it leaves out."""
+def _named(options: argparse.Namespace, *, has_model: bool) -> dict[str, Any]:
+    """The kind of agent and the model that options name; a model must be named somewhere."""
+    named = {"agent": options.agent} if options.agent else {}
+    if options.model or options.base_url or not has_model:
+        named["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    return named
+
+
+def _from_file(path: str | None) -> dict[str, Any]:
+    """What the file of an agent says, and nothing that it leaves out; nothing if there is no file."""
     from jackfield_agent_parts.files import load_agent_config
 
+    if not path:
+        return {}
     config = load_agent_config(path)
     _check_files(Path(path), config.files)
     return {key: getattr(config, key) for key in config.model_fields_set}
@@ -200,15 +208,14 @@ def _said(options: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, An
 
     if options.ask and options.allow:
         raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
+    limits = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
     said = {
         "system_message": options.system,
-        "approve": options.ask or ({"allow": options.allow} if options.allow else None),
+        "approve": {"allow": options.allow} if options.allow else options.ask,
         "forbid": options.forbid or None,
         "store": _store_of(options, given),
-        "limits": options.max_turns,
+        "limits": None if options.max_turns is None else limits,
     }
-    if options.max_turns is not None:
-        said["limits"] = {**Limits.parse(given.get("limits")).model_dump(), "turns": options.max_turns}
     return {key: value for key, value in said.items() if value is not None}
 
 

@@ -173,13 +173,21 @@ def run_id_of(store: Store, given: str) -> str:
         RunNotFoundError: There is none, or several.
     """
     ids = [run.run_id for run in sync.run(store.runs(limit=_MOST))]
-    found = ids[:1] if given == "last" else [run_id for run_id in ids if run_id.startswith(given)]
-    if given in found:
-        return given
-    if len(found) == 1:
-        return found[0]
-    problem = f"{len(found)} runs begin with {given!r}: write more of it" if found else f"there is no run {given!r}"
+    match _meant(given, ids):
+        case [run_id]:
+            return run_id
+        case []:
+            problem = f"there is no run {given!r}"
+        case several:
+            problem = f"{len(several)} runs begin with {given!r}: write more of it"
     raise RunNotFoundError(f"{problem}; jackfield runs list shows them")
+
+
+def _meant(given: str, ids: Sequence[str]) -> Sequence[str]:
+    """The ids, newest first, that somebody may mean."""
+    if given in ids:
+        return [given]
+    return ids[:1] if given == "last" else [run_id for run_id in ids if run_id.startswith(given)]
 
 
 def conversation_of(store: Store, session: str, agent: Agent) -> list[Message]:

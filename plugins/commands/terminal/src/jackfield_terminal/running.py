@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     """Ask one thing; the answer goes to standard output, all else to standard error. 1 if it did not finish."""
     check_folder(options.output)
     _check_resume(options)
-    history = load_run(Path(options.resume)) if options.resume else (_question(options),)
+    history = _history(options)
     agent, documents = agent_of(options)
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.tell_skipped(documents)
@@ -51,14 +51,24 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     result = shown_to_its_end(agent, history, options, screen, resume=resume)
     if result is None:  # an error is raised, and a run without an end cannot be gone on with
         return EXIT_CODES["cancelled"]
+    _tell_end(result, options, screen)
+    sys.stderr.write(_what_next(options, result.stop_reason, result.run_id if agent.store else ""))
+    return EXIT_CODES.get(result.stop_reason, 1)
+
+
+def _history(options: argparse.Namespace) -> Sequence[Message]:
+    """What the run begins with: what was saved, or the question."""
+    return load_run(Path(options.resume)) if options.resume else (_question(options),)
+
+
+def _tell_end(result: RunResult, options: argparse.Namespace, screen: Screen) -> None:
+    """Print what comes after the answer, and save what is to be saved."""
     if options.json:
         print_json({**result.to_dict(), "files": list(map(str, screen.made.kept))})
     elif not options.events:
         screen.tell_account()
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason)
-    sys.stderr.write(_what_next(options, result.stop_reason, result.run_id if agent.store else ""))
-    return EXIT_CODES.get(result.stop_reason, 1)
 
 
 EXIT_CODES = {"finished": 0, "cancelled": 130}

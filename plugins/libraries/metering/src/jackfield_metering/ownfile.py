@@ -142,10 +142,14 @@ def _make_one_private(path: Path) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFileError(f"{path.name} is not a file")
     if os.name == "posix":
-        if found.st_uid != os.geteuid():
-            raise UnusableFileError(f"{path.name} belongs to another user (number {found.st_uid})")
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            path.chmod(0o600)
+        _let_nobody_else_read(path, found)
+
+
+def _let_nobody_else_read(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise UnusableFileError(f"{path.name} belongs to another user (number {found.st_uid})")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o600)
 
 
 def _turn() -> threading.Lock:
