@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import unquote
@@ -36,6 +36,21 @@ class _Item:
     media_type: str
     properties: str
 
+    @property
+    def is_navigation(self) -> bool:
+        """Whether it is the page of EPUB 3 that leads to the chapters."""
+        return "nav" in self.properties.split()
+
+    @property
+    def is_chapter(self) -> bool:
+        """Whether it is a page of the book."""
+        return self.media_type in _PAGES and not self.is_navigation
+
+    @property
+    def lists_chapters(self) -> bool:
+        """Whether it is a table of contents."""
+        return self.is_navigation or self.media_type == _CONTENTS
+
 
 class EpubParser(Parser):
     """Reads e-books chapter by chapter, in the order of the spine.
@@ -55,15 +70,20 @@ class EpubParser(Parser):
         path = _path_of_book(archive, source)
         book = xhtml_tree(archive.read(path), source=source)
         items = _manifest(book, posixpath.dirname(path))
-        chapters = [item.path for item in map(items.get, _spine(book)) if item and _is_chapter(item)]
+        chapters = [item.path for item in map(items.get, _spine(book)) if item and item.is_chapter]
         _check_open(archive, set(chapters), source)
         blocks, unreadable = _read(archive, chapters, _contents(archive, items.values(), source), source)
         if not blocks:
-            damaged = f"is damaged: none of its {len(chapters)} chapters can be read"
-            raise DocParserError(f"{source} {damaged if unreadable else 'has no text: it may hold pictures only'}")
+            raise DocParserError(f"{source} {_why_nothing(len(chapters), unreadable)}")
         title, stated = _stated(book)
         metadata = {"chapters": len(chapters), "unreadable_chapters": unreadable, **stated}
         return Document(source, tuple(blocks), content_hash="", title=title or _heading(blocks), metadata=metadata)
+
+
+def _why_nothing(chapters: int, unreadable: Collection[str]) -> str:
+    if unreadable:
+        return f"is damaged: none of its {chapters} chapters can be read"
+    return "has no text: it may hold pictures only"
 
 
 def _read(
@@ -103,10 +123,6 @@ def _spine(book: Element) -> list[str]:
     return list(dict.fromkeys(entry.get("idref") or "" for entry in book.iter("itemref")))
 
 
-def _is_chapter(item: _Item) -> bool:
-    return item.media_type in _PAGES and "nav" not in item.properties.split()
-
-
 def _check_open(archive: Archive, paths: set[str], source: str) -> None:
     """Refuse a book whose text is encrypted; that of fonts is a mere formality."""
     if _ENCRYPTION in archive.names:
@@ -116,19 +132,23 @@ def _check_open(archive: Archive, paths: set[str], source: str) -> None:
 
 
 def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[str, str]:
-    """What the tables of contents call each chapter."""
+    """What the tables of contents call each chapter; the first one that names it decides."""
     names: dict[str, str] = {}
     for item in items:
-        is_page = "nav" in item.properties.split()
-        if item.path not in archive.names or not (is_page or item.media_type == _CONTENTS):
-            continue
-        try:
-            tree = xhtml_tree(archive.read(item.path), source=source)
-        except DocParserError:  # a book can be read without it
-            continue
-        for target, name in _links(tree) if is_page else _points(tree):
-            names.setdefault(_path(posixpath.dirname(item.path), target), name)
+        if item.path in archive.names and item.lists_chapters:
+            folder = posixpath.dirname(item.path)
+            for target, name in _entries(archive.read, item, source):
+                names.setdefault(_path(folder, target), name)
     return names
+
+
+def _entries(read: Callable[[str], bytes], item: _Item, source: str) -> Iterable[tuple[str, str]]:
+    """Where a table of contents leads, and what it calls that; nothing if it cannot be read."""
+    try:
+        tree = xhtml_tree(read(item.path), source=source)
+    except DocParserError:  # a book can be read without it
+        return ()
+    return _links(tree) if item.is_navigation else _points(tree)
 
 
 def _links(tree: Element) -> Iterator[tuple[str, str]]:

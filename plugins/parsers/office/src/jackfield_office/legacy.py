@@ -19,7 +19,10 @@ from jackfield_search_parts.documents import Document, Parser
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _RTF = b"{\\rtf"
-_WORD, _SLIDES, _SHEETS = (name.encode("utf-16-le") for name in ("WordDocument", "PowerPoint Document", "Workbook"))
+_KINDS = {"PowerPoint Document".encode("utf-16-le"): "pptx", "WordDocument".encode("utf-16-le"): "docx"}
+_SHEETS = "Workbook".encode("utf-16-le")
+_PARSERS: dict[str, type[Parser]] = {"docx": DocxParser, "pptx": PptxParser}
+_PROGRAMS = ("soffice", "libreoffice")
 
 
 class LegacyConfig(Config):
@@ -43,21 +46,26 @@ class LegacyParser(Parser):
             DocParserError: It is empty, encrypted, damaged or of another kind; or LibreOffice is not installed.
         """
         kind = _kind(data, source)
-        named = self.config.soffice
-        program = shutil.which(named) if named else shutil.which("soffice") or shutil.which("libreoffice")
-        if named and not program:
-            raise DocParserError(f"{source} cannot be read: there is no program {named!r}, which `soffice` names")
-        if not program:
-            raise DocParserError(
-                f"{source} cannot be read: files of Office before 2007 need LibreOffice, which is not installed. "
-                f"Install it (Debian: apt install libreoffice), or save the file as .{kind}"
-            )
+        program = self._program(source, kind)
         with tempfile.TemporaryDirectory(prefix="jackfield-office-") as folder:
             made = self._turned(program, data, kind, Path(folder), source)
-        return (DocxParser() if kind == "docx" else PptxParser()).parse(made, source=source)
+        return _PARSERS[kind]().parse(made, source=source)
+
+    def _program(self, source: str, kind: str) -> str:
+        """LibreOffice: what the settings name, else what is found."""
+        named = self.config.soffice
+        found = filter(None, map(shutil.which, (named,) if named else _PROGRAMS))
+        if program := next(found, None):
+            return program
+        if named:
+            raise DocParserError(f"{source} cannot be read: there is no program {named!r}, which `soffice` names")
+        raise DocParserError(
+            f"{source} cannot be read: files of Office before 2007 need LibreOffice, which is not installed. "
+            f"Install it (Debian: apt install libreoffice), or save the file as .{kind}"
+        )
 
     def _turned(self, program: str, data: bytes, kind: str, folder: Path, source: str) -> bytes:
-        file = folder / ("document.doc" if kind == "docx" else "document.ppt")
+        file = folder / f"document.{kind.removesuffix('x')}"
         file.write_bytes(data)
         try:
             made = convert(program, file, kind, folder, timeout_s=self.config.timeout_s)
@@ -81,9 +89,12 @@ def _kind(data: bytes, source: str) -> str:
         raise DocParserError(f"{source} is a newer file with an old extension: rename it to .docx or .pptx")
     if not data.startswith(_OLE):
         raise DocParserError(f"{source} is not what its name says: its extension may be wrong, or it is damaged")
-    if _SLIDES in data:
-        return "pptx"
-    if _WORD in data:
-        return "docx"
+    return _kind_by_streams(data, source)
+
+
+def _kind_by_streams(data: bytes, source: str) -> str:
+    for stream, kind in _KINDS.items():
+        if stream in data:
+            return kind
     what = "a spreadsheet: rename it to .xls" if _SHEETS in data else "encrypted, or of another program"
     raise DocParserError(f"{source} cannot be read: it is {what}")

@@ -111,13 +111,18 @@ class Package:
         if _CORE not in self._archive.names:
             return "", {}
         texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in self.part(_CORE)}
-        return texts.get("title", ""), {_STATED[name]: text for name, text in texts.items() if text and name in _STATED}
+        return texts.get("title", ""), _known(texts)
 
     def _main(self, main: str) -> str:
         """The part that the others hang on, if its name begins as it does in a file of this kind."""
         stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
-        name = next((target for target in stated if target in self._archive.names), "")
+        name = next(filter(self._archive.names.__contains__, stated), "")
         return name if name.startswith(main) else ""
+
+
+def _known(texts: Mapping[str, str]) -> dict[str, str]:
+    """What is known of the things that a file says of itself, by the names that they have here."""
+    return {_STATED[name]: text for name, text in texts.items() if text and name in _STATED}
 
 
 def _relation(entry: Element, folder: str) -> Relation:

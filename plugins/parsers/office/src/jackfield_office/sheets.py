@@ -64,16 +64,20 @@ class SpreadsheetParser(Parser):
         title, stated, sheets = _read(data, source)
         names: list[str] = []
         blocks: list[Block] = []
-        for number, (name, height, rows) in enumerate(sheets, start=1):
+        for name, height, rows in sheets:
             if height > self.config.max_rows:
                 raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
             names.append(name)
-            if table := pipe_table(rows):
-                blocks.append(Block(name.strip() or f"Sheet {number}", kind="heading", page=number, level=1))
-                blocks.append(Block(table, kind="table", page=number))
+            blocks += _blocks(rows, name, len(names))
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells has text")
         return Document(source, tuple(blocks), content_hash="", title=title, metadata={"sheets": names, **stated})
+
+
+def _blocks(rows: Iterable[list[str]], name: str, number: int) -> Iterator[Block]:
+    if table := pipe_table(rows):
+        yield Block(name.strip() or f"Sheet {number}", kind="heading", page=number, level=1)
+        yield Block(table, kind="table", page=number)
 
 
 def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Iterator[_Sheet]]:
@@ -97,19 +101,11 @@ def _old_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
     """Through xlrd: where cells are far apart, in a damaged file for instance, calamine ends the process."""
     import xlrd
 
-    try:
+    with _errors_of_xlrd(source):
         book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO(), ragged_rows=True)
         for sheet in book.sheets():
             rows = [[_old_text(cell, book.datemode) for cell in row] for row in sheet.get_rows()]
             yield sheet.name, len(rows), rows
-    except xlrd.XLRDError as error:
-        if "encrypted" in str(error):
-            raise DocParserError(f"{source} is encrypted: save it without a password") from error
-        raise DocParserError(
-            f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}"
-        ) from error
-    except (*_FAULTS_OF_XLRD, xlrd.compdoc.CompDocError) as error:
-        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
 
 
 def _old_text(cell: Any, datemode: int) -> str:
@@ -155,6 +151,20 @@ def _number_of_column(letters: bytes) -> int:
 
 
 @contextmanager
+def _errors_of_xlrd(source: str) -> Iterator[None]:
+    import xlrd
+
+    try:
+        yield
+    except xlrd.XLRDError as error:
+        if "encrypted" in str(error):
+            raise DocParserError(f"{source} is encrypted: save it without a password") from error
+        raise _damaged(source, error) from error
+    except (*_FAULTS_OF_XLRD, xlrd.compdoc.CompDocError) as error:
+        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+
+
+@contextmanager
 def _errors_of_calamine(source: str) -> Iterator[None]:
     from python_calamine import CalamineError, PasswordError
 
@@ -163,13 +173,15 @@ def _errors_of_calamine(source: str) -> Iterator[None]:
     except PasswordError as error:
         raise DocParserError(f"{source} is encrypted: save it without a password") from error
     except CalamineError as error:
-        raise DocParserError(
-            f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}"
-        ) from error
+        raise _damaged(source, error) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of Rust; a damaged file should not end a program
             raise
         raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+
+
+def _damaged(source: str, error: Exception) -> DocParserError:
+    return DocParserError(f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}")
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby, starmap
+from functools import partial
+from itertools import chain, count, groupby, starmap
 from typing import ClassVar
 
 from lxml import etree
@@ -11,13 +12,14 @@ from lxml import etree
 from jackfield.errors import DocParserError
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
-from jackfield_office.package import LEVELS, MC, Package, R, links_in
+from jackfield_office.package import LEVELS, MC, Package, R, Relation, links_in
 from jackfield_search_parts.documents import Block, Document, Parser
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _PARAGRAPH, _PROPERTIES, _TEXT, _LINE_BREAK = (_A + name for name in ("p", "pPr", "t", "br"))
 _TITLES = ("title", "ctrTitle")
+_NO_TITLES = ("", "PowerPoint Presentation")
 _OF_THE_MASTER = ("dt", "ftr", "hdr", "sldNum", "sldImg")  # date, footer, header, number, picture of the slide
 _BULLETS = (_A + "buChar", _A + "buAutoNum", _A + "buBlip")
 _TRUE = ("1", "true", "on")
@@ -40,11 +42,7 @@ class PptxParser(Parser):
         package = Package(data, source=source, kind="pptx", main="ppt/")
         relations = package.relations(package.main)
         slides = [relations.get(entry.get(R + "id") or "") for entry in package.part(package.main).iter(_P + "sldId")]
-        blocks: list[Block] = []
-        for number, slide in enumerate(slides, start=1):
-            if slide is None:
-                raise DocParserError(f"{source} is damaged: its slide {number} is missing")
-            blocks += _slide(package, slide.target, number)
+        blocks = list(chain.from_iterable(map(partial(_slide, package), slides, count(1))))
         if not blocks:
             raise DocParserError(f"{source} has no text: its slides may hold pictures only")
         title, stated = package.stated()
@@ -52,16 +50,17 @@ class PptxParser(Parser):
             source,
             tuple(blocks),
             content_hash="",
-            title=title if title not in ("", "PowerPoint Presentation") else _title(blocks),
+            title=_title(blocks) if title in _NO_TITLES else title,
             metadata={"slides": len(slides), **stated},
         )
 
 
-def _slide(package: Package, name: str, number: int) -> Iterator[Block]:
-    relations = package.relations(name)
-    title, blocks = _texts(package.part(name), links_in(relations), number)
-    said = [_notes(package, relation.target) for relation in relations.values() if relation.kind == "notesSlide"]
-    blocks += [Block(f"Notes: {text}", page=number) for text in said if text]
+def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Block]:
+    if slide is None:
+        raise DocParserError(f"{package.source} is damaged: its slide {number} is missing")
+    relations = package.relations(slide.target)
+    title, blocks = _texts(package.part(slide.target), links_in(relations), number)
+    blocks += _notes(package, relations, number)
     if title or blocks:
         # Without a heading of its own, it would stand below that of the slide before.
         yield Block(title or f"Slide {number}", kind="heading", page=number, level=1)
@@ -75,7 +74,7 @@ def _texts(root: Element, links: Mapping[str, str], number: int) -> tuple[str, l
     for shape in root.iter(_P + "sp", _A + "tbl"):
         kind = _placeholder(shape)
         if kind in _TITLES and not title:
-            title = " ".join(" ".join(_text(paragraph, {}) for paragraph in shape.iter(_PARAGRAPH)).split())
+            title = " ".join(_paragraphs(shape, {}).split())
         elif shape.tag == _A + "tbl":
             blocks += _table(shape, links, number)
         elif kind not in _OF_THE_MASTER:
@@ -90,17 +89,20 @@ def _table(shape: Element, links: Mapping[str, str], number: int) -> Iterator[Bl
 
 def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: bool) -> Iterator[Block]:
     """The paragraphs of a shape: those with bullets, and those of an outline of several, are a list."""
-    paragraphs = [
-        (next(paragraph.iterchildren(_PROPERTIES), None), text)
-        for paragraph in shape.iter(_PARAGRAPH)
-        if (text := _text(paragraph, links).strip())
-    ]
+    paragraphs = list(_with_text(shape, links))
     is_list = is_outline and len(paragraphs) > 1
     for is_item, group in groupby(paragraphs, key=lambda paragraph: _is_item(paragraph[0], is_outline=is_list)):
         if is_item:
             yield Block("\n".join(starmap(_item, group)), kind="list", page=number)
         else:
             yield from (Block(text, page=number) for _, text in group)
+
+
+def _with_text(shape: Element, links: Mapping[str, str]) -> Iterator[tuple[Element | None, str]]:
+    """The paragraphs of a shape that have text, with their properties."""
+    for paragraph in shape.iter(_PARAGRAPH):
+        if text := _text(paragraph, links).strip():
+            yield next(paragraph.iterchildren(_PROPERTIES), None), text
 
 
 def _item(properties: Element | None, text: str) -> str:
@@ -122,14 +124,19 @@ def _placeholder(shape: Element) -> str:
     return "" if found is None else found.get("type") or "obj"
 
 
+def _paragraphs(shape: Element, links: Mapping[str, str]) -> str:
+    return "\n".join(_text(paragraph, links) for paragraph in shape.iter(_PARAGRAPH))
+
+
 def _text(paragraph: Element, links: Mapping[str, str]) -> str:
-    parts: list[str] = []
-    for node in paragraph.iter():
-        if node.tag == _LINE_BREAK:
-            parts.append("\n")
-        elif node.tag == _TEXT and node.text:
-            parts.append(_linked(node, links) if links else node.text)
-    return "".join(parts).replace("\v", "\n")
+    shown = (_shown(node, links) for node in paragraph.iter(_LINE_BREAK, _TEXT))
+    return "".join(shown).replace("\v", "\n")
+
+
+def _shown(node: Element, links: Mapping[str, str]) -> str:
+    if node.tag == _LINE_BREAK:
+        return "\n"
+    return _linked(node, links) if links and node.text else node.text or ""
 
 
 def _linked(node: Element, links: Mapping[str, str]) -> str:
@@ -148,18 +155,24 @@ def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
             elif cell.get("hMerge") in _TRUE:
                 texts.append("")
             else:
-                texts.append("\n".join(_text(paragraph, links) for paragraph in cell.iter(_PARAGRAPH)))
+                texts.append(_paragraphs(cell, links))
         above = texts
         yield texts
 
 
-def _notes(package: Package, name: str) -> str:
-    """What the speaker has noted; '' if the part is missing."""
+def _notes(package: Package, relations: Mapping[str, Relation], number: int) -> Iterator[Block]:
+    """What the speaker has noted."""
+    for relation in relations.values():
+        if relation.kind == "notesSlide" and (text := _noted(package, relation.target)):
+            yield Block(f"Notes: {text}", page=number)
+
+
+def _noted(package: Package, name: str) -> str:
+    """The text of a page of notes; '' if it is missing."""
     if name not in package.names:
         return ""
     shapes = [shape for shape in package.part(name).iter(_P + "sp") if _placeholder(shape) == "body"]
-    texts = (_text(paragraph, {}).strip() for shape in shapes for paragraph in shape.iter(_PARAGRAPH))
-    return "\n".join(filter(None, texts))
+    return "\n".join(text for shape in shapes for _, text in _with_text(shape, {}))
 
 
 def _title(blocks: list[Block]) -> str:
