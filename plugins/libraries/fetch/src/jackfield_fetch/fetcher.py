@@ -6,10 +6,10 @@ import asyncio
 import re
 import socket
 import zlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import httpcore2
@@ -101,15 +101,12 @@ class Fetcher:
 
     async def _once(self, url: str, known: Fetched | None) -> Fetched | str:
         """What one server gives, or where it sends us."""
-        try:
-            target = request_url(url)
-        except ValueError as error:
-            raise FetchError(f"{shown(url)} cannot be fetched: {error}") from None
+        target = _target(url)
         async with AsyncExitStack() as stack:
             pool = httpcore2.AsyncConnectionPool(network_backend=_Guarded(self.config, shown(url)))
             await stack.enter_async_context(pool)
             answer = await stack.enter_async_context(pool.stream("GET", target, headers=self._headers(known)))
-            headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
+            headers = _read_headers(answer.headers)
             if answer.status in _REDIRECTS and headers.get("location"):
                 return urljoin(url, headers["location"])
             if answer.status == 304 and known:
@@ -122,39 +119,74 @@ class Fetcher:
 
     def _headers(self, known: Fetched | None) -> list[tuple[bytes, bytes]]:
         named = {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
-        if known and known.etag:
-            named["if-none-match"] = known.etag
-        if known and known.last_modified:
-            named["if-modified-since"] = known.last_modified
-        return [(name.encode(), value.encode("latin-1")) for name, value in named.items()]
+        if known:
+            named |= {"if-none-match": known.etag, "if-modified-since": known.last_modified}
+        return [(name.encode(), value.encode("latin-1")) for name, value in named.items() if value]
 
     async def _body(self, url: str, headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> bytes:
         most = self.config.max_bytes
         unpack = _unpacker(url, headers)
         too_large = FetchError(f"{shown(url)} is larger than {most / 2**20:.3g} MiB: raise max_bytes to fetch it")
-        length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > most:
+        if _stated_length(headers) > most:
             raise too_large
         body = bytearray()
         async for piece in pieces:
-            try:
-                # One byte more than there may be says that there is more; the rest of a bomb is never unpacked.
-                body += unpack.decompress(piece, most + 1 - len(body)) if unpack else piece
-            except zlib.error as error:
-                raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
+            # One byte more than there may be says that there is more; the rest of a bomb is never unpacked.
+            body += _unpacked(url, unpack, piece, most + 1 - len(body))
             if len(body) > most:
                 raise too_large
-        if unpack and not unpack.eof:
+        if not unpack.eof:
             raise FetchError(f"{shown(url)} cannot be fetched: it is cut short")
         return bytes(body)
 
 
-def _unpacker(url: str, headers: Mapping[str, str]) -> zlib._Decompress | None:
-    """What unpacks a body; None for one that is not packed."""
+def _target(url: str) -> str:
+    try:
+        return request_url(url)
+    except ValueError as error:
+        raise FetchError(f"{shown(url)} cannot be fetched: {error}") from None
+
+
+def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+
+
+def _stated_length(headers: Mapping[str, str]) -> int:
+    """How long a body is to be; 0 if the server does not say."""
+    length = headers.get("content-length", "")
+    return int(length[:20]) if length.isdecimal() else 0
+
+
+def _unpacked(url: str, unpack: _Unpacking, piece: bytes, most: int) -> bytes:
+    try:
+        return unpack.decompress(piece, most)
+    except zlib.error as error:
+        raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
+
+
+class _Unpacking(Protocol):
+    """Unpacks a body piece by piece. `eof`: it may end here."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
+class _NotPacked:
+    """Unpacks a body that is not packed."""
+
+    eof = True
+
+    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes:  # noqa: ARG002 - zlib's
+        return data
+
+
+def _unpacker(url: str, headers: Mapping[str, str]) -> _Unpacking:
     coding = headers.get("content-encoding", "").strip().lower()
     if coding not in ("gzip", "x-gzip", "identity", ""):
         raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
-    return zlib.decompressobj(_GZIP) if coding.endswith("gzip") else None
+    return zlib.decompressobj(_GZIP) if coding.endswith("gzip") else _NotPacked()
 
 
 def _fetched(url: str, headers: Mapping[str, str], content: bytes) -> Fetched:
@@ -191,24 +223,26 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         Raises:
             FetchError: One of its addresses may not be asked; whoever answers so may mean to lead us there.
         """
-        loop = asyncio.get_running_loop()
-        try:
-            found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise FetchError(f"{self._url} cannot be fetched: there is no server of that name") from error
-        addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
-        if not all(self._config.allows(host.strip("[]"), address_of(one)) for one in addresses):
-            raise FetchError(
-                f"{self._url} cannot be fetched: its server is in a private network; whoever runs this can name it in "
-                f"the setting 'allow' of fetching"
-            )
         failure: Exception = OSError("it has no address")
-        for address in addresses:
+        for address in await self._addresses(host.strip("[]"), port):
             try:
                 return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
             except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
                 failure = error
         raise failure
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise FetchError(f"{self._url} cannot be fetched: there is no server of that name") from error
+        addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        if not all(self._config.allows(host, address_of(one)) for one in addresses):
+            raise FetchError(
+                f"{self._url} cannot be fetched: its server is in a private network; whoever runs this can name it in "
+                f"the setting 'allow' of fetching"
+            )
+        return addresses
 
 
 def _reason(error: Exception) -> str:
@@ -216,10 +250,11 @@ def _reason(error: Exception) -> str:
     chain: list[BaseException] = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)
-    if any(isinstance(one, ConnectionRefusedError) for one in chain):
-        return "nothing listens there"
-    if any("certificate" in str(one).lower() for one in chain):
-        return "the certificate of its server is not valid"
-    if any("ssl" in type(one).__module__ for one in chain):
-        return "its server does not speak TLS as we do"
-    return "the connection broke"
+    return next((text for is_it, text in _REASONS if any(map(is_it, chain))), "the connection broke")
+
+
+_REASONS: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
+    (lambda error: isinstance(error, ConnectionRefusedError), "nothing listens there"),
+    (lambda error: "certificate" in str(error).lower(), "the certificate of its server is not valid"),
+    (lambda error: "ssl" in type(error).__module__, "its server does not speak TLS as we do"),
+)

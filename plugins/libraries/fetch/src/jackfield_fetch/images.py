@@ -103,8 +103,12 @@ def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str
 def _in_messages(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
         for item in message.items:
-            if item.image and (path_of(item.image) is None or message.role in (USER, SYSTEM)):
+            if item.image and _may_name(message, item.image):
                 yield item.image
+
+
+def _may_name(message: Message, image: str) -> bool:
+    return message.role in (USER, SYSTEM) or path_of(image) is None
 
 
 def _inside(uri: str, most: int) -> bytes:

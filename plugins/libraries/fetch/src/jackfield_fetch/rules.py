@@ -15,6 +15,7 @@ from jackfield.config import Config
 Address = IPv4Address | IPv6Address
 _KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
 _HOST = re.compile(r"[^/@:*? ]+")
+_SPECIAL = ("is_multicast", "is_reserved", "is_site_local")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -64,12 +65,7 @@ class FetchConfig(Config):
 
 def is_public(address: Address) -> bool:
     """Whether an address, and each that is written inside it, belongs to the public internet."""
-    own = (
-        address.is_global
-        and not address.is_multicast
-        and not address.is_reserved
-        and not getattr(address, "is_site_local", False)
-    )
+    own = address.is_global and not any(getattr(address, name, False) for name in _SPECIAL)
     inside = _inside(address)
     # A prefix for addresses of IPv4 is itself reserved, and leads to what is written behind it.
     return all(is_public(one) for one in inside) if inside else own
@@ -79,10 +75,14 @@ def _inside(address: Address) -> list[IPv4Address]:
     """The IPv4 addresses that an IPv6 address leads to: mapped, translated or tunnelled."""
     if isinstance(address, IPv4Address):
         return []
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):  # the old form ::1.2.3.4
-        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [one for one in found if one is not None]
+    found = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), _at_the_end(address))
+    return list(filter(None, found))
+
+
+def _at_the_end(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that the last bits are, where they are one."""
+    is_old_form = int(address) >> 32 == 0 and int(address) > 1  # ::1.2.3.4
+    return IPv4Address(int(address) & 0xFFFFFFFF) if is_old_form or address in _NAT64 else None
 
 
 def request_url(url: str) -> str:
@@ -103,14 +103,19 @@ def request_url(url: str) -> str:
 
 
 def _check(parts: SplitResult, url: str) -> None:
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
-    if not parts.hostname:
-        raise ValueError("it names no server")
-    if "@" in parts.netloc:
-        raise ValueError("it has a user name or a password in it: leave them out")
-    if "\\" in url or not url.isprintable():  # a space is; white space of any other kind is not
-        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
+    scheme = parts.scheme[:20] or "a name without a scheme"
+    faults = {
+        f"only http and https can be fetched, not {scheme!r}": parts.scheme not in ("http", "https"),
+        "it names no server": not parts.hostname,
+        "it has a user name or a password in it: leave them out": "@" in parts.netloc,
+        # A space is printable; white space of any other kind is not.
+        "it has a backslash or control characters in it: write them as %5C, %0A and so on": (
+            "\\" in url or not url.isprintable()
+        ),
+    }
+    for text, is_so in faults.items():
+        if is_so:
+            raise ValueError(text)
 
 
 def _in_ascii(host: str) -> str:

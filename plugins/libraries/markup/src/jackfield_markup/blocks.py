@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count, repeat
 
 from lxml import etree
 
@@ -16,7 +16,8 @@ from jackfield_search_parts.documents import Block, BlockKind
 _LONGEST_LINK = 300  # characters; longer ones are for machines, or are the picture itself
 _LONGEST_CELL = 2000  # characters; in a table of data no cell is that long
 _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
-_SCHEMES = ("http", "https", "mailto", "ftp", "tel")
+_OTHER_SCHEME = re.compile(r"(?!(?:https?|mailto|ftp|tel):)[^/:]*:", re.IGNORECASE)
+_SMALL = re.compile(r"(?=0*[1-9])[0-9]{1,5}")
 _BREAK = "\v"  # which stands in no page
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
@@ -48,15 +49,12 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
     """
     writer = _Writer(leave_out or _stays)
     walker = etree.iterwalk(root, events=("start", "end"))
-    skipped = None
     for event, element in walker:
         if event == "start":
             if not writer.start(element.tag, element):
-                skipped = element
                 walker.skip_subtree()
             continue
-        if element is not skipped:
-            writer.end(element.tag, element)
+        writer.end(element.tag, element)
         if element is not root and (tail := element.tail):
             writer.inline.append(tail)
         if writer.done:
@@ -92,6 +90,7 @@ class _Writer:
     """What has been read of a page and is not yet a block."""
 
     leave_out: Callable[[Element], bool]
+    skipped: Element | None = None
     inline: list[str] = field(default_factory=list)
     flushes: int = 0
     marks: list[_Mark] = field(default_factory=list)
@@ -109,18 +108,18 @@ class _Writer:
 
     def start(self, tag: str, element: Element) -> bool:
         """An element begins; False if it has been read whole, or is left out."""
-        if _is_unseen(element, tag) or self.leave_out(element):
-            return False
         begin = _BEGINNINGS.get(tag)
-        goes_on = begin is None or begin(self, tag, element)
-        if goes_on and (text := element.text):
+        if _is_unseen(element, tag) or self.leave_out(element) or (begin and not begin(self, tag, element)):
+            self.skipped = element
+            return False
+        if text := element.text:
             self.inline.append(text)
-        return goes_on
+        return True
 
     def end(self, tag: str, element: Element) -> None:
         """An element ends."""
         end = _ENDS.get(tag)
-        if end is not None:
+        if end and element is not self.skipped:
             end(self, tag, element)
 
     def flush(self) -> None:
@@ -301,7 +300,7 @@ def _level(tag: str, element: Element) -> int:
 
 def _number(text: str | None, default: int) -> int:
     """A small number of an attribute, at least 1."""
-    return int(text) if text and len(text) < 6 and text.isascii() and text.isdecimal() and int(text) else default
+    return int(text) if text and _SMALL.fullmatch(text) else default
 
 
 def _lines_of(text: str) -> str:
@@ -317,9 +316,7 @@ def _target(element: Element) -> str:
     target = "".join(element.get("href", "").split())
     if len(target) > _LONGEST_LINK or target.startswith("#"):
         return ""
-    scheme, colon, _ = target.partition(":")
-    is_other = colon and "/" not in scheme and scheme.lower() not in _SCHEMES
-    return "" if is_other else target.replace("(", "%28").replace(")", "%29")
+    return "" if _OTHER_SCHEME.match(target) else target.replace("(", "%28").replace(")", "%29")
 
 
 # --- tables ---
@@ -329,14 +326,22 @@ def _rows_of_data(table: Element) -> list[list[Element]]:
     """The cells of a table that is one; [] if it is a way to put parts of a page beside each other."""
     if table.get("role") in ("presentation", "none") or _has(table.iterdescendants("table", "form", *_HEADINGS)):
         return []
-    rows = [[cell for cell in row if cell.tag in _CELLS] for row in table.iter("tr")]
+    rows = list(map(_cells, table.iter("tr")))
     is_wide = max(map(len, rows), default=0) > 1
     has_header = len(rows) > 1 or _has(table.iter("th"))
-    return rows if is_wide and has_header and not any(map(_is_long, chain.from_iterable(rows))) else []
+    return rows if is_wide and has_header and _are_short(chain.from_iterable(rows)) else []
+
+
+def _cells(row: Element) -> list[Element]:
+    return [cell for cell in row if cell.tag in _CELLS]
 
 
 def _has(elements: Iterator[Element]) -> bool:
     return next(elements, None) is not None
+
+
+def _are_short(cells: Iterable[Element]) -> bool:
+    return not any(map(_is_long, cells))
 
 
 def _is_long(cell: Element) -> bool:
@@ -352,23 +357,24 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
         texts: list[str] = []
         for cell in row:
             spare -= _from_above(texts, below)
-            text, (width, height) = _cell_text(cell), _spans(cell)
-            filled = [text, *[""] * (width - 1)] if width <= spare else [text]
-            if height > 1 and width <= spare:
-                below.update((place, (text, height - 1)) for place, text in enumerate(filled, start=len(texts)))
+            text, (width, height) = _cell_text(cell), _spans(cell, spare)
+            filled = [text, *[""] * (width - 1)]
+            if height > 1:
+                below.update(zip(count(len(texts)), zip(filled, repeat(height - 1)), strict=False))
             texts += filled
-            spare -= len(filled) - 1
+            spare -= width - 1
         spare -= _from_above(texts, below)
         if spare < 0:
             below.clear()
         yield texts
 
 
-def _spans(cell: Element) -> tuple[int, int]:
-    """How many columns and rows a cell spans."""
+def _spans(cell: Element, spare: int) -> tuple[int, int]:
+    """How many columns and rows a cell spans; one if it would be more columns than are to spare."""
     if not cell.keys():  # as most
         return 1, 1
-    return min(_number(cell.get("colspan"), 1), _MOST_SPAN), min(_number(cell.get("rowspan"), 1), _MOST_SPAN)
+    width, height = _number(cell.get("colspan"), 1), _number(cell.get("rowspan"), 1)
+    return (1, 1) if min(width, _MOST_SPAN) > spare else (min(width, _MOST_SPAN), min(height, _MOST_SPAN))
 
 
 def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:

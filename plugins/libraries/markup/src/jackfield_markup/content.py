@@ -62,14 +62,21 @@ def _titles(root: Element) -> Iterator[str]:
 
 def metadata_of(root: Element) -> dict[str, str]:
     """What a page says of itself: `language`, `author`, `description`, `keywords`, `published`, as far as it does."""
-    language = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
-    stated: dict[str, str] = {"language": language} if language else {}
-    for element in root.iter("meta"):
-        name = _META.get((element.get("name") or element.get("property") or "").lower())
-        content = _content(element)
-        if name and content:
-            stated.setdefault(name, content)
+    stated: dict[str, str] = {}
+    for name, text in (("language", _language(root)), *map(_named, root.iter("meta"))):
+        if name and text:
+            stated.setdefault(name, text)
     return stated
+
+
+def _language(root: Element) -> str:
+    return root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""
+
+
+def _named(meta: Element) -> tuple[str, str]:
+    """What an element says, with our name for it; '' for what is not known."""
+    name = meta.get("name") or meta.get("property") or ""
+    return _META.get(name.lower(), ""), _content(meta)
 
 
 def _content(meta: Element) -> str:
@@ -80,7 +87,7 @@ def _main(root: Element) -> tuple[Element, bool]:
     """The part of a page that holds its text, and whether the page says so."""
     # Not `body`: where a page leaves it out, the tree has some of the text in `head`.
     enough = _ENOUGH * len(_text(root))
-    named = [*root.iter("main"), *(element for element in root.iter("div", "section") if element.get("role") == "main")]
+    named = [*root.iter("main"), *root.iterfind(".//div[@role='main']"), *root.iterfind(".//section[@role='main']")]
     for candidates in (named, list(root.iter("article"))):
         if len(candidates) == 1 and len(_text(candidates[0])) >= enough:
             return candidates[0], True

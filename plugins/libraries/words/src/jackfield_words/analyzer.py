@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Literal
 
@@ -106,11 +106,12 @@ def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
     """
     if len(term) < 2 or not _IS_HAN.fullmatch(term):
         return []
-    for length in range(len(term) - 1, 0, -1):
-        parts = list(filter(known, (term[i : i + length] for i in range(len(term) - length + 1))))
-        if parts:
-            return parts
-    return []
+    by_length = (list(filter(known, _pieces(term, length))) for length in range(len(term) - 1, 0, -1))
+    return next(filter(None, by_length), [])
+
+
+def _pieces(term: str, length: int) -> Iterator[str]:
+    return (term[start : start + length] for start in range(len(term) - length + 1))
 
 
 def searched_texts(chunk: Chunk) -> tuple[str, ...]:

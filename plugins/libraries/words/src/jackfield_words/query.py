@@ -15,15 +15,21 @@ def texts_of(query: str) -> list[str]:
     Besides plain text it accepts the JSON of models that generate keywords: an object with any of `keywords_zh`,
     `keywords_en` (lists of words or phrases) and `text`. A word that is both a keyword and in the text counts twice.
     """
-    if not query.lstrip().startswith(("{", "```")):
+    keywords = _keywords(query)
+    if keywords.keys().isdisjoint(_KEYS):
         return [query]
+    return [text for key in _KEYS for text in _strings(keywords.get(key))]
+
+
+def _keywords(query: str) -> Mapping[object, object]:
+    """The object that a query is; an empty one if it is a text."""
+    if not query.lstrip().startswith(("{", "```")):
+        return {}
     try:
         value = loads_lenient(query)
     except ValueError:
-        return [query]
-    if not isinstance(value, Mapping) or value.keys().isdisjoint(_KEYS):
-        return [query]
-    return [text for key in _KEYS for text in _strings(value.get(key))]
+        return {}
+    return value if isinstance(value, Mapping) else {}
 
 
 def _strings(value: object) -> Iterable[str]:
