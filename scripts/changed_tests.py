@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -189,44 +190,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     changed = changed_files(ROOT, options.since)
     repo = repository(ROOT, changed)
     files = touched_files(repo, changed)
-    across = [] if changed & OF_ALL else [path for path in files if path.startswith("tests/") and path not in changed]
-    chosen = [path for path in files if path not in across]
-    if across:
-        chosen += _wanted_of(across, names_changed(repo, changed), _known(repo))
-    if options.list or not chosen:
-        print(*chosen or ["No test is touched by what changed."], sep="\n")  # noqa: T201
+    if not files:
+        print("No test is touched by what changed.")  # noqa: T201
         return 0
-    where = ROOT / ".cache/changed-tests.txt"
-    where.parent.mkdir(exist_ok=True)
-    where.write_text("\n".join(chosen), encoding="utf-8")
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", *rest, f"@{where}"], cwd=ROOT, check=False).returncode  # noqa: S603
+    os.chdir(ROOT)
+    sys.path[0] = str(ROOT)  # as for `python -m pytest`; processes that a test starts may import its module
+    how = ["--collect-only"] if options.list else []
+    code = pytest.main(["-q", *how, *rest, *files], plugins=[Wanted(repo, changed)])
+    return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
 
 
-def _known(repo: Repository) -> list[str]:
-    return [*(one.name for one in repo.distributions), *(path for path in repo.files if path.endswith(".md"))]
+class Wanted:
+    """A plugin of pytest that leaves out the tests across distributions that a change is not worth."""
 
+    def __init__(self, repo: Repository, changed: Set[str]) -> None:
+        self._changed = changed
+        self._names = names_changed(repo, changed)
+        self._known = [one.name for one in repo.distributions] + [path for path in repo.files if path.endswith(".md")]
 
-def _wanted_of(files: Sequence[str], names: Set[str], known: Sequence[str]) -> list[str]:
-    """The tests of some files that are wanted; pytest itself says which there are."""
-    collected = _Collected()
-    code = pytest.main(["--collect-only", "-qqq", "-p", "no:cacheprovider", *files], plugins=[collected])
-    if code != pytest.ExitCode.OK:
-        raise SystemExit(f"pytest cannot collect {', '.join(files)}: run it on them to see why")
-    return [
-        one.nodeid
-        for one in collected.items
-        if is_wanted(one.nodeid, is_slow=one.get_closest_marker("slow") is not None, names=names, known=known)
-    ]
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Say of the others that they are deselected."""
+        wanted = {item: self._wants(item) for item in items}
+        config.hook.pytest_deselected(items=[item for item in items if not wanted[item]])
+        items[:] = filter(wanted.__getitem__, items)
 
-
-class _Collected:
-    """A plugin of pytest that keeps what was collected, and its quiet."""
-
-    def __init__(self) -> None:
-        self.items: list[pytest.Item] = []
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        self.items = list(items)
+    def _wants(self, item: pytest.Item) -> bool:
+        file = item.nodeid.partition("::")[0]
+        if self._changed & OF_ALL or file in self._changed or not file.startswith("tests/"):
+            return True
+        is_slow = item.get_closest_marker("slow") is not None
+        return is_wanted(item.nodeid, is_slow=is_slow, names=self._names, known=self._known)
 
 
 def _packages_around(repo: Repository, changed: Set[str]) -> set[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from jackfield_testkit.forks import run_program
 
 FILES = {
     "core/pyproject.toml": '[project]\nname = "jackfield"\n',
@@ -39,7 +44,12 @@ FILES = {
     "tests/test_names.py": "NAME = 'jackfield-wind'\n",
     "docs/index.md": "",
     "plugin-template/copier.yml": "",
-    "conftest.py": "",
+    "pytest.ini": "[pytest]\n",
+    "conftest.py": """
+def pytest_generate_tests(metafunc):
+    if "distribution" in metafunc.fixturenames:
+        metafunc.parametrize("distribution", ["jackfield-tide", "jackfield-wind"])
+""",
 }
 TIDE = {
     "plugins/tools/tide/tests/test_tide.py",
@@ -165,3 +175,23 @@ def test_across_distributions_only_what_is_about_the_change_is_wanted(
     names = {"jackfield-tide", "plugins/tools/tide/README.md"}
     known = [*names, "jackfield", "jackfield-wind", "docs/index.md"]
     assert script.is_wanted(node_id, is_slow=is_slow, names=names, known=known) is wanted
+
+
+@pytest.mark.parametrize("option", ["--list", "-vv"])
+def test_of_a_changed_distribution_its_own_tests_run_and_those_across_that_are_about_it(
+    place: Path, root: Path, option: str
+) -> None:
+    (place / "scripts").mkdir()
+    shutil.copy(root / "scripts/changed_tests.py", place / "scripts")
+    (place / "plugins/tools/tide/tests/test_tide.py").write_text("def test_of_it(): ...")
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    program = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = run_program(program, place / "scripts/changed_tests.py", option, env=env)
+    assert done.returncode == 0, done.stdout
+    tests = re.findall(r"^\S+::\S+", done.stdout, re.MULTILINE)
+    assert len(tests) == 2
+    assert set(tests) == {
+        "plugins/tools/tide/tests/test_tide.py::test_of_it",
+        "tests/test_installs.py::test_it[jackfield-tide]",
+    }
+    assert "1 deselected" in done.stdout
