@@ -33,6 +33,8 @@ EXAMPLES: Mapping[str, Callable[[int], int]] = {
 
 # No test asks the hub of Hugging Face, whichever imports its client first: the client reads this once.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# No thread of numpy is in a process that forks workers; and where several wait for each other, they spin.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # No deadline: how long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("always-the-same", deadline=None, derandomize=True)

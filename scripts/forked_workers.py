@@ -173,11 +173,9 @@ class Workers:
 
     def _replay(self, worker: _Worker, events: Sequence[Event], shouldfail: bool | str, shouldstop: bool | str) -> None:
         session = self._session
-        item = session.items[worker.left.popleft()]
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        worker.left.popleft()
         for name, arguments in events:
-            _CALLS[name](item, arguments)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+            _REPEAT[name](session.config, arguments)
         session.shouldfail = session.shouldfail or shouldfail
         session.shouldstop = session.shouldstop or shouldstop
         if session.shouldfail or session.shouldstop:
@@ -185,7 +183,7 @@ class Workers:
 
     def _bury(self, worker: _Worker) -> None:
         status = self._reap(worker)
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        how = f"signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"status {status}"
         if not worker.left:
             if status:
                 self._faults.append(f"worker {worker.number} ended with {how} after its last test")
@@ -193,7 +191,9 @@ class Workers:
         item = self._session.items[worker.left[0]]
         text = f"worker {worker.number} ended with {how} while it ran {item.nodeid}"
         report = pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
-        self._replay(worker, [("report", _serialized(item, report))], shouldfail=False, shouldstop=False)
+        place = {"nodeid": item.nodeid, "location": item.location}
+        events = [("logstart", place), ("logreport", _serialized(item.config, report)), ("logfinish", place)]
+        self._replay(worker, events, shouldfail=False, shouldstop=False)
         if worker.left and not (self._session.shouldfail or self._session.shouldstop):
             self._units.appendleft(list(worker.left))
         if self._units:
@@ -328,9 +328,17 @@ class _Fork:
                 stream.flush()
             os._exit(status)
 
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Keep for the main process that a test begins."""
+        self._heard.append(("logstart", {"nodeid": nodeid, "location": location}))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep a report for the main process."""
-        self._heard.append(("report", _serialized(self._session, report)))
+        self._heard.append(("logreport", _serialized(self._session.config, report)))
+
+    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Keep for the main process that a test has ended."""
+        self._heard.append(("logfinish", {"nodeid": nodeid, "location": location}))
 
     def pytest_warning_recorded(
         self,
@@ -363,21 +371,29 @@ class _Next:
         return item.listchain() if item else []
 
 
-def _serialized(node: pytest.Item | pytest.Session, report: pytest.TestReport) -> dict[str, Any]:
-    config = node.config
+def _serialized(config: pytest.Config, report: pytest.TestReport) -> dict[str, Any]:
     return cast("dict[str, Any]", config.hook.pytest_report_to_serializable(config=config, report=report))
 
 
-def _report(item: pytest.Item, data: dict[str, Any]) -> None:
-    report = item.config.hook.pytest_report_from_serializable(config=item.config, data=data)
-    item.ihook.pytest_runtest_logreport(report=report)
+def _start(config: pytest.Config, place: dict[str, Any]) -> None:
+    config.hook.pytest_runtest_logstart(**place)
 
 
-def _warn(item: pytest.Item, data: dict[str, Any]) -> None:
+def _report(config: pytest.Config, data: dict[str, Any]) -> None:
+    report = config.hook.pytest_report_from_serializable(config=config, data=data)
+    config.hook.pytest_runtest_logreport(report=report)
+
+
+def _finish(config: pytest.Config, place: dict[str, Any]) -> None:
+    config.hook.pytest_runtest_logfinish(**place)
+
+
+def _warn(config: pytest.Config, data: dict[str, Any]) -> None:
     told = data.pop("told")
     category = type(told.pop("category"), (Warning,), {})
     message = warnings.WarningMessage(category=category, **told)
-    item.ihook.pytest_warning_recorded.call_historic(kwargs={"warning_message": message, **data})
+    config.hook.pytest_warning_recorded.call_historic(kwargs={"warning_message": message, **data})
 
 
-_CALLS = {"report": _report, "warning": _warn}
+# How the main process repeats what a worker has heard.
+_REPEAT = {"logstart": _start, "logreport": _report, "logfinish": _finish, "warning": _warn}
