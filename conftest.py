@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
+from typing import TextIO
 
 import hypothesis
 import pytest
@@ -126,43 +127,51 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-def _seconds_of(item: pytest.Item) -> float:
-    """How long a test may take, 0 for as long as it likes; a test's own mark wins, as for pytest-timeout."""
-    mark = item.get_closest_marker("timeout")
-    return float(mark.args[0] if mark and mark.args else _seconds_of_all(item.config))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting for tests that do not end when their time is up."""
+    help_ = "how many seconds the process goes on if a test, or a thread at the end, does not end in time"
+    parser.addini("timeout_grace", help_, default="180")
 
 
-def _seconds_of_all(config: pytest.Config) -> float:
-    named = config.getoption("timeout", None)
-    return float(config.getini("timeout") or 0) if named is None else float(named)
-
-
-def _ended_after(item: pytest.Item, seconds: float) -> Generator[None, object, object]:
-    if seconds:
-        # By a thread of C: neither a deadlock nor an expression that keeps the interpreter to itself holds it up.
-        stderr = item.config.stash[fault_handler_stderr_fd_key]
-        faulthandler.dump_traceback_later(seconds, exit=True, file=stderr)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process if the alarm is not heard: if it is swallowed, or rings while no Python runs."""
+    _end_in_time(item)
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End the process if the alarm is not heard: if it is swallowed, or rings while no Python runs."""
-    return (yield from _ended_after(item, 2 * _seconds_of(item)))
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Begin again after a failure, as what ends a fixture may not end; pytest has just cancelled it for debuggers."""
+    if isinstance(node, pytest.Item):
+        _end_in_time(node)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """End the process if a test cannot be cleaned up after, as when a fixture waits for a thread that never ends."""
-    return (yield from _ended_after(item, _seconds_of(item)))
+def _end_in_time(item: pytest.Item) -> None:
+    if seconds := _seconds_of(item):
+        _end_after(item.config, seconds, item.config.stash[fault_handler_stderr_fd_key])
+
+
+def _end_after(config: pytest.Config, seconds: float, stderr: int | TextIO) -> None:
+    # By a thread of C: neither a deadlock nor an expression that keeps the interpreter to itself holds it up.
+    faulthandler.dump_traceback_later(seconds + float(config.getini("timeout_grace")), exit=True, file=stderr)
+
+
+def _seconds_of(item: pytest.Item) -> float:
+    """How long a test may take, 0 for as long as it likes; a test's own mark wins, as for pytest-timeout."""
+    mark = item.get_closest_marker("timeout")
+    if mark and mark.args:
+        return float(mark.args[0])
+    named = item.config.getoption("timeout", None)
+    return float(item.config.getini("timeout") or 0) if named is None else float(named)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the process if threads are left that would keep it from ending. A worker does not wait for threads."""
     left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
-    seconds = min(30.0, _seconds_of_all(config))
-    if left and seconds:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+    if left:
+        sys.stdout.flush()  # its end flushes nothing
+        _end_after(config, 0, sys.__stderr__ or sys.stderr)

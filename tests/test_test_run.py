@@ -19,38 +19,43 @@ from jackfield_testkit.forks import Forks, shared_forks
 
 INI = """
 [pytest]
-timeout = {timeout_s}
+timeout = 60
+timeout_grace = {grace_s}
 addopts = --strict-markers
 markers =
     nightly: in depth
 """
 LOCKED = """
 import re, threading
+import pytest
 
 def wait_for_ever():
     lock = threading.Lock()
     lock.acquire()
     lock.acquire()
+
+LIMITED = pytest.mark.timeout(0.5)
 """
 STUCK = {
-    "on the main thread": "def test_it(): wait_for_ever()",
+    "on the main thread": "@LIMITED\ndef test_it(): wait_for_ever()",
     "in a thread": """
+@LIMITED
 def test_it():
-    threading.Thread(target=wait_for_ever).start()
+    threading.Thread(target=wait_for_ever, daemon=True).start()
     threading.Event().wait()
 """,
     "in a fixture's end": """
-import pytest
-
 @pytest.fixture
 def stuck():
     yield
     wait_for_ever()
 
+@LIMITED
 def test_it(stuck): wait_for_ever()
 """,
-    "in an expression": "def test_it(): assert re.match('(a|aa)+b', 'a' * 64), 'not wait_for_ever'",
+    "in an expression": "@LIMITED\ndef test_it(): assert re.match('(a|aa)+b', 'a' * 64), 'not wait_for_ever'",
     "in a loop that swallows all": """
+@LIMITED
 def test_it():
     while True:
         try:
@@ -61,6 +66,7 @@ def test_it():
 }
 # What the alarm does not end.
 ENDS = {"in a fixture's end", "in a loop that swallows all"}
+LEFT = "def test_it(): threading.Thread(target=wait_for_ever).start()"
 
 
 # What the conftest and each run of pytest import first; not what is loaded as a plugin, which pytest rewrites.
@@ -78,11 +84,11 @@ def environment(root: Path) -> dict[str, str]:
 
 @pytest.fixture
 def write_tests(root: Path, tmp_path: Path) -> Callable[[Mapping[str, str]], None]:
-    """Writes files of tests beside the repository's conftest, with a limit for each test."""
+    """Writes files of tests beside the repository's conftest."""
 
-    def write(files: Mapping[str, str], timeout_s: float = 60) -> None:
+    def write(files: Mapping[str, str], grace_s: float = 60) -> None:
         shutil.copy(root / "conftest.py", tmp_path)
-        (tmp_path / "pytest.ini").write_text(INI.format(timeout_s=timeout_s))
+        (tmp_path / "pytest.ini").write_text(INI.format(grace_s=grace_s))
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
@@ -108,10 +114,10 @@ def run_made(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subpr
 def run_tests(
     write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs tests of a module's text, with half a second for each test."""
+    """Runs tests of a module's text."""
 
-    def run(text: str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
-        write_tests({"test_stuck.py": f"{LOCKED}\n{text}\n\ndef test_the_next(): pass\n"}, timeout_s=0.5)
+    def run(text: str, *options: str, grace_s: float = 60, **more: str) -> subprocess.CompletedProcess[str]:
+        write_tests({"test_stuck.py": f"{LOCKED}\n{text}\n\ndef test_the_next(): pass\n"}, grace_s)
         return run_made(*options, **more)
 
     return run
@@ -121,20 +127,29 @@ def run_tests(
 def test_a_deadlock_fails_with_a_stack_and_the_run_ends(
     run_tests: Callable[..., subprocess.CompletedProcess[str]], where: str
 ) -> None:
-    done = run_tests(STUCK[where])
-    assert done.returncode != 0
+    done = run_tests(STUCK[where], grace_s=0.5 if where in ENDS else 60)
+    assert done.returncode == 1
     said = done.stdout + done.stderr
     assert "wait_for_ever" in said, "where it stands"
     assert ("1 failed, 1 passed" in said) == (where not in ENDS)
-    # A thread that is left keeps the process from ending; so do those above, and all are ended in the same way.
-    assert ("Timeout (0:00:0" in said) == (where in {*ENDS, "in a thread"})
+    assert ("Timeout (0:00:0" in said) == (where in ENDS)
+
+
+def test_a_thread_that_is_left_is_shown_and_the_run_ends(
+    run_tests: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_tests(LEFT, grace_s=0.5)
+    assert done.returncode == 1
+    assert "2 passed" in done.stdout
+    assert "wait_for_ever" in done.stderr, "where it stands"
+    assert run_tests(LEFT, "-n", "1").returncode == 0, "a worker waits for no thread"
 
 
 @pytest.mark.parametrize("where", sorted(ENDS))
 def test_a_worker_that_had_to_be_ended_fails_its_test_and_the_others_run(
     run_tests: Callable[..., subprocess.CompletedProcess[str]], where: str
 ) -> None:
-    done = run_tests(STUCK[where], "-n", "2")
+    done = run_tests(STUCK[where], "-n", "2", grace_s=0.5)
     assert done.returncode == 1
     assert "wait_for_ever" in done.stderr, "where it stands"
     assert "worker 0 ended with status 1 while it ran test_stuck.py::test_it" in done.stdout
