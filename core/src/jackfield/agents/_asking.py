@@ -37,6 +37,12 @@ class RunOptions(TypedDict, total=False):
     """For kinds that work with documents. A kind's own documentation says how its other options are passed."""
 
 
+class AskOptions(RunOptions, total=False):
+    """The options of `ask` and `stream`, besides the form of the answer."""
+
+    history: Sequence[MessageLike]
+
+
 class _Agent(Protocol):
     system_message: str
 
@@ -45,21 +51,11 @@ class _Agent(Protocol):
 
 @overload
 def stream(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: Mapping[str, object],
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunStream[Any]: ...
 @overload
 def stream(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: type[T] | None = None,
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunStream[T]: ...
 def stream(
     agent: _Agent,
@@ -84,32 +80,17 @@ def stream(
 
 @overload
 async def aask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: Mapping[str, object],
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 async def aask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: type[T] | None = None,
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[T]: ...
 async def aask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: Output[Any] = None,
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """The same as `ask`, for code in an event loop."""
-    async with stream(agent, messages, output=output, history=history, **options) as events:
+    async with stream(agent, messages, output=output, **options) as events:
         async for _ in events:
             pass
     return events.result
@@ -117,29 +98,14 @@ async def aask(
 
 @overload
 def ask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: Mapping[str, object],
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 def ask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: type[T] | None = None,
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[T]: ...
 def ask(
-    agent: _Agent,
-    messages: Messages,
-    *,
-    output: Output[Any] = None,
-    history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    agent: _Agent, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """Ask, and wait for the result.
 
@@ -155,7 +121,7 @@ def ask(
         InvalidAnswerError: None of its answers is the data that was asked for.
         JackfieldError: The run failed.
     """
-    return sync.run(aask(agent, messages, output=output, history=history, **options))
+    return sync.run(aask(agent, messages, output=output, **options))
 
 
 async def aresume(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 from typing_extensions import TypeVar
 
@@ -24,25 +24,21 @@ class Model(Protocol):
     async def acomplete(self, messages: Messages, *, config: GenerateOptions = None) -> ModelResponse: ...
 
 
+class AskOptions(TypedDict, total=False):
+    """The options of `ask`, besides the form of the answer."""
+
+    history: Sequence[MessageLike]
+    attempts: int
+    config: GenerateOptions
+
+
 @overload
 async def aask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: Mapping[str, object],
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    model: Model, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 async def aask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: type[Out] | None = None,
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    model: Model, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[Out]: ...
 async def aask(
     model: Model,
@@ -77,32 +73,14 @@ async def aask(
 
 @overload
 def ask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: Mapping[str, object],
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    model: Model, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 def ask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: type[Out] | None = None,
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    model: Model, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[Out]: ...
 def ask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: Output[Any] = None,
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    model: Model, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """Ask, and wait for the whole answer.
 
@@ -118,7 +96,7 @@ def ask(
         ConfigError: `output` is neither a type nor a JSON Schema.
         ModelServiceError: The model could not answer.
     """
-    return sync.run(aask(model, messages, output=output, history=history, attempts=attempts, config=config))
+    return sync.run(aask(model, messages, output=output, **options))
 
 
 def quick_chat(model: Model, prompt: str) -> str:
