@@ -6,6 +6,7 @@ import ast
 import fcntl
 import os
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -168,7 +169,12 @@ def write_files_of(document: Path, folder: Path) -> None:
 
 
 # One with a title is a file of a plugin, and runs in its place, or one side of a pair: see test_coming_from_qwen.py.
-@pytest.mark.parametrize("example", [block for block in blocks_of("python") if not block.title], ids=str)
+EXAMPLES = [block for block in blocks_of("python") if not block.title]
+# Torch takes four seconds to import.
+WITH_TORCH = [block for block in EXAMPLES if re.search(r"^(from|import) (torch|transformers)\b", block.text, re.M)]
+
+
+@pytest.mark.parametrize("example", [block for block in EXAMPLES if block not in WITH_TORCH], ids=str)
 def test_an_example_runs_as_it_stands(
     example: Block, forks: Forks, clean_env: dict[str, str], tmp_path: Path, model_server: FakeOpenAI
 ) -> None:
@@ -193,6 +199,17 @@ def test_an_example_runs_as_it_stands(
     assert done.returncode == 0, done.stdout + done.stderr
     assert example.output is None or done.stdout == example.output
     assert not example.script or len(model_server.requests) == len(example.script), "the script and the example differ"
+
+
+@pytest.mark.parametrize("example", WITH_TORCH, ids=str)
+def test_an_example_with_torch_runs_in_the_process_that_has_it(
+    example: Block, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert not example.script, "it makes its own model"
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "example.py"
+    script.write_text("\n" * (example.line - 1) + example.text, encoding="utf-8")
+    runpy.run_path(str(script), run_name="__main__")
 
 
 def test_every_output_and_every_script_belongs_to_an_example() -> None:
