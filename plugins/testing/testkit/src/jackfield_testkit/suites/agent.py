@@ -38,15 +38,18 @@ from jackfield_testkit.suites.agent_parts import (
     Meeting,
     Waiting,
     assert_calls_are_answered,
+    dumped,
     end_of,
     fail,
     forever,
     gathered,
     gathered_into,
     left_after,
+    of_kind,
     read_by_the_model,
     repeat,
     requests_of,
+    results_of,
     turns_of,
     within,
 )
@@ -149,8 +152,8 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
     def test_a_call_is_made_and_the_model_reads_the_result(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
         finished = end_of(self._events(agent))
-        results = [message for message in finished.messages if message.role == FUNCTION]
-        assert [(message.name, message.content) for message in results] == [("repeat", "ha ha")]
+        assert ("repeat", "ha ha") in [(message.name, message.content) for message in finished.messages]
+        assert results_of(finished.messages) == ["ha ha"]
         assert finished.messages[-1].content == "Done."
         assert "ha ha" in read_by_the_model(agent, -1)
 
@@ -167,7 +170,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
             agent = self.make_agent([calls(("fail", arguments)), answer("I see.")], [fail()])
             events = self._events(agent)
             assert end_of(events).stop_reason == "finished"
-            assert [event.event.error for event in events if isinstance(event.event, ToolFinished)] != [""]
+            assert [done.error for done in of_kind(events, ToolFinished)] != [""]
             told = read_by_the_model(agent, -1)
             assert "Traceback" not in told
             assert __file__ not in told
@@ -177,8 +180,9 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         wanted: list[tuple[str, dict[str, object]]] = [("meet", {"text": str(number)}) for number in range(4)]
         agent = self.make_agent([calls(*wanted), answer("Done.")], [meeting.tool()])
         finished = end_of(self._events(agent))
-        results = [message.content for message in finished.messages if message.role == FUNCTION]
-        assert results == ["met 0", "met 1", "met 2", "met 3"], "calls of one turn wait for each other"
+        assert results_of(finished.messages) == ["met 0", "met 1", "met 2", "met 3"], (
+            "calls of one turn wait for each other"
+        )
         assert_calls_are_answered(finished.messages)
 
     # --- its events ---
@@ -189,31 +193,21 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert [event.number for event in events] == list(range(1, len(events) + 1))
         assert len({event.run_id for event in events}) == 1
         assert isinstance(events[0].event, RunStarted)
-        assert isinstance(events[-1].event, RunFinished)
-        assert sum(isinstance(event.event, RunFinished) for event in events) == 1
+        assert of_kind(events, RunFinished) == [events[-1].event]
 
     def test_turns_and_calls_begin_before_they_end(self) -> None:
         script = [calls(("repeat", {"text": "ha"}), ("repeat", {"text": "ho"})), answer("Done.")]
-        seen = [event.event for event in self._events(self.make_agent(script, [repeat()]))]
-        open_calls: set[str] = set()
-        open_turns = 0
-        for event in seen:
-            match event:
-                case TurnStarted():
-                    assert not open_turns
-                    open_turns = event.turn
-                case TurnFinished():
-                    assert open_turns == event.turn
-                    open_turns = 0
-                case ToolStarted():
-                    open_calls.add(event.call_id)
-                case ToolFinished():
-                    assert event.call_id in open_calls
-                    open_calls.discard(event.call_id)
-                case _:
-                    pass
-        assert (open_turns, open_calls) == (0, set())
-        assert sum(isinstance(event, ToolFinished) for event in seen) == 2
+        events = self._events(self.make_agent(script, [repeat()]))
+        turns = [event.event for event in events if isinstance(event.event, TurnStarted | TurnFinished)]
+        for started, finished in zip(turns[::2], turns[1::2], strict=True):  # one after the other
+            assert (type(started), type(finished)) == (TurnStarted, TurnFinished)
+            assert started.turn == finished.turn
+        places = {(type(event.event), getattr(event.event, "call_id", "")): event.number for event in events}
+        begun = {call.call_id for call in of_kind(events, ToolStarted)}
+        ended = [call.call_id for call in of_kind(events, ToolFinished)]
+        assert sorted(begun) == sorted(ended)
+        assert len(begun) == 2
+        assert all(places[ToolStarted, call_id] < places[ToolFinished, call_id] for call_id in begun)
 
     def test_what_it_cost_is_summed_over_its_turns(self) -> None:
         first: list[ModelEvent] = [e for e in calls(("repeat", {"text": "ha"})) if not isinstance(e, UsageReported)]
@@ -299,21 +293,21 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         agent = self.make_agent([calls(("look_up", {}), text="Let me see. "), answer("Done.")], [look_up])
         given: list[tuple[list[Message], list[Any]]] = []
         for messages in agent.run([QUESTION]):
-            given.append((messages, [message.model_dump() for message in messages]))
+            given.append((messages, dumped(messages)))
             seen.set()
         assert "seen" in [message.content for message in given[-1][0]], "nothing is shown before all is done"
-        assert all([message.model_dump() for message in messages] == before for messages, before in given)
+        assert all(dumped(messages) == before for messages, before in given)
         lengths = [len(messages) for messages, _ in given]
         assert lengths == sorted(lengths)
 
     def test_the_messages_it_is_given_are_not_changed(self) -> None:
         history = [Message("system", "Be brief."), Message("user", [ContentItem(text="What is said twice?")])]
-        before = [message.model_dump() for message in history]
+        before = dumped(history)
         agent = self.make_agent(
             [calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()], system_message="You echo."
         )
         agent.run_nonstream(history)
-        assert [message.model_dump() for message in history] == before
+        assert dumped(history) == before
         assert len(history) == 2
 
     def test_a_conversation_goes_on_with_what_a_run_gave(self) -> None:
@@ -333,9 +327,9 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
             agent = self.make_agent([answer("Done.")], [repeat()])
             events = self._events(agent, [QUESTION, call])
             assert end_of(events).stop_reason == "approval_needed", "whoever can write a history can write a call"
-            assert not [event for event in events if isinstance(event.event, ToolStarted)]
+            assert not of_kind(events, ToolStarted)
             resumed = self._events(agent, [QUESTION, call], resume=True)
-            assert [m.content for m in end_of(resumed).messages if m.role == FUNCTION] == ["ha ha"]
+            assert results_of(end_of(resumed).messages) == ["ha ha"]
             assert end_of(resumed).stop_reason == "finished"
 
     def test_a_call_that_needs_approval_waits_for_a_yes(self) -> None:
@@ -343,14 +337,14 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
         events = self._events(self.make_agent(script, [guarded]))
         assert end_of(events).stop_reason == "approval_needed"
-        (asked,) = [event.event for event in events if isinstance(event.event, ApprovalNeeded | ToolFinished)]
+        (asked,) = of_kind(events, ApprovalNeeded, ToolFinished)
         assert isinstance(asked, ApprovalNeeded), "the call is made all the same"
         assert asked.calls == (FunctionCall("repeat", '{"text": "ha"}'),)
         assert list(asked.call_ids) == [message.function_id for message in end_of(events).messages]
         for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT]), ("yes", [REFUSED_TEXT])):
             agent = self.make_agent(script, [guarded], approve=lambda _call, _context, answered=answered: answered)
             finished = end_of(self._events(agent))
-            assert [message.content for message in finished.messages if message.role == FUNCTION] == results
+            assert results_of(finished.messages) == results
 
     def test_rules_for_its_calls_hold(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
@@ -358,9 +352,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         network = tool(name="repeat", description="Repeats a text.", effects={"network"})(repeat().function_called)
         events = self._events(self.make_agent(script, [network], forbid=["network"]))
         assert end_of(events).stop_reason == "finished"
-        assert not any(isinstance(event.event, ToolStarted) for event in events), (
-            "a call with a forbidden effect is made"
-        )
+        assert not of_kind(events, ToolStarted), "a call with a forbidden effect is made"
 
     def test_files_of_the_conversation_are_those_that_the_user_gave(self, tmp_path: Path) -> None:
         for name in ("given.txt", "written.txt"):
@@ -378,7 +370,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
             Message("user", "So what is said twice?"),
         ]
         finished = end_of(self._events(agent, history))
-        assert [message.content for message in finished.messages if message.role == FUNCTION] == ["given.txt"]
+        assert results_of(finished.messages) == ["given.txt"]
         assert "stands in written.txt" not in read_by_the_model(agent, -1)
 
     def test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run(self, tmp_path: Path) -> None:
@@ -395,14 +387,14 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
             files = [ContentItem(file=str(tmp_path / name)) for name in given]
             question = Message("user", [ContentItem(text="What is said twice?"), *files])
             finished = end_of(self._events(agent, [question]))
-            assert [message.content for message in finished.messages if message.role == FUNCTION] == [" ".join(given)]
+            assert results_of(finished.messages) == [" ".join(given)]
 
     def test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call(self) -> None:
         agent = self.make_agent([calls(("repeat", {"text": "ha"})), answer("Done.")], [repeat()])
         broken_off = [message for message in agent.run_nonstream([QUESTION]) if message.role != FUNCTION][:-1]
         again = self.make_agent([answer("Done.")], [repeat()])
         response = again.run_nonstream([QUESTION, *broken_off], resume=True)
-        assert [message.content for message in response if message.role == FUNCTION] == ["ha ha"]
+        assert results_of(response) == ["ha ha"]
         assert response[-1].content == "Done."
 
     # --- stopping, and several runs ---

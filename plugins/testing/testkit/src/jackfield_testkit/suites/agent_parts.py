@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import pytest
 
-from jackfield import ChatRequest, create_agent, sync
+from jackfield import ChatRequest, RunResult, create_agent, sync
 from jackfield.agents import Agent, CancelToken, FnCallAgent
-from jackfield.errors import ToolServiceError
+from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
 from jackfield.messages import FUNCTION, Message
 from jackfield.processors import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolEntry, tool
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_testkit.suites.base import Suite
 
 QUESTION = Message("user", "What is said twice?")
@@ -155,6 +156,21 @@ def forever(request: ChatRequest) -> Sequence[ModelEvent]:
     return calls(("repeat", {"text": "again"}))
 
 
+def results_of(messages: Iterable[Message]) -> list[object]:
+    """What the tools gave, in their order."""
+    return [message.content for message in messages if message.role == FUNCTION]
+
+
+def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """All that is in messages, as values of their own."""
+    return [message.model_dump() for message in messages]
+
+
+def of_kind(events: Sequence[RunEvent], *kinds: type[T]) -> list[T]:
+    """What happened of some kinds."""
+    return [event.event for event in events if isinstance(event.event, kinds)]
+
+
 def end_of(events: Sequence[RunEvent]) -> RunFinished:
     last = events[-1].event
     assert isinstance(last, RunFinished), f"the last event is {last}"
@@ -162,7 +178,37 @@ def end_of(events: Sequence[RunEvent]) -> RunFinished:
 
 
 def turns_of(events: Sequence[RunEvent]) -> int:
-    return sum(isinstance(event.event, TurnFinished) for event in events)
+    return len(of_kind(events, TurnFinished))
+
+
+class Resumed(NamedTuple):
+    """A run that was interrupted and has gone on.
+
+    Attributes:
+        result: What came of it.
+        store: Where it is recorded.
+        calls_before: How many of its calls had a result when it went on.
+    """
+
+    result: RunResult[Any]
+    store: MemoryStore
+    calls_before: int
+
+
+def resumed(fresh: Callable[[MemoryStore], Agent]) -> Iterator[Resumed]:
+    """A run that was interrupted, wherever that can be; not where it says that it cannot be resumed.
+
+    Args:
+        fresh: Makes the agent, once for the run and once to go on with it.
+    """
+    for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
+        for run_id in store.kept:
+            calls_before = len(store.events("ToolFinished"))
+            try:
+                yield Resumed(fresh(store).resume(run_id), store, calls_before)
+            except ConfigError as error:
+                if "cannot resume" not in str(error):
+                    raise
 
 
 def requests_of(agent: Agent) -> list[ChatRequest]:

@@ -12,11 +12,11 @@ from jackfield import ChatRequest, create_agent, sync
 from jackfield.agents import Agent, CancelToken, FnCallAgent
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
-from jackfield.messages import FUNCTION, FunctionCall, Message, Usage
+from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.records import MemoryStore, interrupted
+from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
@@ -26,8 +26,11 @@ from jackfield_testkit.suites.agent_parts import (
     end_of,
     forever,
     gathered,
+    of_kind,
     repeat,
     requests_of,
+    results_of,
+    resumed,
     scripted,
     turns_of,
     within,
@@ -73,7 +76,7 @@ class AnswerTreeTests(AgentTests):
         assert {event.depth for event in below if event.run_id == below[0].run_id} == {1}
         assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Done."
         result = stream.result
-        assert [message.content for message in result.messages if message.role == FUNCTION] == ["Twice."]
+        assert results_of(result.messages) == ["Twice."]
         assert sum(result.usage_by_agent.values(), Usage()) == result.usage
         assert len(result.usage_by_agent) > 1
         assert result.usage.total_tokens == 2 * (len(requests_of(child)) + len(requests_of(above)))
@@ -97,16 +100,9 @@ class AnswerTreeTests(AgentTests):
         recorded = MemoryStore()
         whole = fresh(recorded).ask(QUESTION)
         assert list(recorded.kept) == [whole.run_id]
-        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
-            for run_id in store.kept:
-                try:
-                    resumed = fresh(store).resume(run_id)
-                except ConfigError as error:
-                    if "cannot resume" in str(error):
-                        continue
-                    raise
-                assert (resumed.text, resumed.usage) == (whole.text, whole.usage)
-                assert len(store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
+        for again in resumed(fresh):
+            assert (again.result.text, again.result.usage) == (whole.text, whole.usage)
+            assert len(again.store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
 
 
 class AgentTreeTests(AgentTests):
@@ -117,15 +113,13 @@ class AgentTreeTests(AgentTests):
         child = self.make_agent(script, [repeat()], name="child", description="Repeats.")
         above = asking(child)
         events = self._events(above)
-        inner = [event for event in events if event.depth == 1]
-        assert {event.agent for event in inner if event.run_id == inner[0].run_id} >= {"child"}
-        assert [event.number for event in inner if event.run_id == inner[0].run_id] == list(
-            range(1, sum(event.run_id == inner[0].run_id for event in inner) + 1)
-        )
-        assert isinstance(inner[0].event, RunStarted)
-        results = [message.content for message in end_of(events).messages if message.role == FUNCTION]
-        assert results == ["It is ha ha."]
-        used = sum(event.event.usage.total_tokens for event in events if isinstance(event.event, TurnFinished))
+        begun = next(event for event in events if event.depth == 1)
+        inner = [event for event in events if event.run_id == begun.run_id]
+        assert "child" in {event.agent for event in inner}
+        assert [event.number for event in inner] == list(range(1, len(inner) + 1))
+        assert isinstance(begun.event, RunStarted)
+        assert results_of(end_of(events).messages) == ["It is ha ha."]
+        used = sum(turn.usage.total_tokens for turn in of_kind(events, TurnFinished))
         assert end_of(events).usage.total_tokens == used, "what it used is not counted where it was asked"
         child = self.make_agent(forever, [repeat()], name="child", description="Repeats.")
         events = self._events(asking(child, limits={"tokens": 7}))
@@ -137,7 +131,7 @@ class AgentTreeTests(AgentTests):
         below = FnCallAgent(llm=scripted([answer("Said.")]), name="below", description="Says it.")
         agent = self.make_agent(script, [below.as_tool()])
         events = self._events(agent)
-        assert [message.content for message in end_of(events).messages if message.role == FUNCTION] == ["Said."]
+        assert results_of(end_of(events).messages) == ["Said."]
         assert max(event.depth for event in events if event.agent == "below") >= 1
         assert end_of(events).usage.total_tokens == 6
         assert end_of(events).messages[-1].content == "Done."
@@ -192,8 +186,8 @@ class AgentTreeTests(AgentTests):
             asked.clear()
         child = self.make_agent(script, [repeat(needs_approval=True)], name="child", description="Repeats.")
         alone = asking(child).ask(QUESTION)
-        (told,) = [message.get_text_content() for message in alone.messages if message.role == FUNCTION]
-        assert (alone.stop_reason, "repeat" in told) == ("finished", True), "nobody is asked, and the call is made"
+        (told,) = results_of(alone.messages)
+        assert (alone.stop_reason, "repeat" in str(told)) == ("finished", True), "nobody is asked, and the call is made"
 
     def test_what_it_has_recorded_is_not_done_again_wherever_it_was_interrupted(self) -> None:
         paid: list[str] = []
@@ -207,20 +201,13 @@ class AgentTreeTests(AgentTests):
             return answer("Done.") if "paid" in request.messages[-1].get_text_content() else calls(("pay", {}))
 
         def fresh(store: MemoryStore) -> Agent:
+            paid.clear()
             return self.make_agent(script, [pay], store=store)
 
         whole = MemoryStore()
         assert [fresh(whole).ask(QUESTION).run_id] == list(whole.kept)
-        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
-            for run_id in store.kept:
-                paid.clear()
-                is_paid = bool(store.events("ToolFinished"))
-                try:
-                    resumed = fresh(store).resume(run_id)
-                except ConfigError as error:
-                    if "cannot resume" in str(error):  # it says so, and repeats nothing
-                        continue
-                    raise
-                assert (resumed.text, resumed.run_id) == ("Done.", run_id)
-                assert_calls_are_answered(resumed.history)
-                assert len(paid) == (0 if is_paid else 1), "what was done is done again"
+        for again in resumed(fresh):
+            assert again.result.text == "Done."
+            assert again.result.run_id in again.store.kept
+            assert_calls_are_answered(again.result.history)
+            assert len(paid) + again.calls_before == 1, "what was done is done again"

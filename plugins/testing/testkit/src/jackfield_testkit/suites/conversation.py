@@ -17,7 +17,7 @@ from jackfield.messages import ASSISTANT, FUNCTION, USER, Usage
 from jackfield.testing import Script, answer, calls
 from jackfield.tools import ToolEntry, tool
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.records import MemoryStore, interrupted
+from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     AgentTests,
@@ -27,8 +27,11 @@ from jackfield_testkit.suites.agent_parts import (
     gathered,
     gathered_into,
     left_after,
+    of_kind,
     repeat,
     requests_of,
+    results_of,
+    resumed,
     scripted,
     within,
 )
@@ -57,17 +60,13 @@ class ConversationSuite(AgentTests):
 
     def test_each_speaks_under_its_own_name_in_the_one_run(self) -> None:
         events = self._events(self.make_conversation(_two()))
-        assert {(event.run_id, event.depth) for event in events if event.agent in ("anna", "ben")} == {
-            (events[0].run_id, 0)
-        }
-        said: dict[str, str] = {}
-        for event in events:
-            if isinstance(event.event, TextDelta):
-                said[event.agent] = said.get(event.agent, "") + event.event.text
-        assert {name: text.split(".")[0] for name, text in said.items()} == {"anna": "I am anna", "ben": "I am ben"}
-        assert {event.event.to for event in events if isinstance(event.event, HandedOff)} == {"anna", "ben"}
-        answers = [message for message in end_of(events).messages if message.get_text_content()]
-        assert [message.name for message in answers] == [_name_in(message.get_text_content()) for message in answers]
+        for name in ("anna", "ben"):
+            own = [event for event in events if event.agent == name]
+            assert {(event.run_id, event.depth) for event in own} == {(events[0].run_id, 0)}
+            assert "".join(piece.text for piece in of_kind(own, TextDelta)).startswith(f"I am {name}.")
+        assert {handed.to for handed in of_kind(events, HandedOff)} == {"anna", "ben"}
+        texts = [(message.name, message.get_text_content()) for message in end_of(events).messages]
+        assert [name for name, text in texts if text] == [_name_in(text) for _, text in texts if text]
         result = self.make_conversation(_two()).ask(QUESTION)
         assert {"anna", "ben"} <= set(result.path)
         assert list(result.messages) == list(end_of(events).messages)
@@ -75,9 +74,8 @@ class ConversationSuite(AgentTests):
     def test_each_hears_what_was_said_before_in_a_valid_conversation(self) -> None:
         members = _two()
         result = self.make_conversation(members).ask(QUESTION)
-        second = next(message.name for message in result.messages[1:])
-        first = next(message.name for message in result.messages)
-        (request,) = requests_of(next(one for one in members if one.name == second))[:1]
+        first, second = (message.name for message in result.messages[:2])
+        request = requests_of({one.name: one for one in members}[second])[0]
         assert any(f"I am {first}." in message.get_text_content() for message in request.messages)
         assert [message.role for message in request.messages].count("system") <= 1
         assert request.messages[-1].role == USER
@@ -110,7 +108,7 @@ class ConversationSuite(AgentTests):
         again = resumed.ask([], history=paused.history)
         assert again.stop_reason == "approval_needed", "whoever can write a history can write a call"
         done = resumed.ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
-        assert [message.content for message in done.messages if message.role == FUNCTION] == ["ha ha"]
+        assert results_of(done.messages) == ["ha ha"]
         assert next(message.name for message in done.messages if message.role == ASSISTANT) == "ben"
         assert_calls_are_answered(done.history)
 
@@ -146,22 +144,15 @@ class ConversationSuite(AgentTests):
             return answer("I am ben.") if request.messages[-1].role == FUNCTION else calls(("note", {}))
 
         def fresh(store: MemoryStore) -> Agent:
+            repeated.clear()
             return self.make_conversation([_speaker("anna"), _speaker("ben", ben, [note])], store=store)
 
         recorded = MemoryStore()
         whole = fresh(recorded).ask(QUESTION)
-        for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
-            for run_id in store.kept:
-                repeated.clear()
-                to_do = len(recorded.events("ToolFinished")) - len(store.events("ToolFinished"))
-                try:
-                    resumed = fresh(store).resume(run_id)
-                except ConfigError as error:
-                    if "cannot resume" in str(error):  # it says so, and repeats nothing
-                        continue
-                    raise
-                assert (resumed.messages, resumed.path) == (whole.messages, whole.path)
-                assert len(repeated) == to_do, "what was done is done again"
+        for again in resumed(fresh):
+            assert (again.result.messages, again.result.path) == (whole.messages, whole.path)
+            calls_in_all = len(recorded.events("ToolFinished"))
+            assert len(repeated) + again.calls_before == calls_in_all, "what was done is done again"
 
     def test_a_member_that_fails_ends_it_with_the_error(self) -> None:
         failing = _speaker("ben", lambda _: [ModelRequestError("refused", backend="scripted")])
@@ -175,7 +166,7 @@ class ConversationSuite(AgentTests):
             self.make_conversation([_speaker(name, lambda _: answer("")) for name in ("anna", "ben")])
         )
         assert end_of(events).stop_reason == "empty_reply"
-        assert sum(isinstance(event.event, RunFinished) for event in events) == 1
+        assert len(of_kind(events, RunFinished)) == 1
 
     def test_members_that_cannot_be_told_apart_are_refused(self) -> None:
         twins = [_speaker("anna"), _speaker("anna")]
