@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -63,20 +64,22 @@ def kept_in(messages: Sequence[Message]) -> dict[str, str]:
     for message in messages:
         call = message.function_call
         if call is not None and call.name == STORAGE:
-            try:
+            with suppress(ToolArgumentError):  # the tool has refused it, too
                 calls[message.function_id] = call.get_parsed_arguments()
-            except ToolArgumentError:  # the tool has refused it, too
-                continue
         elif message.role == FUNCTION and message.name == STORAGE:
             arguments = calls.pop(message.function_id, {})
-            key = str(arguments.get("key", "")).removeprefix("/")
-            if not message.get_text_content().startswith("Successfully"):
-                continue
-            if arguments.get("operate") == "put":
-                kept[key] = str(arguments.get("value", ""))
-            else:
-                kept.pop(key, None)
+            if message.get_text_content().startswith("Successfully"):
+                _done(arguments, kept)
     return kept
+
+
+def _done(arguments: Mapping[str, Any], kept: dict[str, str]) -> None:
+    """Do what a call of the storage has done."""
+    key = str(arguments.get("key", "")).removeprefix("/")
+    if arguments.get("operate") == "put":
+        kept[key] = str(arguments.get("value", ""))
+    else:
+        kept.pop(key, None)
 
 
 def _last_turns(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -165,8 +165,11 @@ class _Reading:
             return str(error)
         if answered.stop_reason not in ("finished", "empty_reply"):
             return f"the model stopped with {answered.stop_reason}"
+        return self._note(index, answered.text)
+
+    def _note(self, index: int, text: str) -> str:
         try:
-            said = object_in(answered.text)
+            said = object_in(text)
         except ValueError as error:
             return str(error)
         if said.get("res") == "ans" and (content := str(said.get("content") or "").strip()):

@@ -119,14 +119,21 @@ class TIRMathAgent(FnCallAgent):
             return
         executor, approve = self.executor.within(run.rules), run.approve or self.approve
         doubtful = await executor.not_repeatable([planned for planned in calls if planned.call_id in run.in_doubt])
-        is_answered = all(planned.call_id in run.answers for planned in calls)
-        if not is_answered and (doubtful or (approve is None and await executor.needing_approval(calls))):
+        if not await self._is_decided(run, calls, doubtful):
             yield work.paused(calls, doubtful)
             return
         made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful)
         async with closing(self._made(run, work, made)) as events:
             async for event in events:
                 yield event
+
+    async def _is_decided(self, run: Run, calls: Sequence[PlannedCall], doubtful: Collection[str]) -> bool:
+        """Whether calls may be carried out now; where `approve` is set, it decides about each then."""
+        if all(planned.call_id in run.answers for planned in calls):
+            return True
+        if doubtful or run.approve or self.approve:
+            return not doubtful
+        return not await self.executor.within(run.rules).needing_approval(calls)
 
     async def _made(self, run: Run, work: _Work, calls: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """The events of calls that are carried out; their results are kept."""

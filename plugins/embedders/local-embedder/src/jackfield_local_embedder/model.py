@@ -79,17 +79,21 @@ def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[l
 
 def _encoder(recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
     """What computes: numpy where it can and nothing asks for torch."""
-    name, wants_device = config.model, config.device not in ("auto", "cpu")
+    wants_device = config.device not in ("auto", "cpu")
     if config.engine == "torch" or (config.engine == "auto" and wants_device):
         return TorchEncoder(recipe.folder, config)
-    why_not = why_not_numpy(read_json(recipe.folder / "config.json", name))
-    if not why_not and not has_weights(recipe.folder):
-        why_not = "it has no model.safetensors"
+    why_not = _why_not_numpy(recipe.folder, config.model)
     if not why_not:
-        return NumpyEncoder(recipe.folder, name)
+        return NumpyEncoder(recipe.folder, config.model)
     if config.engine == "numpy":
-        raise unusable(name, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
+        raise unusable(config.model, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
     return TorchEncoder(recipe.folder, config)
+
+
+def _why_not_numpy(folder: Path, name: str) -> str:
+    """Why numpy cannot compute the model of a folder; '' if it can."""
+    why_not = why_not_numpy(read_json(folder / "config.json", name))
+    return why_not or ("" if has_weights(folder) else "it has no model.safetensors")
 
 
 def _tokenizer(folder: Path, config: TransformersEmbedderConfig) -> Any:

@@ -98,13 +98,16 @@ class ChatReader(AnswerReader):
 
     def _last(self) -> Iterator[ModelEvent]:
         reason = self._finish_reason()
-        if reason == "content_filter" and not (self._wrote or self._showed or self._calls or self._sound):
+        if reason == "content_filter" and not self._has_answered():
             raise self._refused()
         if self._sound:
             yield MediaDelta(ContentItem(audio=self._sound_uri()))
         if self._usage is not None:
             yield UsageReported(self._usage)
         yield ModelFinished(reason, self._model, self._id, self._created, provider_reason=self._reason)
+
+    def _has_answered(self) -> bool:
+        return bool(self._wrote or self._showed or self._calls or self._sound)
 
     def _finish_reason(self) -> FinishReason:
         if self._reason:

@@ -199,9 +199,10 @@ def _reason(body: bytes) -> str:
     """Why a server refuses, in its own words; '' for a page that is made for a browser."""
     text = body[:20_000].decode(errors="replace")
     try:
-        said = json_value(body)
+        answer = json_value(body)
     except ValueError:
         return "" if _is_markup(body) else text
-    inner = said.get("error") if isinstance(said, dict) and isinstance(said.get("error"), dict) else said
-    found = [inner[name] for name in _REASONS if isinstance(inner, dict) and isinstance(inner.get(name), str)]
-    return found[0] if found else text
+    match answer:
+        case {"error": {**inner}} | {**inner}:
+            return next((said for name in _REASONS if isinstance(said := inner.get(name), str)), text)
+    return text

@@ -162,14 +162,18 @@ class QdrantSearcher(Searcher):
         ]
 
     def _nearest(self, points: Points, key: str, vector: Vector, limit: int) -> list[tuple[int, float]]:
+        nearest = self._nearest_points(key, vector, limit)
+        found = [(place, score) for point, score in nearest for place in points.places(point)]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def _nearest_points(self, key: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
+        """The nearest points, with rounded scores, and all that are as near as the last of them."""
         wanted = 2 * limit
         while True:
             nearest = [(point, round(score, _DIGITS)) for point, score in self._collection.nearest(key, vector, wanted)]
             if len(nearest) < wanted or nearest[-1][1] < nearest[limit - 1][1] or wanted > max(_TIES, limit):
-                break
+                return nearest
             wanted *= 8  # the last one is as good as others, of which some may stand before it
-        found = [(place, score) for point, score in nearest for place in points.places(point)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     # --- what is in the server ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -124,9 +124,7 @@ class SQLiteStore(Store):
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
-        held = self._held.get(run_id)
-        if held is None or held.hold != hold or held.owner != self._owner().name:  # a child has what its parent holds
-            raise _lost(run_id)
+        held = self._still_held(run_id, hold)
         if state != RUNNING:
             del self._held[run_id]
         written = [entry.encode(*_LOSSLESS) for entry in entries]
@@ -141,6 +139,12 @@ class SQLiteStore(Store):
         held.size += size
         if is_full:
             raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
+
+    def _still_held(self, run_id: str, hold: int) -> _Held:
+        held = self._held.get(run_id)
+        if held is None or held.hold != hold or held.owner != self._owner().name:  # a child has what its parent holds
+            raise _lost(run_id)
+        return held
 
     async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
@@ -254,15 +258,7 @@ class SQLiteStore(Store):
                 rows = connection.execute("SELECT number, owner FROM runs WHERE changed < ?", before).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
-                (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
-                over, numbers = size - self.config.max_mb * 1e6, []
-                query = "SELECT number, bytes FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
-                for number, size in connection.execute(query, (RUNNING,)):
-                    if over <= 0:
-                        break
-                    numbers.append(number)
-                    over -= size
-                _forget(connection, numbers)
+                _forget(connection, list(_oldest(connection, most_bytes=self.config.max_mb * 1e6)))
 
     # --- who holds what -------------------------------------------------------------------------------------------
 
@@ -371,6 +367,17 @@ def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[An
     if row is None:
         raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
     return row
+
+
+def _oldest(connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
+    """The oldest runs, without those that somebody runs or waits for, until the others are within a limit."""
+    (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
+    query = "SELECT number, bytes FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
+    for number, of_run in connection.execute(query, (RUNNING,)):
+        if size <= most_bytes:
+            return
+        yield number
+        size -= of_run
 
 
 def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:

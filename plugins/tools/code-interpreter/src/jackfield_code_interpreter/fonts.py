@@ -42,5 +42,7 @@ def write_matplotlibrc(folder: Path) -> None:
 def chinese_families(folders: Sequence[Path]) -> tuple[str, ...]:
     """The first family of those below some folders that has Chinese characters; () if there is none."""
     files = [file.name for folder in folders for file in folder.rglob("*.[to]t[fc]")]
-    found = (family for start, family in _FAMILIES.items() if any(name.startswith(start) for name in files))
-    return tuple(family for family in [next(found, "")] if family)
+    for start, family in _FAMILIES.items():
+        if any(name.startswith(start) for name in files):
+            return (family,)
+    return ()

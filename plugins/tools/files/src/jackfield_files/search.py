@@ -29,10 +29,7 @@ def compiled(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
     Raises:
         ToolArgumentError: It is empty, too long, or not a valid regular expression; the message says why.
     """
-    if not query or len(query) > MOST_QUERY:
-        raise ToolArgumentError(f"a query has 1 to {MOST_QUERY:,} characters, and this one has {len(query):,}")
-    if "\n" in query:
-        raise ToolArgumentError("a query is looked for in one line at a time: search for one line of it")
+    _check(query)
     options = re2.Options()
     options.never_nl = True
     options.literal = not is_regex
@@ -47,6 +44,13 @@ def compiled(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
         raise ToolArgumentError(
             f"not a valid regular expression: {reason}. Look-around and back references are not possible (RE2)"
         ) from None
+
+
+def _check(query: str) -> None:
+    if not query or len(query) > MOST_QUERY:
+        raise ToolArgumentError(f"a query has 1 to {MOST_QUERY:,} characters, and this one has {len(query):,}")
+    if "\n" in query:
+        raise ToolArgumentError("a query is looked for in one line at a time: search for one line of it")
 
 
 def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:

@@ -77,10 +77,7 @@ class ImageGen(BaseTool):
             answer = await model.acomplete(prompt)
         except ModelServiceError as error:
             raise ToolServiceError(error.message, code=error.code) from error
-        addresses = list(_images_of(answer))
-        if not addresses:
-            said = answer.get_content()[:500]
-            raise ToolServiceError(f"{model.address} made no image{f', and said: {said}' if said else ''}")
+        addresses = _some_images_of(answer, model)
         # All of them before any is saved: a result is whole, or an error.
         images = await asyncio.gather(*(image_bytes(address, self._fetcher) for address in addresses))
         paths = [await in_worker(save_image, image, workspace, _FOLDER, ending=_ending(image)) for image in images]
@@ -104,6 +101,14 @@ class ImageGen(BaseTool):
                     )
                 self._made = get_chat_model(given, host=self.host or default_host())
             return self._made
+
+
+def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
+    addresses = list(_images_of(answer))
+    if not addresses:
+        said = answer.get_content()[:500]
+        raise ToolServiceError(f"{model.address} made no image{f', and said: {said}' if said else ''}")
+    return addresses
 
 
 def _images_of(answer: ModelResponse) -> Iterator[str]:

@@ -46,15 +46,19 @@ class Variables:
         return value
 
     def _value(self, name: str, where: str) -> str:
-        if name == "userHome":
-            return str(Path.home())
-        if name == "workspaceFolder":
-            return str(self.folder or Path.cwd())
-        if name in ("/", "pathSeparator"):
-            return os.sep
+        match name:
+            case "userHome":
+                return str(Path.home())
+            case "workspaceFolder":
+                return str(self.folder or Path.cwd())
+            case "/" | "pathSeparator":
+                return os.sep
         if name.startswith("input:"):
             return self._input(name.removeprefix("input:"), where)
-        variable, has_default, default = name.removeprefix("env:").partition(":-")
+        return self._variable(name.removeprefix("env:"), where)
+
+    def _variable(self, name: str, where: str) -> str:
+        variable, has_default, default = name.partition(":-")
         found = self.secret(variable)
         if not found and has_default:
             return default

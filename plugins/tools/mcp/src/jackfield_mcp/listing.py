@@ -86,19 +86,18 @@ def sound(name: str, description: object, parameters: object, hints: Mapping[str
     Raises:
         ConfigError: Its schema is not one.
     """
-    schema = dict(parameters) if isinstance(parameters, Mapping) else {}
-    schema.setdefault("type", "object")
+    schema = {"type": "object", **_table(parameters)}
     required = [entry for entry in schema.get("required") or () if isinstance(entry, str)]
-    properties = schema.get("properties")
     # JSON Schema allows to require what it does not describe; models want both.
-    schema["properties"] = {
-        **{name: {} for name in required},
-        **(properties if isinstance(properties, Mapping) else {}),
-    }
+    schema["properties"] = {**{name: {} for name in required}, **_table(schema.get("properties"))}
     schema["required"] = required
     check_tool_schema(name, schema)
     text = str(description or "")[:_MOST_DESCRIPTION].encode(errors="replace").decode()
     return Definition(name, text, schema, hints)
+
+
+def _table(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 class Keeper:

@@ -196,16 +196,16 @@ class ResponsesReader(AnswerReader):
         events = [event for item, wire in missing for event in self._finish_item(item, wire)]
         if usage := response.get("usage"):
             self._usage = usage_of(usage)
-        details = response.get("incomplete_details") or {}
-        self._provider_reason = str(details.get("reason") or status) if status == "incomplete" else status
-        self._reason = self._reason_of(status)
+        self._provider_reason, self._reason = self._why_it_ended(status, response)
         self._complete = self.done = True
         return [*events, *self._told()]
 
-    def _reason_of(self, status: str) -> FinishReason:
-        if status == "incomplete":
-            return _REASONS.get(self._provider_reason, "other")
-        return "tool_calls" if self._items.calls else "stop"
+    def _why_it_ended(self, status: str, response: Mapping[str, Any]) -> tuple[str, FinishReason]:
+        """In the provider's words and in ours; after the items, because calls among them are a reason."""
+        if status == "completed":
+            return status, "tool_calls" if self._items.calls else "stop"
+        said = str((response.get("incomplete_details") or {}).get("reason") or status)
+        return said, _REASONS.get(said, "other")
 
     def _told(self) -> list[ModelEvent]:
         """What was held back for items that have not ended."""

@@ -97,9 +97,13 @@ def _options(given: GenerateConfig, config: ResponsesConfig) -> Wire:
         "prompt_cache_key": config.prompt_cache_key,
         "seed": given.seed,
         "stop": list(given.stop) or None,
-        "reasoning": {key: value for key, value in reasoning.items() if value is not None} or None,
+        "reasoning": _given(reasoning) or None,
         "text": {"format": _format(given.response_format)} if given.response_format else None,
     }
+    return _given(options)
+
+
+def _given(options: Mapping[str, Any]) -> Wire:
     return {key: value for key, value in options.items() if value is not None}
 
 
