@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from operator import attrgetter
 
 from jackfield.errors import DocParserError
 
@@ -104,18 +105,26 @@ class Archive:
 
     def _check_entries(self, size: int, max_unpacked: int, max_ratio: int, max_entries: int) -> None:
         entries = self._zip.infolist()
-        if len(entries) > max_entries:
-            raise DocParserError(f"{self._source} cannot be read: it holds more than {max_entries} files")
-        if any(entry.flag_bits & 1 for entry in entries):
-            raise DocParserError(f"{self._source} is encrypted: save it without a password")
-        if any(entry.compress_type not in _METHODS for entry in entries):
-            raise DocParserError(f"{self._source} cannot be read: it is packed in a way that documents never are")
-        unpacked = sum(entry.file_size for entry in entries)
+        unpacked = sum(map(attrgetter("file_size"), entries))
         # What an entry says of its size is the most that is unpacked of it, whatever it holds.
-        if unpacked > max_unpacked or unpacked > max(_ALWAYS, max_ratio * size):
-            raise DocParserError(
-                f"{self._source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
-            )
+        most = min(max_unpacked, max(_ALWAYS, max_ratio * size))
+        faults = {
+            f"cannot be read: it holds more than {max_entries} files": len(entries) > max_entries,
+            "is encrypted: save it without a password": any(map(_is_encrypted, entries)),
+            "cannot be read: it is packed in a way that documents never are": any(map(_is_packed_oddly, entries)),
+            f"cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs": unpacked > most,
+        }
+        for text, is_so in faults.items():
+            if is_so:
+                raise DocParserError(f"{self._source} {text}")
+
+
+def _is_encrypted(entry: zipfile.ZipInfo) -> bool:
+    return bool(entry.flag_bits & 1)
+
+
+def _is_packed_oddly(entry: zipfile.ZipInfo) -> bool:
+    return entry.compress_type not in _METHODS
 
 
 def _check_kind(data: bytes, source: str) -> None:

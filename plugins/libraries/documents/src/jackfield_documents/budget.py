@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
@@ -69,15 +69,21 @@ def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
     for chunk in corpus.chunks:
         by_source[chunk.source].append(chunk)
     sizes = {source: sum(chunk.tokens for chunk in chunks) for source, chunks in by_source.items()}
-    rest, shares = max_tokens, {}
-    for left, source in zip(range(len(sizes), 0, -1), sorted(sizes, key=sizes.__getitem__), strict=True):
-        shares[source] = min(sizes[source], rest // left)
-        rest -= shares[source]
+    shares = _shares(sizes, max_tokens)
     return [
         chunk
         for source, chunks in by_source.items()  # in the order of the corpus
         for chunk in _first_within(chunks, shares[source], count_tokens)
     ]
+
+
+def _shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
+    """How much each may have of what there is: as much as the others, if it needs so much."""
+    rest, shares = most, dict[str, int]()
+    for left, source in zip(range(len(sizes), 0, -1), sorted(sizes, key=sizes.__getitem__), strict=True):
+        shares[source] = min(sizes[source], rest // left)
+        rest -= shares[source]
+    return shares
 
 
 def passages(chunks: Iterable[Chunk]) -> list[Passage]:

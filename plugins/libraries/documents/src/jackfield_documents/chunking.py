@@ -212,12 +212,15 @@ def _repeatable(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
     parts: list[str] = []
     size, following = 0, first
     for piece in reversed(pieces):
-        if size > chars or piece.page != first.page or not (piece.is_prose and following.is_prose):
+        if size > chars or not _is_same_prose(piece, following):
             break
-        parts += [following.glue] if parts else []
-        parts.append(piece.text)
+        parts += [following.glue, piece.text]
         size, following = size + len(piece.text), piece
-    return "".join(reversed(parts)) if chars else ""
+    return "".join(reversed(parts[1:]))  # without the glue to what is repeated
+
+
+def _is_same_prose(before: _Piece, piece: _Piece) -> bool:
+    return before.page == piece.page and before.is_prose and piece.is_prose
 
 
 def _joint(before: _Piece, piece: _Piece) -> str:

@@ -83,12 +83,16 @@ def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounte
             too_long = guess
         if too_long - fits <= 1 or (too_long - fits <= fits // 16 and filled >= LEAST_FILLED * max_tokens):
             break
-        # Where it must be if the text goes on like this; if that is not found soon, by halves.
-        expected = int(0.98 * guess * max_tokens / max(1, tokens))
-        if attempt >= 3 or not fits < expected < too_long:
-            expected = 2 * fits if too_long > rest else (fits + too_long) // 2
+        expected = _expected(fits, too_long, int(0.98 * guess * max_tokens / max(1, tokens)), attempt, rest)
         guess = max(1, min(rest, expected, 4 * guess))
     return fits, too_long
+
+
+def _expected(fits: int, too_long: int, if_it_goes_on: int, attempt: int, rest: int) -> int:
+    """Where the length must be if the text goes on like this; if that is not found soon, by halves."""
+    if attempt < 3 and fits < if_it_goes_on < too_long:
+        return if_it_goes_on
+    return 2 * fits if too_long > rest else (fits + too_long) // 2
 
 
 def _good_ends(text: str, start: int, length: int, too_long: int, by_line: bool) -> Iterator[int]:

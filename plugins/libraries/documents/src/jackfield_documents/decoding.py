@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from jackfield.errors import DocParserError
+
+if TYPE_CHECKING:
+    from charset_normalizer import CharsetMatch, CharsetMatches
 
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -164,13 +168,13 @@ def _detected(data: bytes) -> str | None:
         return None
     if best.encoding not in ("cp1250", "cp1254"):
         return best.encoding
-    # Western and Central European differ in a few letters only: where both read well, it is the frequent one.
-    reads_well = (
-        one.chaos <= best.chaos + 0.02 and one.coherence >= best.coherence - 0.1
-        for one in candidates
-        if one.encoding == "cp1252"
-    )
-    return "cp1252" if next(reads_well, False) else best.encoding
+    return "cp1252" if _reads_as_well(candidates, best) else best.encoding
+
+
+def _reads_as_well(candidates: CharsetMatches, best: CharsetMatch) -> bool:
+    """Whether a text is as good in CP1252: Western and Central European differ in few letters, and it is frequent."""
+    western = next((one for one in candidates if one.encoding == "cp1252"), None)
+    return western is not None and western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence - 0.1
 
 
 _WAYS = (

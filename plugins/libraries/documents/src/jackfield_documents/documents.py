@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -259,10 +259,7 @@ class DocumentReader:
         if not preferred:
             raise DocParserError(self._absence(path, specs))
         if len(preferred) > 1:
-            raise DocParserError(
-                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
-                f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
-            )
+            raise DocParserError(_ambiguity(path, fitting, suffix))
         return preferred[0]
 
     def _preferred(self, fitting: list[Row], suffix: str) -> list[Row]:
@@ -286,6 +283,13 @@ class DocumentReader:
         described = {row for row, _ in specs}
         broken = [row.address for row in self._plugins.rows("parser") if row not in described]
         return f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
+
+
+def _ambiguity(path: str, fitting: Sequence[Row], suffix: str) -> str:
+    return (
+        f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
+        f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
+    )
 
 
 def _plain(value: object) -> str:

@@ -102,9 +102,13 @@ def _fault_of(vectors: Sequence[Vector], count: int) -> str:
     """Why these are not so many vectors that can be compared; '' if they are."""
     if len(vectors) != count:
         return f"{len(vectors)} vectors came for {count} texts"
-    lengths = {len(vector) for vector in vectors}
+    lengths = set(map(len, vectors))
     if len(lengths) > 1 or 0 in lengths:
         return "vectors of different lengths came, or empty ones"
-    if not all(abs(number) <= _LARGEST for vector in vectors for number in vector):  # nor is NaN
+    if not all(map(_is_finite, vectors)):
         return "a vector has a number that is not finite"
     return ""
+
+
+def _is_finite(vector: Vector) -> bool:
+    return all(abs(number) <= _LARGEST for number in vector)  # NaN is not

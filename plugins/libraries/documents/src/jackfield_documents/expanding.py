@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile
+from itertools import chain, dropwhile
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import ParserSpec, PluginHost
@@ -237,15 +237,15 @@ def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
     """The files of a folder, which has a slash at its end, that the parts of a pattern stand for."""
     first, *rest = parts
     if first == "**":
-        for one in _folders(folder):
-            yield from _matching(one, list(dropwhile("**".__eq__, rest)) or ["*"])
-        return
+        inner = list(dropwhile("**".__eq__, rest)) or ["*"]
+        return chain.from_iterable(_matching(one, inner) for one in _folders(folder))
+    return _matching_here(folder, first, rest)
+
+
+def _matching_here(folder: str, first: str, rest: Sequence[str]) -> Iterator[str]:
     for entry in _fitting(folder, first):
-        is_folder = _is_folder_entry(entry)
-        if rest and is_folder:
-            yield from _matching(f"{folder}{entry.name}/", rest)
-        elif not rest and not is_folder:
-            yield folder + entry.name
+        if _is_folder_entry(entry) == bool(rest):
+            yield from _matching(f"{folder}{entry.name}/", rest) if rest else [folder + entry.name]
 
 
 def _fitting(folder: str, pattern: str) -> Iterator[os.DirEntry[str]]:

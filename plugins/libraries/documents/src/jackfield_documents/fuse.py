@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from jackfield_search_parts.searching import Chunk, Hit
@@ -34,20 +34,14 @@ def fuse(
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
+    weight_of = {name: _weight_of(name, weights) for name in rankings}
     found: dict[str, _Found] = {}
-    counting = {name: weight for name in rankings if (weight := _weight_of(name, weights))}
-    for name, weight in counting.items():
+    for name in filter(weight_of.__getitem__, rankings):
         for rank, hit in enumerate(rankings[name], start=1):
-            one = found.get(hit.chunk.id) or found.setdefault(hit.chunk.id, _Found(hit.chunk))
             # Ranks, because one searcher's scores mean nothing beside another's.
-            one.shares.append(weight / (k + rank))
-            one.is_first = one.is_first or hit.score == math.inf
-            one.ranks[name] = rank
-            # What a searcher says of others that it has asked counts only where they are not asked here.
-            for other in hit.ranks.keys() - rankings.keys():
-                one.ranks[other] = min(hit.ranks[other], one.ranks.get(other, hit.ranks[other]))
-    best_first = sorted(found.values(), key=_Found.place)
-    return [Hit(one.chunk, math.inf if one.is_first else one.score, one.ranks) for one in best_first]
+            share = weight_of[name] / (k + rank)
+            found.setdefault(hit.chunk.id, _Found(hit.chunk)).add(name, rank, share, hit, rankings.keys())
+    return [one.as_hit() for one in sorted(found.values(), key=_Found.place)]
 
 
 @dataclass(slots=True)
@@ -58,6 +52,19 @@ class _Found:
     shares: list[float] = field(default_factory=list)
     ranks: dict[str, int] = field(default_factory=dict)
     is_first: bool = False
+
+    def add(self, searcher: str, rank: int, share: float, hit: Hit, asked: Set[str]) -> None:
+        """Take in what one of the searchers that are asked says of it."""
+        self.shares.append(share)
+        self.is_first = self.is_first or hit.score == math.inf
+        self.ranks[searcher] = rank
+        # What a searcher says of others that it has asked counts only where they are not asked here.
+        for other in hit.ranks.keys() - asked:
+            self.ranks[other] = min(hit.ranks[other], self.ranks.get(other, hit.ranks[other]))
+
+    def as_hit(self) -> Hit:
+        """It as a hit of all of them."""
+        return Hit(self.chunk, math.inf if self.is_first else self.score, self.ranks)
 
     @property
     def score(self) -> float:

@@ -23,7 +23,7 @@ def file_meant(
     Raises:
         ToolArgumentError: It means no file that the model may read, or several; the text is for the model.
     """
-    named = [name] if name in files else [file for file in files if basename_of(file) == name]
+    named = _named(name, files)
     if len(named) > 1:
         raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: {if_several}")
     path = named[0] if named else _in_workspace(name, workspace)
@@ -31,6 +31,10 @@ def file_meant(
         known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
         raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
     return path
+
+
+def _named(name: str, files: Sequence[str]) -> list[str]:
+    return [name] if name in files else [file for file in files if basename_of(file) == name]
 
 
 def _in_workspace(name: str, workspace: Workspace) -> str | None:

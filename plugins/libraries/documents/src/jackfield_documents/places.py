@@ -33,22 +33,26 @@ class Place:
 
 def text_of(document: Document) -> str:
     """The text of a document: its blocks, with an empty line between them."""
-    return BETWEEN_BLOCKS.join(block.text for block in document.blocks if block.text.strip())
+    return BETWEEN_BLOCKS.join(block.text for block in filter(_has_text, document.blocks))
 
 
 def places_of(document: Document) -> Iterator[Place]:
     """Where the blocks of a document stand, in order; blocks without text are left out."""
     page = next((block.page for block in document.blocks if block.page is not None), None)
     path: tuple[tuple[int, str], ...] = ()
+    headings: tuple[str, ...] = ()
     start = 0
-    for block in document.blocks:
-        if not block.text.strip():
-            continue
+    for block in filter(_has_text, document.blocks):
         page = page if block.page is None else block.page
         if block.kind == "heading":
             path = _path_to(block, path)
-        yield Place(block, page, tuple(text for _, text in path), start)
+            headings = tuple(text for _, text in path)
+        yield Place(block, page, headings, start)
         start += len(block.text) + len(BETWEEN_BLOCKS)
+
+
+def _has_text(block: Block) -> bool:
+    return bool(block.text.strip())
 
 
 def _path_to(heading: Block, path: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:

@@ -143,13 +143,15 @@ class RAGConfig(ChunkSizeConfig):
         asked = {name: settings for name, settings in self._fused.items() if self.searcher_weights.get(name, 1)}
         if self.rerank is None:
             return asked
-        settings: dict[str, object] = {
+        return {_HYBRID: self._reranked(asked)}
+
+    def _reranked(self, asked: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+        return {
             "searchers": [{"name": name, **its} for name, its in asked.items()],
             "weights": {name: weight for name, weight in self.searcher_weights.items() if weight},
             "k": self.fusion_k,
             "rerank": self.rerank,
         }
-        return {_HYBRID: settings}
 
     def reader(self, host: PluginHost, *, kept_chars: int | None = None) -> DocumentReader:
         """A reader with these settings of parsers, and of fetching.
