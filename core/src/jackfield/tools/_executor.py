@@ -90,29 +90,28 @@ class ToolExecutor:
         It loads them, because a class may ask for more than its descriptor. A tool that cannot be loaded is left out:
         its call will fail, and say why.
         """
-        safeties = {name: await self._known_safety(name) for name in self._called(calls)}
         return frozenset(
             name
-            for name, safety in safeties.items()
-            if safety and not self._forbidden(safety) and self.rules.asks_about(self.tools[name], safety)
+            for name, safety in (await self._safeties(calls)).items()
+            if not self._forbidden(safety) and self.rules.asks_about(self.tools[name], safety)
         )
 
     async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
         """The ids of calls that must not be made twice unless somebody agrees: see `BaseTool.idempotent`."""
-        safeties = {name: await self._known_safety(name) for name in self._called(calls)}
-        once = {name for name, safety in safeties.items() if not (safety and (safety.read_only or safety.idempotent))}
+        safeties = (await self._safeties(calls)).items()
+        once = self.tools.keys() - {name for name, safety in safeties if safety.read_only or safety.idempotent}
         return frozenset(planned.call_id for planned in calls if planned.call.name in once)
 
-    def _called(self, calls: Sequence[PlannedCall]) -> list[str]:
-        return sorted({planned.call.name for planned in calls} & self.tools.keys())
-
-    async def _known_safety(self, name: str) -> Safety | None:
-        try:
-            tool = self.tools[name]
-            return await self._safety(tool, said(tool.safety))
-        except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
-            _log.debug("tool %s cannot be prepared", name, exc_info=True)
-            return None
+    async def _safeties(self, calls: Sequence[PlannedCall]) -> dict[str, Safety]:
+        """What holds for the tools that are called, by their names, but for those that cannot be loaded."""
+        found: dict[str, Safety] = {}
+        for name in sorted({planned.call.name for planned in calls} & self.tools.keys()):
+            try:
+                tool = self.tools[name]
+                found[name] = await self._safety(tool, said(tool.safety))
+            except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
+                _log.debug("tool %s cannot be prepared", name, exc_info=True)
+        return found
 
     async def _safety(self, tool: BaseTool, known: Safety) -> Safety:
         """What holds for the calls of a tool. It is loaded, because its class may say more than is known.
