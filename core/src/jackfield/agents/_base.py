@@ -238,7 +238,7 @@ class Agent:
         self._check_run_options(options)
         form = None if output is None else form_of(output)
         events_of = self._events if form is None else partial(_ending_in, self, form, attempts=attempts)
-        async with nullcontext(resources) if resources is not None else RunResources() as opened:
+        async with RunResources() if resources is None else nullcontext(resources) as opened:
             recording = self._recording_of(run_id, above)
             options |= {"resources": opened, "cancel": cancel, "deps": deps}
             run = await self._begun(messages, run_id, recording, lang=lang, resume=resume, **options)
@@ -246,7 +246,7 @@ class Agent:
             if above is not None:
                 run.rules = above.run.rules_below
             run.start_clock()
-            places = _Places(run, self.name or type(self).__name__, self.observers)
+            places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
                 async with closing(recording.around(events_of, run) if recording else events_of(run)) as events:
@@ -295,8 +295,7 @@ class Agent:
         if type(self)._run is not Agent._run:
             known |= {*_options_of_run(self, given)}
         for name in sorted(given.keys() - known):
-            label = self.name or type(self).__name__
-            raise ConfigError(f"a run of agent {label!r} has no option {name!r}{closest(name, known)}")
+            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{closest(name, known)}")
 
     async def arun(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
         """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
@@ -362,6 +361,10 @@ class Agent:
     # --- parts ---
 
     @property
+    def _label(self) -> str:
+        return self.name or type(self).__name__
+
+    @property
     def model(self) -> BaseChatModel:
         """The agent's model.
 
@@ -369,7 +372,7 @@ class Agent:
             ConfigError: It has none.
         """
         if self.llm is None:
-            raise ConfigError(f"agent {self.name or type(self).__name__} has no model: pass llm='backend:model'")
+            raise ConfigError(f"agent {self._label} has no model: pass llm='backend:model'")
         return self.llm
 
     def function_schemas(self, lang: Lang) -> tuple[FunctionSchema, ...]:
@@ -385,10 +388,11 @@ class Agent:
 
     def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
-        label = self.name or type(self).__name__
-        of_above = above.recording(label, goes_on=self._goes_on()) if above is not None and run_id is None else None
-        is_recorded = run_id is not None or self.store is not None
-        return self._recording if of_above is None and is_recorded else of_above
+        if run_id is None and above is not None:
+            inside = above.recording(self._label, goes_on=self._goes_on())
+            if inside is not None:
+                return inside
+        return None if run_id is None and self.store is None else self._recording
 
     def _goes_on(self) -> bool:
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))
@@ -490,10 +494,6 @@ _OPTIONS = inspect.signature(Agent.astream).parameters.keys() - {"self", "messag
 
 def _files_in(history: Sequence[Message]) -> list[str]:
     """The files and images that the user gave, in order; a path in any other message is only a text."""
-    return [
-        item.value
-        for message in history
-        if message.role == USER and not isinstance(message.content, str)
-        for item in message.content
-        if item.type in ("file", "image") and isinstance(item.value, str) and not item.value.startswith("data:")
-    ]
+    asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
+    values = (item.file or item.image for content in asked for item in content)
+    return [value for value in values if value and not value.startswith("data:")]
