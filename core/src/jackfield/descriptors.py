@@ -131,17 +131,7 @@ class ToolSpec(ComponentSpec):
 
     For everything that is safety-relevant, the strictest of the descriptor, the class and the settings applies.
 
-    Attributes:
-        description: What it does and when to use it, for the model.
-        parameters: JSON Schema of the arguments, an object.
-        needs_approval: A person must agree to each call.
-        read_only: Calling it changes nothing.
-        concurrent: May run at the same time as other calls of the turn.
-        timeout_s: How long one call may take; None for the agent's default.
-        file_access: Wants the files of the conversation.
-        idempotent: The same call made twice does no more than made once, so that one that failed may be made again.
-        cacheable: The result follows from the arguments and the settings, and may be given again for a while.
-        raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
+    What its own fields mean stands at the attributes of the same names of `jackfield.BaseTool`.
     """
 
     description: Texts

@@ -190,24 +190,20 @@ class Loading(Names):
             PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
         """
         with LocalsForgotten():  # a key may be among them
-            return self._made(row, cfg, base)
-
-    def _made(self, row: Row, cfg: Mapping[str, object], base: type) -> object:
-        made_by = self._made_by(row)
-        if cfg:
-            spec = self._any_spec(row)
-            if not spec.config:
-                raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
-            self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
-        try:
-            made = made_by(**cfg, **self.for_parameters(row, made_by))
-        except JackfieldError:
-            raise
-        except Exception as error:
-            raise _broken(row, f"making {row.id} failed", error) from error
+            made_by = self._made_by(row)
+            self._check_settings(row, cfg)
+            with _blaming(row, f"making {row.id} failed", besides=JackfieldError):
+                made = made_by(**cfg, **self.for_parameters(row, made_by))
         if not isinstance(made, base):
             raise BrokenPluginError(f"{row.distribution}: {row.id} is not a {base.__module__}.{base.__name__}")
         return made
+
+    def _check_settings(self, row: Row, cfg: Mapping[str, object]) -> None:
+        config = self._any_spec(row).config if cfg else ""
+        if cfg and not config:
+            raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
+        if config:
+            self.load_target(row, config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
 
     def _made_by(self, row: Row) -> Any:
         """What makes the component: its target, or what the class of its descriptor makes of that."""

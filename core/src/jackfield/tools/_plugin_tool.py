@@ -55,11 +55,10 @@ class PluginTool(StandIn):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the tool itself is there, so that `safety` knows all."""
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """What it says itself: the stricter of its descriptor, and its class once that is loaded."""
+        """The stricter of its descriptor, and its class once that is loaded."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 

@@ -30,18 +30,8 @@ class Claims(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """What holds for the calls of a tool.
-
-    Attributes:
-        needs_approval: Somebody must agree to each call.
-        effects: What it does besides answering, of `network`, `files`, `processes`.
-        read_only: Calling it changes nothing.
-        concurrent: May run beside other calls of the same turn.
-        timeout_s: How long one call may take; None for the agent's default.
-        file_access: Gets the files of the conversation.
-        idempotent: The same call made twice does no more than made once.
-        cacheable: The result follows from the arguments and the settings, and may be kept for a while.
-    """
+    """What holds for the calls of a tool: the attributes of `BaseTool` that are safety-relevant. The default is most
+    lenient."""
 
     needs_approval: bool = False
     effects: frozenset[str] = frozenset()
