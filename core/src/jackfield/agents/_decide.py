@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from jackfield.agents._limits import Spent, limit_reached
 from jackfield.config import Limits
 from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
-from jackfield.models._pairing import results_of
+from jackfield.models._pairing import OpenCall, paired
 from jackfield.tools._executor import CANCELLED_TEXT, PlannedCall
 
 
@@ -95,16 +95,20 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     """
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
-    calls = [message for message in history[start:end] if message.function_call]
-    taken = {message.function_id for message in history[start:]}
+    calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
+    results, _ = paired(calls, history[end:])
+    waiting = [(index, call) for index, call in enumerate(calls) if results[index] is None]
+    ids = _own_ids((call.given_id for _, call in waiting), {message.function_id for message in history[start:]})
+    return tuple(PlannedCall(index, one, call.function) for (index, call), one in zip(waiting, ids, strict=True))
+
+
+def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
+    """An id for each call: its own, if it has one that no call before it has."""
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
-    planned: dict[str, PlannedCall] = {}
-    for index, (message, result) in enumerate(zip(calls, results_of(calls, history[end:]), strict=True)):
-        if result is None and message.function_call:
-            own = None if message.function_id in planned else message.function_id
-            call_id = next(fresh) if own is None else own
-            planned[call_id] = PlannedCall(index, call_id, message.function_call)
-    return tuple(planned.values())
+    own: dict[str, None] = {}
+    for one in given:
+        own[next(fresh) if one is None or one in own else one] = None
+    return list(own)
 
 
 def _start_of(role: Role, history: Sequence[Message], end: int) -> int:

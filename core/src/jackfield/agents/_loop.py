@@ -11,7 +11,6 @@ from typing import TypeVar
 from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Run, RunAbove
-from jackfield.errors import ModelServiceError
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -137,17 +136,14 @@ class Loop:
             asked = self.model.astream(
                 state.history, self.functions, config=run.config, lang=run.lang, around=self.around
             )
-            async with closing(run.guarded(asked)) as events:
-                async for got in events:
-                    event = named.with_id(got) if isinstance(got, _OF_CALLS) else got
-                    answer.feed(event)
-                    yield event
-            answer.check_complete(self.model.address)
+            with answer.gathering(self.model.address):
+                async with closing(run.guarded(asked)) as events:
+                    async for got in events:
+                        event = named.with_id(got) if isinstance(got, _OF_CALLS) else got
+                        answer.feed(event)
+                        yield event
         except Interrupted:
             state.history += [message for message in answer.messages() if not message.function_call]
-            raise
-        except ModelServiceError as error:
-            error.partial_text = error.partial_text or answer.text
             raise
         # An empty reply stands in the history as what it is; asking again would burn turns.
         messages = answer.messages()

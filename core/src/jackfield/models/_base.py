@@ -16,7 +16,6 @@ from jackfield.errors import (
     BrokenPluginError,
     ConfigError,
     LocalsForgotten,
-    ModelServiceError,
     UnsupportedInputError,
 )
 from jackfield.events import ModelEvent
@@ -136,14 +135,10 @@ class BaseChatModel(ABC):
     ) -> ModelResponse:
         """One whole answer. An error carries, as `partial_text`, what had arrived."""
         answer = Fold(self.backend)
-        try:
+        with answer.gathering(self.address):
             async with closing(self.astream(messages, functions, config=config)) as events:
                 async for event in events:
                     answer.feed(event)
-        except ModelServiceError as error:
-            error.partial_text = error.partial_text or answer.text
-            raise
-        answer.check_complete(self.address)
         return answer.response()
 
     # Further ways to ask, each a function over `astream` or `acomplete`.

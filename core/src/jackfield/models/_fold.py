@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from jackfield.errors import ModelResponseError
+from jackfield.errors import ModelResponseError, ModelServiceError
 from jackfield.events import (
     FunctionCallDelta,
     MediaDelta,
@@ -120,6 +121,16 @@ class Fold:
         if self.finished is None or self.finished.data is None:
             return None
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
+
+    @contextmanager
+    def gathering(self, model: str) -> Iterator[None]:
+        """While an answer is read: an error carries the text that had arrived. At the end, as `check_complete`."""
+        try:
+            yield
+        except ModelServiceError as error:
+            error.partial_text = error.partial_text or self.text
+            raise
+        self.check_complete(model)
 
     def check_complete(self, model: str) -> None:
         """Raise if the stream ended before the answer did, so that only a part of it arrived.

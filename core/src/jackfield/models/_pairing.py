@@ -9,12 +9,6 @@ from dataclasses import dataclass
 from jackfield.messages import FunctionCall, Message
 
 
-def results_of(calls: Sequence[Message], results: Sequence[Message]) -> list[Message | None]:
-    """For each message with a call its result among those that follow, None where there is none."""
-    asked = [OpenCall("", call.function_id, call.function_call) for call in calls if call.function_call is not None]
-    return paired(asked, results)[0]
-
-
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """A call that waits for its result; `given_id` is the one in the history."""
