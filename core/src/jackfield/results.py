@@ -254,10 +254,8 @@ class ResultFold:
                 self._path.append(event.to)
             case ModelFinished():
                 self._finish_reason = event.reason
-            case PluginEvent():
-                self._sources.update(dict.fromkeys(sources_in(event.data)))
-            case ToolFinished():
-                self._sources.update(dict.fromkeys(sources_in(event.metadata)))
+            case PluginEvent(data=shown) | ToolFinished(metadata=shown):
+                self._sources.update(dict.fromkeys(sources_in(shown)))
             case ApprovalNeeded():
                 self._waiting = dict(zip(event.call_ids, event.calls, strict=False))
             case RunFinished():
