@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -149,6 +150,10 @@ class Environment:
     def install_any(self, *what: str | Path) -> None:
         """Install what the arguments for the installer say."""
         run([self.uv, "pip", "install", "--quiet", "--python", self.python, *what])
+
+    def uninstall(self, *names: str) -> None:
+        """Remove distributions."""
+        run([self.uv, "pip", "uninstall", "--quiet", "--python", self.python, *names])
 
     def jackfield(
         self, words: Sequence[str], *, cwd: Path, path: Path | None = None, timeout_s: float = 120, **env: str
@@ -365,6 +370,36 @@ def shared_environment(
         return environment
 
     return make
+
+
+@pytest.fixture(scope="session")
+def kept_environment(uv: str) -> Callable[[str, Sequence[str], Callable[[Environment], None]], Environment]:
+    """Makes an environment once for all runs, by its name, and again when what it is made from changes, and at night.
+
+    Only for reading.
+    """
+
+    def make(name: str, made_from: Sequence[str], install: Callable[[Environment], None]) -> Environment:
+        mark = hashlib.sha256(json.dumps([sys.version, *made_from]).encode()).hexdigest()
+        (ROOT / ".cache").mkdir(exist_ok=True)
+        environment = Environment(ROOT / f".cache/{name}-{mark[:12]}", uv)
+        with locked(ROOT / f".cache/{name}.lock"):
+            if not (environment.folder / "complete").exists() or os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
+                for former in (ROOT / ".cache").glob(f"{name}-*"):
+                    shutil.rmtree(former)
+                run([uv, "venv", "--quiet", "--python", sys.executable, environment.folder])
+                install(environment)
+                (environment.folder / "complete").touch()
+        return environment
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def unpacked(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives a folder with what the wheel of one of ours holds."""
+    folder = shared_folder(tmp_path_factory) / "unpacked"
+    return lambda name: unpack(wheels[name], folder / name)
 
 
 @pytest.fixture(scope="session")
@@ -599,15 +634,15 @@ def forks() -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="session")
-def forks_in() -> Callable[[Environment], Forks]:
-    """Starts a process that forks, in an environment that has the core; it imports that and nothing else before."""
-    return lambda environment: Forks(CORE, python=environment.python)
+def forks_in() -> Callable[..., Forks]:
+    """Starts a process that forks, in an environment that has the core; it imports that before, and what is given."""
+    return lambda environment, more="": Forks(CORE + more, python=environment.python)
 
 
 @pytest.fixture(scope="session")
 def forks_of_views(
     view_in: Callable[..., View],
-    forks_in: Callable[[Environment], Forks],
+    forks_in: Callable[..., Forks],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Forks]:
     """Runs programs in views that have the core, each as a fork of one process."""
