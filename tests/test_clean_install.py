@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -1184,6 +1183,13 @@ def test_the_oldest_versions_it_allows_do_its_job(
 
 # Their oldest versions would be raised by those of others, or raise theirs.
 APART = frozenset({"jackfield-mcp", "jackfield-tiktoken"})
+# What most of those that need others import: some of them, or all. That nothing undeclared is imported is tested above.
+IMPORTED_BY_OTHERS = """
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads is not one to fork
+import jackfield_documents, jackfield_http.transport, jackfield_knowledge, jackfield_manage.probe, numpy, PIL.Image
+"""
 # Of these, what needs them requires newer versions than we do.
 RAISED = {
     "core": {"referencing"},
@@ -1193,61 +1199,94 @@ RAISED = {
 }
 
 
+@dataclass(frozen=True)
+class Group:
+    """Distributions whose oldest versions go together: all of ours that they need, and what these require of others.
+
+    Four are enough: one for those that need nothing that the core does not need, one for the others, and those apart.
+    """
+
+    name: str
+    ours: frozenset[str]
+    floors: frozenset[str]
+
+    def __or__(self, other: Group) -> Group:
+        return Group(self.name, self.ours | other.ours, self.floors | other.floors)
+
+
+def groups_of(requirements: Mapping[str, Sequence[str]]) -> dict[str, Group]:
+    """The group of each distribution, by what each of ours requires."""
+
+    def alone(name: str) -> Group:
+        ours = dict.fromkeys(["jackfield", name, *JOBS[name].beside])
+        floors = set()
+        while new := [text for one in ours for text in requirements[one] if text not in floors]:
+            floors.update(new)
+            ours |= {one: None for text in new if (one := Requirement(text).name) in requirements}
+        others = frozenset(text for text in floors if Requirement(text).name not in requirements)
+        return Group(name, frozenset(ours), others)
+
+    core = alone("jackfield")
+    found: dict[str, Group] = {}
+    group_of = {}
+    for one in map(alone, sorted(requirements.keys() - NOT_AT_ITS_OLDEST)):
+        group = min(one.ours & APART, default="others" if one.floors - core.floors else "core")
+        found[group] = Group(group, one.ours, one.floors) | found.get(group, one)
+        group_of[one.name] = group
+    return {name: found[group] for name, group in group_of.items()}
+
+
+@pytest.fixture(scope="module")
+def install_oldest(wheels: Mapping[str, Path]) -> Callable[[Any, Group], None]:
+    """Installs what the distributions of a group need of others, at the oldest versions that they allow."""
+
+    def install(environment: Any, group: Group) -> None:
+        # Named on the command line, their requirements are direct ones.
+        ours = (wheels[one] for one in sorted(group.ours))
+        environment.install_any("--resolution", "lowest-direct", *sorted(group.floors), *ours)
+        there = {one.name: one.version for one in metadata.distributions(path=[str(environment.site)])}
+        raised = [one for one in map(Requirement, group.floors) if not is_at(one, there)]
+        assert {one.name for one in raised} == RAISED[group.name], "see APART"
+        environment.uninstall(*group.ours)  # they change from run to run, and the others do not
+
+    return install
+
+
 @pytest.fixture(scope="module")
 def oldest_for(
     shared_environment: Callable[..., Any],
+    kept_environment: Callable[..., Any],
+    install_oldest: Callable[[Any, Group], None],
+    unpacked: Callable[[str], Path],
     distributions: list[Any],
-    wheels: Mapping[str, Path],
-    forks_in: Callable[[Any], Forks],
+    forks_in: Callable[..., Forks],
 ) -> Iterator[Callable[[str], tuple[Forks, Any]]]:
-    """Gives an environment with the oldest versions that a distribution and the core allow, and its forks.
-
-    Three are enough for most: one for those that need nothing that the core does not need, one for the others, and
-    those apart. That nothing undeclared is needed is tested elsewhere.
-    """
+    """Gives an environment with the oldest versions that a distribution and the core allow, and its forks."""
     requirements = {one.name: one.metadata["project"]["dependencies"] for one in distributions}
+    groups = groups_of(requirements)
 
-    def needed_by(name: str) -> tuple[set[str], set[str]]:
-        """The distributions of ours, and the requirements of others, with the core's."""
-        open_, ours, others = ["jackfield", name, *JOBS[name].beside], set[str](), set[str]()
-        while open_:
-            ours.add(one := open_.pop())
-            for requirement in map(Requirement, requirements[one]):
-                if requirement.name not in requirements:
-                    others.add(str(requirement))
-                elif requirement.name not in ours:
-                    open_.append(requirement.name)
-        return ours, others
-
-    of_the_core = needed_by("jackfield")[1]
-
-    def group_of(name: str) -> str:
-        ours, others = needed_by(name)
-        apart = sorted(ours & APART)
-        return apart[0] if apart else "others" if others - of_the_core else "core"
-
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name in sorted(set(requirements) - NOT_AT_ITS_OLDEST):
-        groups[group_of(name)].append(name)
+    def link(environment: Any, group: Group) -> None:
+        made_from = sorted({*group.floors, *(text for one in group.ours for text in requirements[one])})
+        kept = kept_environment(f"oldest-{group.name}", made_from, lambda made: install_oldest(made, group))
+        for part in (kept.site, *map(unpacked, group.ours)):
+            link_all(part, environment.site)
+        link_all(kept.python.parent, environment.python.parent)
 
     @cache  # each worker has forks of its own of the environments that all share
-    def made(group: str) -> tuple[Forks, Any]:
-        needed = [needed_by(name) for name in groups[group]]
-        floors = sorted(set().union(*(others for _, others in needed)))
-
-        def install(environment: Any) -> None:
-            # Named on the command line, their requirements are direct ones.
-            ours = (wheels[one] for one in sorted(set().union(*(ours for ours, _ in needed))))
-            environment.install_any("--resolution", "lowest-direct", *floors, *ours)
-            there = {one.name: one.version for one in metadata.distributions(path=[str(environment.site)])}
-            raised = [one for one in map(Requirement, floors) if not is_at(one, there)]
-            assert {one.name for one in raised} == RAISED[group], "see APART"
-
-        environment = shared_environment(f"oldest-{group}", install)
-        return started.enter_context(forks_in(environment)), environment
+    def made(group: Group) -> tuple[Forks, Any]:
+        environment = shared_environment(f"oldest-{group.name}", lambda empty: link(empty, group))
+        before = IMPORTED_BY_OTHERS if group.name == "others" else ""
+        return started.enter_context(forks_in(environment, before)), environment
 
     with ExitStack() as started:
-        yield lambda name: made(group_of(name))
+        yield lambda name: made(groups[name])
+
+
+def link_all(source: Path, target: Path) -> None:
+    """Link all that is in a folder into another, but for what this has already."""
+    for there in source.iterdir():
+        if not (target / there.name).exists():
+            (target / there.name).symlink_to(there)
 
 
 def is_at(floor: Requirement, there: Mapping[str, str]) -> bool:
