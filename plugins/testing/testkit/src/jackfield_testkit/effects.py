@@ -27,19 +27,21 @@ Kind = Literal["files", "network", "processes"]
 """As in `ComponentSpec.effects`."""
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# How many of an event's arguments are paths that are changed.
+# Which of an event's arguments are paths that are changed.
+_FIRST, _BOTH, _SECOND = slice(1), slice(2), slice(1, 2)
 _PATHS_OF = {
-    "os.mkdir": 1,
-    "os.remove": 1,
-    "os.rmdir": 1,
-    "os.truncate": 1,
-    "os.chmod": 1,
-    "os.chown": 1,
-    "os.utime": 1,
-    "os.setxattr": 1,
-    "os.rename": 2,
-    "os.link": 2,
-    "sqlite3.connect": 1,
+    "os.mkdir": _FIRST,
+    "os.remove": _FIRST,
+    "os.rmdir": _FIRST,
+    "os.truncate": _FIRST,
+    "os.chmod": _FIRST,
+    "os.chown": _FIRST,
+    "os.utime": _FIRST,
+    "os.setxattr": _FIRST,
+    "os.rename": _BOTH,
+    "os.link": _BOTH,
+    "os.symlink": _SECOND,
+    "sqlite3.connect": _FIRST,
 }
 _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn")
 # What runs in a process of `jackfield_documents` that parses files.
@@ -83,35 +85,35 @@ class Effects:
         if event == "open":
             self._hear_open(*arguments)
         elif event in _PATHS_OF:
-            for path in arguments[: _PATHS_OF[event]]:
+            for path in arguments[_PATHS_OF[event]]:
                 self._note_write(path, event)
-        elif event == "os.symlink":
-            self._note_write(arguments[1], event)
-        elif event.startswith(_PROCESSES) and not _is_of_parsing(arguments):
-            self._note("processes", f"{event} {_short(arguments[0] if arguments else '')}".rstrip())
+        elif event.startswith(_PROCESSES):
+            self._hear_process(event, *arguments)
         elif event.startswith(_LOOK_UPS):
             self._note("network", f"looks up {_short(arguments[0])}")
         elif event in _CONNECTIONS:
             self._hear_connection(event, *arguments)
 
-    def _hear_open(self, path: Any, mode: str | None, flags: int | None) -> None:
-        # A descriptor in place of a path was opened before, and noted then.
-        if not isinstance(path, str | bytes | os.PathLike):
-            return
-        if bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITE_FLAGS):
+    def _hear_open(self, path: object, mode: str | None, flags: int | None) -> None:
+        if set(mode or "") & set("wax+") or (flags or 0) & _WRITE_FLAGS:
             self._note_write(path, "writes")
         else:
-            name = _absolute(path)
-            if not _is_of_python(name) and name not in self.read:
-                self.read.append(name)
+            self._note_read(path)
+
+    def _hear_process(self, event: str, program: object = "", command: object = (), *_: object) -> None:
+        if not _is_of_parsing(command):
+            self._note("processes", f"{event} {_short(program)}".rstrip())
+
+    def _note_read(self, path: object) -> None:
+        name = _absolute(path)
+        if name and not _is_of_python(name) and name not in self.read:
+            self.read.append(name)
 
     def _note_write(self, path: object, how: str) -> None:
-        if not isinstance(path, str | bytes | os.PathLike):
-            return
         name = _absolute(path)
-        if name.startswith(("/dev/", "/proc/self/")) or "__pycache__" in name:
+        if not name or name.startswith(("/dev/", "/proc/self/")) or "__pycache__" in name:
             return
-        if self.workspace is not None and (name == self.workspace or name.startswith(self.workspace + os.sep)):
+        if self.workspace is not None and f"{name}{os.sep}".startswith(f"{self.workspace}{os.sep}"):
             self.inside.append(name)
         else:
             self._note("files", f"{how.removeprefix('os.')} {_short(name)}")
@@ -191,7 +193,10 @@ def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
 # --- tidying up what the hook says ---
 
 
-def _absolute(path: Any) -> str:
+def _absolute(path: object) -> str:
+    """A path as it is compared; '' for a descriptor, which was noted when it was opened."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return ""
     text = os.fsdecode(path)
     if "\0" in text:  # the call itself refuses it; an error from here would stand in place of that
         return text
@@ -200,12 +205,11 @@ def _absolute(path: Any) -> str:
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
 
 
-def _is_of_parsing(arguments: tuple[object, ...]) -> bool:
+def _is_of_parsing(command: object) -> bool:
     """Whether a process is one of those that parse documents, which whoever reads documents first happens to start.
 
     It can do less than the process that starts it: reading a file there is an effect of no other kind than reading it.
     """
-    command = arguments[1] if len(arguments) > 1 else ()
     return isinstance(command, list | tuple) and any(_PARSING in str(word) for word in command)
 
 

@@ -117,16 +117,21 @@ def is_live(item: pytest.Item) -> bool:
 def _destination(event: str, arguments: tuple[Any, ...]) -> str:
     """Which other machine an event is about; '' for none."""
     if event in _ADDRESSED:
-        connection, address = arguments[:2]
-        if not isinstance(address, tuple) or connection.family not in (socket.AF_INET, socket.AF_INET6):
-            return ""
-        return "" if _is_here(address[0]) else f"{address[0]}:{address[1]}"
-    if event in _LOOKED_UP:
-        host = arguments[0][0] if event == "socket.getnameinfo" else arguments[0]
-        # Nothing is asked for a numeric address, unless it is the name that is wanted.
-        wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
-        return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
-    return ""
+        return _addressed(*arguments[:2])
+    return _looked_up(event, arguments[0]) if event in _LOOKED_UP else ""
+
+
+def _addressed(connection: socket.socket, address: object) -> str:
+    if not isinstance(address, tuple) or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return ""
+    return "" if _is_here(address[0]) else f"{address[0]}:{address[1]}"
+
+
+def _looked_up(event: str, given: Any) -> str:
+    host = given[0] if event == "socket.getnameinfo" else given
+    # Nothing is asked for a numeric address, unless it is the name that is wanted.
+    wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
+    return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
 
 
 def _is_here(host: object) -> bool:

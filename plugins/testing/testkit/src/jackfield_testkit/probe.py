@@ -13,10 +13,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from itertools import chain
 from types import ModuleType
 from typing import Any, cast
 
-import jackfield.plugins
 from jackfield.plugins import ComponentSpec, RegistrationManager, hook
 from jackfield_manage.watch import Watch
 
@@ -37,25 +37,20 @@ def watch(
         that came with it; `effects`: what it did besides; `left`: what it has changed of what is everybody's;
         `changing`: the hooks that answer differently each time; `cpu_ms`: what it cost, without the plugin API itself.
     """
-    assert jackfield.plugins.hook is not None  # noqa: S101 - the import is what counts: it is not the plugin's
     own = {name.partition(".")[0] for name in modules}
     if alone:
         sys.meta_path.insert(0, _Alone(own))
-    offered: list[str] = []
-    errors: list[str] = []
-    described: list[str] = []
     manager = RegistrationManager()
+    described: dict[str, list[tuple[str, ComponentSpec]]] = {}
+    errors: list[str] = []
     with Watch(own) as watched:
         for name in modules:
             try:
-                offers = _describe(manager, f"{distribution}:{name}", importlib.import_module(name), unasked)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told to who asked
+                described[name] = _describe(manager, f"{distribution}:{name}", importlib.import_module(name), unasked)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is reported to the suite
                 errors.append(f"{name}: {type(error).__name__}: {error}")
-            else:
-                offered += [f"{kind}.{spec.name}" for kind, spec in offers]
-                described.append(name)
     return {
-        "offered": offered,
+        "offered": [f"{kind}.{spec.name}" for kind, spec in chain.from_iterable(described.values())],
         "errors": errors,
         "imported": watched.imported,
         "effects": watched.effects,

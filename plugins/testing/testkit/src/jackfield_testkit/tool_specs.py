@@ -16,7 +16,8 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,8 @@ def tool_specs(path: Path) -> list[Written]:
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source, filename=str(path))
     constants = Constants(tree)
-    return [one for call, is_of in _calls(tree) for one in _written(call, source, constants, is_of=is_of)]
+    found = (_written(call, source, constants, is_of=is_of) for call, is_of in _calls(tree))
+    return [one for one in found if one is not None]
 
 
 def refreshed(path: Path) -> str:
@@ -97,15 +99,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _light_module(package: str) -> Path:
-    try:
+    with suppress(ModuleNotFoundError):
         found = importlib.util.find_spec(package)
         if found is not None and found.submodule_search_locations is not None:
             found = importlib.util.find_spec(f"{package}.plugin")
-    except ModuleNotFoundError:
-        found = None
-    if found is None or not found.origin:
-        raise SystemExit(f"there is no module {package!r} with a plugin: install the package first, as editable")
-    return Path(found.origin)
+        if found is not None and found.origin:
+            return Path(found.origin)
+    raise SystemExit(f"there is no module {package!r} with a plugin: install the package first, as editable")
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
@@ -118,20 +118,20 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
                 yield node, True
 
 
-def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) -> Iterator[Written]:
-    given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
-    if is_of and call.args:
-        given["target"] = call.args[0]
+def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) -> Written | None:
+    """What a call says and what it should say; None if its target is no function that says anything."""
+    given = dict(zip(["target"] if is_of else [], call.args, strict=False))
+    given |= {keyword.arg or "**": keyword.value for keyword in call.keywords}
     target = _target(given, constants, call.lineno)
-    tool = _loaded(target, call.lineno)
-    if isinstance(tool, FunctionTool):
-        wanted = _said(ToolSpec.of(target))
-        kept = {name: ast.get_source_segment(source, given[name]) or "" for name in KEPT if name in given}
-        is_stale = is_of or not _says(given, wanted, constants)
-        line = source.splitlines()[call.lineno - 1]
-        yield Written(target, call, _text_of(wanted, kept, len(line) - len(line.lstrip())), is_stale)
-    elif is_of:
-        raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
+    if not isinstance(_loaded(target, call.lineno), FunctionTool):
+        if is_of:
+            raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
+        return None
+    wanted = _said(ToolSpec.of(target))
+    kept = {name: ast.get_source_segment(source, given[name]) or "" for name in KEPT if name in given}
+    is_stale = is_of or not _says(given, wanted, constants)
+    line = source.splitlines()[call.lineno - 1]
+    return Written(target, call, _text_of(wanted, kept, len(line) - len(line.lstrip())), is_stale)
 
 
 def _target(given: Mapping[str, ast.expr], constants: Constants, line: int) -> str:
@@ -156,9 +156,9 @@ def _derived() -> list[str]:
 
 def _said(spec: ToolSpec) -> dict[str, object]:
     """What has to be written of a descriptor: what is not the default."""
-    defaults = {one.name: one.default if one.default is not MISSING else None for one in fields(ToolSpec)}
+    defaults = {one.name: one.default for one in fields(ToolSpec)}  # what has none is always written
     values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}
-    return {name: value for name, value in values.items() if name == "parameters" or value != defaults[name]}
+    return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, object], constants: Constants) -> bool:
@@ -189,16 +189,16 @@ def _literal(value: object, indent: int, taken: int) -> str:
     inner = " " * (indent + 4)
     match value:
         case str():
-            parts = "".join(f"{inner}{_quoted(part)}\n" for part in _parts(value, indent + 6))
-            return f"(\n{parts}{' ' * indent})"
+            brackets, lines = "()", [_quoted(part) for part in _parts(value, indent + 6)]
         case Mapping():
-            body = "".join(f"{inner}{_entry(key, one, indent + 4)},\n" for key, one in value.items())
-            return f"{{\n{body}{' ' * indent}}}"
+            brackets, lines = "{}", [f"{_entry(key, one, indent + 4)}," for key, one in value.items()]
         case list() | tuple():
-            body = "".join(f"{inner}{_literal(one, indent + 4, 0)},\n" for one in value)
-            opening, closing = "[]" if isinstance(value, list) else "()"
-            return f"{opening}\n{body}{' ' * indent}{closing}"
-    return flat
+            brackets = "[]" if isinstance(value, list) else "()"
+            lines = [f"{_literal(one, indent + 4, 0)}," for one in value]
+        case _:
+            return flat
+    body = "".join(f"{inner}{line}\n" for line in lines)
+    return f"{brackets[0]}\n{body}{' ' * indent}{brackets[1]}"
 
 
 def _entry(key: str, value: object, indent: int) -> str:

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,38 +116,24 @@ class ObserverSuite(Suite):
     def test_it_takes_events_that_it_does_not_know(self) -> None:
         observer = self.make_observer()
         first, *_, last = events_of_a_run("run")
-        for event in (first, RunEvent("run", 2, "agent", 0, _OfTomorrow("?")), last):  # type: ignore[arg-type]
-            observer.observe(event)
+        _show(observer, [first, RunEvent("run", 2, "agent", 0, _OfTomorrow("?")), last])  # type: ignore[arg-type]
 
     def test_it_takes_any_text(self) -> None:
         observer = self.make_observer()
         for number, text in enumerate(ODD_TEXTS):
-            for event in events_of_a_run(f"run {number}", text):
-                observer.observe(event)
+            _show(observer, events_of_a_run(f"run {number}", text))
 
     def test_it_takes_what_it_has_not_seen_the_beginning_or_the_end_of(self) -> None:
         observer = self.make_observer()
         first, *between, last = events_of_a_run("run")
         for events in (between, [last], [last], [first], [first], between):
-            for event in events:
-                observer.observe(event)
+            _show(observer, events)
 
     def test_runs_at_the_same_time_are_apart(self) -> None:
         observer = self.make_observer()
         for together in zip(*(events_of_a_run(f"run {number}") for number in range(3)), strict=True):
-            for event in together:
-                observer.observe(event)
-        faults: list[BaseException] = []
-        threads = [
-            threading.Thread(target=_observe_all, args=(observer, f"thread {number}", faults), daemon=True)
-            for number in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(self.patience_s)
-        assert not any(thread.is_alive() for thread in threads), "it does not come back from an event"
-        assert faults == []
+            _show(observer, together)
+        self._shown_in_threads(observer, [f"thread {number}" for number in range(4)])
 
     # --- it changes nothing ---
 
@@ -172,21 +158,14 @@ class ObserverSuite(Suite):
     def test_it_waits_for_nothing(self) -> None:
         """What is slow belongs into a queue, and into a thread of its own."""
         observer = self.make_observer()
-        for event in events_of_a_run("first"):  # what the first events load does not count
-            observer.observe(event)
+        _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
-            for event in events_of_a_run("run"):
-                observer.observe(event)
+            _show(observer, events_of_a_run("run"))
         assert not waited, f"the run stands still meanwhile, at {waited[0]}"
 
     def test_it_comes_back_from_every_event(self) -> None:
         # In a thread, so that one that waits for ever fails here and does not block the other tests.
-        faults: list[BaseException] = []
-        thread = threading.Thread(target=_observe_all, args=(self.make_observer(), "run", faults), daemon=True)
-        thread.start()
-        thread.join(self.patience_s)
-        assert not thread.is_alive(), "it does not come back from an event"
-        assert faults == []
+        self._shown_in_threads(self.make_observer(), ["run"])
 
     # --- it leaves nothing behind ---
 
@@ -205,8 +184,7 @@ class ObserverSuite(Suite):
     def test_it_keeps_no_program_from_ending(self) -> None:
         before = set(threading.enumerate())
         observer = self.make_observer()
-        for event in events_of_a_run("run"):
-            observer.observe(event)
+        _show(observer, events_of_a_run("run"))
         staying = [thread for thread in threading.enumerate() if thread not in before and not thread.daemon]
         for thread in staying:
             thread.join(1)
@@ -225,8 +203,7 @@ class ObserverSuite(Suite):
         observer = self.make_observer()
         _run("finished", [observer])
         _run("failed", [observer])
-        for event in events_of_a_run("run", PRIVATE):
-            observer.observe(event)
+        _show(observer, events_of_a_run("run", PRIVATE))
         shown = "".join(capfd.readouterr())
         written = [file.name for file in _files_in(tmp_path) if PRIVATE.encode() in file.read_bytes()]
         assert PRIVATE not in caplog.text, "a log has what was said in a run"
@@ -238,10 +215,22 @@ class ObserverSuite(Suite):
         spec = host.spec_of(host.find("observer", self.component), ObserverSpec)
         with watching() as effects:
             observer = self.make_observer()
-            for event in events_of_a_run("run"):
-                observer.observe(event)
+            _show(observer, events_of_a_run("run"))
             time.sleep(_GRACE_S)
         assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+
+    # --- parts ---
+
+    def _shown_in_threads(self, observer: Observer, run_ids: Sequence[str]) -> None:
+        """Show an observer all events of runs at the same time."""
+        faults: list[BaseException] = []
+        threads = [threading.Thread(target=_observe_all, args=(observer, one, faults), daemon=True) for one in run_ids]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(self.patience_s)
+        assert not any(thread.is_alive() for thread in threads), "it does not come back from an event"
+        assert faults == []
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -295,10 +284,14 @@ def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
     return [RunEvent(run_id, number, "agent", 0, event) for number, event in enumerate(events, start=1)]
 
 
+def _show(observer: Observer, events: Iterable[RunEvent]) -> None:
+    for event in events:
+        observer.observe(event)
+
+
 def _observe_all(observer: Observer, run_id: str, faults: list[BaseException]) -> None:
     try:
-        for event in events_of_a_run(run_id):
-            observer.observe(event)
+        _show(observer, events_of_a_run(run_id))
     except BaseException as fault:  # noqa: BLE001 - it is told to who started the thread
         faults.append(fault)
 
@@ -348,11 +341,11 @@ def _run(ending: str, observers: Sequence[Observer]) -> tuple[list[str], bool]:
         async with closing(stream):
             async for event in stream:
                 seen.append(_shown(event))
-                if isinstance(event.event, ToolFinished):
-                    if ending == "left":
-                        return
-                    if ending == "cancelled":
-                        token.cancel()
+                at_the_tool = isinstance(event.event, ToolFinished)
+                if at_the_tool and ending == "left":
+                    return
+                if at_the_tool and ending == "cancelled":
+                    token.cancel()
 
     with suppress(ModelRequestError):
         asyncio.run(watch())

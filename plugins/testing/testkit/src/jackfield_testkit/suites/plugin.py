@@ -104,8 +104,8 @@ class PluginSuite(Suite):
 
     def test_describing_it_imports_nothing_but_the_standard_library_and_the_plugin_api(self) -> None:
         known = _own_packages(self.dist) | sys.stdlib_module_names
-        imported = [name for name in _report(self.dist)["imported"] if not name.startswith("jackfield.plugins")]
-        foreign = {name for name in imported if name.partition(".")[0] not in known}
+        imported = {name for name in _report(self.dist)["imported"] if not name.startswith("jackfield.plugins")}
+        foreign = {name.partition(".")[0] for name in imported} - known
         assert foreign == set(), "import these in the functions that need them, not in the light module"
 
     def test_describing_it_does_nothing_else(self) -> None:
@@ -140,17 +140,9 @@ class PluginSuite(Suite):
         assert {name: found for name, found in faults.items() if found} == {}
 
     def test_its_targets_can_be_imported_and_are_of_their_kind(self) -> None:
-        host = plain_host()
-        for row, spec in _specs(self.dist):
-            if not spec.target:  # a set of other tools has none
-                continue
-            made = host.load_row(row)
-            base = _base_class(row.kind, spec)
-            if base is None or spec.made_by:
-                assert callable(made), f"{row.id}: its target is not callable"
-            elif not isinstance(made, base):  # a function that was made a tool is one
-                assert isinstance(made, type), f"{row.id}: its target is not a class"
-                assert issubclass(made, base), f"{row.id}: its target is not a {base.__name__}"
+        # A set of other tools has no target.
+        faults = {row.id: _fault_of_target(row, spec) for row, spec in _specs(self.dist) if spec.target}
+        assert {name: fault for name, fault in faults.items() if fault} == {}
 
     def test_its_configurations_are_configurations(self) -> None:
         host = plain_host()
@@ -190,9 +182,9 @@ class PluginSuite(Suite):
         if not keyed:
             pytest.skip("it has no backend that takes a key")
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        for name in chain.from_iterable(spec.secrets for _, spec in keyed):
+            monkeypatch.delenv(name, raising=False)
         for row, spec in keyed:
-            for name in spec.secrets:
-                monkeypatch.delenv(name, raising=False)
             _check_missing_key(row, spec)
 
 
@@ -282,6 +274,15 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
             # Without a key it may want an address first, or be a server of this machine that needs none.
             if watch.refused and not isinstance(error, ConfigError):
                 pytest.fail(f"{row.id}: without {' and '.join(spec.secrets)} it asks {watch.refused[0].where}")
+
+
+def _fault_of_target(row: Row, spec: ComponentSpec) -> str:
+    made, base = plain_host().load_row(row), _base_class(row.kind, spec)
+    if base is None or spec.made_by:
+        return "" if callable(made) else "its target is not callable"
+    is_one = isinstance(made, base)  # as a function is that was made a tool
+    is_one = is_one or (isinstance(made, type) and issubclass(made, base))
+    return "" if is_one else f"its target is not a class of {base.__name__}"
 
 
 def _base_class(kind: str, spec: ComponentSpec) -> type | None:

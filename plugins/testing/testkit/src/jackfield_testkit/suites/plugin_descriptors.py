@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from itertools import chain
 from typing import Any
 
 from jackfield.plugins import ComponentSpec, ToolSpec, hook
@@ -24,20 +24,21 @@ _BYTES = "bytes:"
 
 def faults_of(spec: ComponentSpec) -> list[str]:
     """What is wrong with a descriptor, a sentence each."""
-    faults = [*_names(spec), *_texts(spec), *_shape(spec)]
+    questions = (_names, _addresses, _requirements, _unknown_keywords, _texts, _shape)
+    faults = [fault for ask in questions for fault in ask(spec)]
     return [*faults, *_tool(spec)] if isinstance(spec, ToolSpec) and not faults else faults
 
 
 def _names(spec: ComponentSpec) -> Iterator[str]:
     if not NAME.fullmatch(spec.name):
         yield f"{spec.name!r:.80} is not a valid name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
-    yield from (
-        f"{name!r} is not a valid environment variable" for name in spec.secrets if not _VARIABLE.fullmatch(name)
-    )
-    yield from (
-        f"{word!r} is not a valid effect: use {', '.join(sorted(EFFECTS))}" for word in set(spec.effects) - EFFECTS
-    )
-    yield from _addresses(spec)
+    for name in itertools.filterfalse(_VARIABLE.fullmatch, spec.secrets):
+        yield f"{name!r} is not a valid environment variable"
+    for word in set(spec.effects) - EFFECTS:
+        yield f"{word!r} is not a valid effect: use {', '.join(sorted(EFFECTS))}"
+
+
+def _unknown_keywords(spec: ComponentSpec) -> Iterator[str]:
     known = [field.name for field in fields(spec)]
     for key in spec.extra:
         near = difflib.get_close_matches(key, known, n=1)
@@ -53,16 +54,20 @@ def _addresses(spec: ComponentSpec) -> Iterator[str]:
     for what, target in named.items():
         if (target or what == needed) and not _TARGET.fullmatch(target):
             yield f"its {what} {target!r} is not module:name"
+
+
+def _requirements(spec: ComponentSpec) -> Iterator[str]:
+    """What is wrong with what it says that it needs."""
     for address in (*spec.requires, *_required_by(spec)):
-        kind, dot, name = address.partition(".")
-        if kind not in hook.KINDS or not dot or not NAME.fullmatch(name):
+        kind, _, name = address.partition(".")
+        if kind not in hook.KINDS or not NAME.fullmatch(name):
             yield f"it requires {address!r}, which is not kind.name"
 
 
 def _required_by(spec: ComponentSpec) -> Iterator[str]:
     for required in spec.required_by.values():
         if isinstance(required, Mapping):
-            yield from chain.from_iterable(required.values())
+            yield from itertools.chain.from_iterable(required.values())
         elif isinstance(required, str):
             yield f"{required}.any"
         else:
@@ -82,8 +87,7 @@ def _strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, value
     elif isinstance(value, dict):
         for key, entry in value.items():
-            yield place, str(key)
-            yield from _strings(entry, place or str(key))
+            yield from _strings([key, entry], place or str(key))
     elif isinstance(value, list):
         for entry in value:
             yield from _strings(entry, place)
@@ -137,5 +141,5 @@ def _tool(spec: ToolSpec) -> Iterator[str]:
     except ValueError as error:
         yield str(error)
     texts = [spec.description] if isinstance(spec.description, str) else list(spec.description.values())
-    if not texts or not all(text.strip() for text in texts):
+    if not texts or "" in map(str.strip, texts):
         yield "nothing tells a model what the tool does, or a description is empty"
