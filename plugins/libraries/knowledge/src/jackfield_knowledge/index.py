@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -444,7 +444,11 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
             skipped.update((one.path, one) for one in found.skipped)
             missing += found.missing
         else:
-            matches = set(found.files)
-            files = {path: None for path in files if path not in matches and not _is_inside(path, step.name)}
+            files = _without(files, {*found.files}, step.name)
     left_out = tuple(one for path, one in skipped.items() if path not in files)
     return Expanded(tuple(sorted(files)), left_out, tuple(missing))
+
+
+def _without(files: Iterable[str], matches: Set[str], name: str) -> dict[str, None]:
+    """Files without some of them, and without those in the folder of a name."""
+    return {path: None for path in files if path not in matches and not _is_inside(path, name)}

@@ -84,6 +84,13 @@ class MessagesReader(AnswerReader):
                 return self._start(wire["index"], wire["content_block"])
             case "content_block_stop":
                 return self._stop(self._blocks[wire["index"]])
+            case kind:
+                self._note(kind, wire)
+        return []
+
+    def _note(self, kind: object, wire: Wire) -> None:
+        """Take an event that is about the answer, not about a block of it."""
+        match kind:
             case "message_start":
                 self._head(wire["message"])
             case "message_delta":
@@ -97,7 +104,6 @@ class MessagesReader(AnswerReader):
                 pass  # ping, and what will be added: the protocol says to expect it
             case _:
                 raise ValueError("an event without a type")
-        return []
 
     def _head(self, message: Mapping[str, Any]) -> None:
         self._id = message.get("id")

@@ -170,7 +170,7 @@ class _Calls:
         return FunctionCallDelta(number, "" if old_id else call_id, "" if old_name else name, arguments)
 
     def _number(self, index: object, call_id: str, name: str, place: int) -> int:
-        key = ("at", index) if index is not None else ("id", call_id) if call_id else ("place", place)
+        key = _key(index, call_id, place)
         number = self._numbers.get(key)
         if number is None and index is None and not name and self._heads:
             number = len(self._heads) - 1  # more of the last one
@@ -186,6 +186,13 @@ class _Calls:
         if not (name and old_name):
             return False
         return name != old_name or bool(call_id and old_id and call_id != old_id)
+
+
+def _key(index: object, call_id: str, place: int) -> tuple[str, object]:
+    """What a call is known by."""
+    if index is not None:
+        return "at", index
+    return ("id", call_id) if call_id else ("place", place)
 
 
 def _text_at(wire: Mapping[str, Any], key: str) -> str:

@@ -73,14 +73,18 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
     if "token_type_ids" not in inspect.signature(loaded.model.forward).parameters:
         inputs.pop("token_type_ids", None)  # tokenizers of no particular model make them for models that take none
     tokens = int(inputs["input_ids"].shape[1])
+    _check_length(tokens, loaded)
+    tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)
+    return Prompt(inputs, tokens, opens_thought=tail.rstrip().endswith(BEGIN))
+
+
+def _check_length(tokens: int, loaded: LoadedModel) -> None:
     if loaded.context_tokens is not None and tokens >= loaded.context_tokens:
         raise ContextLengthError(
             f"{BACKEND}: the prompt has {tokens} tokens, and {loaded.name!r} takes {loaded.context_tokens} "
             f"together with the answer: shorten the history, or set max_input_tokens",
             backend=BACKEND,
         )
-    tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)
-    return Prompt(inputs, tokens, opens_thought=tail.rstrip().endswith(BEGIN))
 
 
 def _template_options(request: ChatRequest, configured: dict[str, Any]) -> dict[str, Any]:

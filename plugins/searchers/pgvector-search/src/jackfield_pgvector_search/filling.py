@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
@@ -227,11 +227,7 @@ class _Fill:
         to_embed = {key: piece for key, piece in by_key.items() if self._plan.space and piece.to_embed}
         words = self._without(by_key, f"words_{self._words.number}") if self._words else frozenset()
         vectors = self._without(to_embed, f"vectors_{self._vectors.number}") if self._vectors else to_embed.keys()
-        return _Lacking(
-            chunks=self._without(by_key),
-            words={key: piece for key, piece in by_key.items() if key in words},
-            vectors={key: piece for key, piece in to_embed.items() if key in vectors},
-        )
+        return _Lacking(self._without(by_key), words=_only(by_key, words), vectors=_only(to_embed, vectors))
 
     def _without(self, keys: Iterable[str], side: str = "") -> Set[str]:
         """Those of the keys that are missing; with a side, those that are not in its table."""
@@ -378,3 +374,7 @@ def _batches(chunks: Sequence[Chunk], start: int) -> Iterator[list[Chunk]]:
             batch = []
     if batch:
         yield batch
+
+
+def _only(pieces: Mapping[str, _Piece], keys: Set[str]) -> dict[str, _Piece]:
+    return {key: piece for key, piece in pieces.items() if key in keys}

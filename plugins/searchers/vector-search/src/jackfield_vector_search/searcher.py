@@ -179,10 +179,7 @@ class VectorSearcher(Searcher):
         yield found
         length = self._length_of(found, store)
         lacking = [text for text in texts if text not in found]
-        for start in range(0, len(lacking), _AT_ONCE):
-            if given_up.is_set():
-                raise _GivenUpError
-            some = lacking[start : start + _AT_ONCE]
+        for some in _some_at_a_time(lacking, given_up):
             rows = self._embedded(some, "document")
             if length not in (None, rows.shape[1]):
                 raise self._another_length(rows.shape[1], length, store if found else None)
@@ -256,3 +253,10 @@ def _read_index(path: Path) -> Index:
 
 def _write_index(index: Index, path: Path) -> None:
     index.write(path)
+
+
+def _some_at_a_time(texts: Sequence[str], given_up: threading.Event) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), _AT_ONCE):
+        if given_up.is_set():
+            raise _GivenUpError
+        yield texts[start : start + _AT_ONCE]

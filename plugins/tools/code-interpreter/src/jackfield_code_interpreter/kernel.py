@@ -184,8 +184,8 @@ class Kernel:
                 self.loop = None  # too large a message closed the channel: it is opened anew for the next call
                 yield "stream", {"name": "stderr", "text": "[output was lost: it was too much at once]\n"}
                 break
-        if course.reply is not None and course.reply.get("status") == "error" and not course.error_told:
-            yield "error", course.reply  # its message was lost, or could not be written: half a character in it
+        if error := course.untold_error():
+            yield "error", error  # its message was lost, or could not be written: half a character in it
 
     async def _concerns(self, course: _Course, message: _Message) -> bool:
         """Whether a message says something about the request; what it says about its end is noted."""
@@ -316,6 +316,12 @@ class _Course:
     silence_s: float = 0.0
     received: int = 0
     received_bytes: int = 0
+
+    def untold_error(self) -> Mapping[str, object] | None:
+        """The error of the reply, if no message has told it."""
+        if self.reply is None or self.error_told:
+            return None
+        return self.reply if self.reply.get("status") == "error" else None
 
     async def count(self, parts: list[bytes], most_bytes: int | None) -> None:
         """Note what came; too much raises FloodError. Now and then others get their turn."""

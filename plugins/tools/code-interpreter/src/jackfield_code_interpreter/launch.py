@@ -131,8 +131,7 @@ def kernel_launch(
 def _folders_of_packages(python: str | None) -> tuple[str, ...]:
     """Where an interpreter's packages are, as far as a sandbox does not know of them."""
     if python is None:
-        user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
-        return (user,) if user and Path(user).is_dir() else ()
+        return _folder_of_user()
     asked = "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"
     try:
         said = subprocess.run(  # noqa: S603 - the interpreter of the settings
@@ -142,6 +141,12 @@ def _folders_of_packages(python: str | None) -> tuple[str, ...]:
         return ()  # starting the kernel says so
     prefixes = said.splitlines()
     return tuple(dict.fromkeys(path for one in prefixes for path in (one, os.path.realpath(one)) if one != "/usr"))
+
+
+def _folder_of_user() -> tuple[str, ...]:
+    """Where the user's own packages are, if this interpreter sees them."""
+    user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
+    return (user,) if user and Path(user).is_dir() else ()
 
 
 def isolation(barrier: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -74,16 +74,18 @@ class SimpleDocParser(DocumentTool):
             readings, lambda: [item for document in readings.documents for item in _items_of(document, most)]
         )
         part = part_of(items, number, max_tokens=most, tokens_of=lambda item: item.tokens)
-        by_document = [
-            (document, _as_pages(list(of_one))) for document, of_one in groupby(part.items, lambda item: item.document)
-        ]
-        content: list[object]
-        if len(readings.documents) == 1:
-            content = [page for _, pages in by_document for page in pages]
-        else:
-            content = [{"url": shown_name(document.source), "pages": pages} for document, pages in by_document]
+        content = _by_document(part.items, named=len(readings.documents) != 1)
         content += [{"note": note} for note in _notes(readings, part)]
         return ToolResult(content, _metadata(readings, part))
+
+
+def _by_document(items: Iterable[_Item], *, named: bool) -> list[object]:
+    """The pages of a document, or documents by name with the pages of each."""
+    content: list[object] = []
+    for document, of_one in groupby(items, lambda item: item.document):
+        pages = _as_pages(list(of_one))
+        content += [{"url": shown_name(document.source), "pages": pages}] if named else pages
+    return content
 
 
 @dataclass(frozen=True, slots=True)

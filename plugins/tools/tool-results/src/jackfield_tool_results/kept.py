@@ -88,17 +88,21 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
     kept = (await _kept(context)).lines_of(result)
     if from_line < 1 or lines < 1:
         raise ToolServiceError("from_line and lines count from 1")
-    wanted = search.casefold()
-    numbered = enumerate(kept[from_line - 1 :], from_line)
-    found = [(number, line) for number, line in numbered if not wanted or wanted in line.casefold()]
+    found = _lines_with(search.casefold(), kept, from_line)
     if not found:
         raise ToolServiceError(
-            f"No line from {from_line} on has {search!r}" if wanted else f"The last line of {result!r} is {len(kept)}"
+            f"No line from {from_line} on has {search!r}" if search else f"The last line of {result!r} is {len(kept)}"
         )
     part = _fitting(found[:lines])
     left = len(found) - len(part)
-    more = f"\n[{left} more {'such ' if wanted else ''}lines, from line {found[len(part)][0]}]" if left else ""
+    more = f"\n[{left} more {'such ' if search else ''}lines, from line {found[len(part)][0]}]" if left else ""
     return "\n".join(part) + more
+
+
+def _lines_with(wanted: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:
+    """The lines from one on that have a text, in either case, with their numbers; all of them if it is ''."""
+    numbered = enumerate(lines[first - 1 :], first)
+    return [(number, line) for number, line in numbered if not wanted or wanted in line.casefold()]
 
 
 def _fitting(found: Sequence[tuple[int, str]]) -> list[str]:

@@ -133,10 +133,7 @@ class ResponsesReader(AnswerReader):
         """More of a call: a piece of its arguments, or what is new in all that was said of it."""
         arguments = delta or arguments_of(said.get("arguments"))[item.told["arguments"] :]
         item.count("arguments", arguments)
-        new_id = "" if item.call_id else call_id_of(said)
-        new_name = "" if item.name else str(said.get("name") or "")
-        item.call_id = item.call_id or new_id
-        item.name = item.name or new_name
+        new_id, new_name = item.learn(call_id_of(said), str(said.get("name") or ""))
         if not (new_id or new_name or arguments):
             return []
         return [FunctionCallDelta(self._items.number_of_call(item), new_id, new_name, arguments)]

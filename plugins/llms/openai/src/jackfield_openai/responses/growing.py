@@ -31,6 +31,13 @@ class GrowingItem:
         self.number: int | None = None
         self.wire: Item | None = None
 
+    def learn(self, call_id: str, name: str) -> tuple[str, str]:
+        """Note the id and the name of a call; of each, what is new, '' if it was known."""
+        new_id, new_name = "" if self.call_id else call_id, "" if self.name else name
+        self.call_id += new_id
+        self.name += new_name
+        return new_id, new_name
+
     def count(self, where: str, piece: str) -> None:
         """Note that a piece has arrived; the second half of a character is none of its own."""
         self.told[where] += len(piece)
