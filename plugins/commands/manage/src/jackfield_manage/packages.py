@@ -129,7 +129,8 @@ def find_installer(environment: Environment | None = None) -> Installer:
         )
     # -P: a folder named pip in the working directory is not the installer.
     pip = (env.python, "-P", "-m", "pip")
-    if _answers([*pip, "--version"]):
+    # Enough to know that there is one: running it for its version would take ten times as long.
+    if _answers([env.python, "-P", "-c", "import pip.__main__"]):
         return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
     raise ConfigError(f"{env.python} has no pip, and there is no uv on the path: get one, {env.python} -m ensurepip")
 
