@@ -51,26 +51,26 @@ def taped(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
         raise ConfigError(
             f"there is no cassette {path}: --record asks the model and keeps its answers there, --live only asks"
         )
+    with _unchanged_if_it_fails(path), Cassette(path, _MODES[mode], names=names) as tape:
+        token = _tape.set(tape)
+        try:
+            yield
+        finally:
+            _tape.reset(token)
+
+
+@contextmanager
+def _unchanged_if_it_fails(path: Path) -> Iterator[None]:
+    """Undo a recording that fails: the error of a missing key would be played back ever after."""
     before = path.read_bytes() if path.exists() else None
     try:
-        with Cassette(path, _MODES[mode], names=names) as tape:
-            token = _tape.set(tape)
-            try:
-                yield
-            finally:
-                _tape.reset(token)
+        yield
     except BaseException:
-        if mode != "replay":
-            _restore(path, before)
+        if before is None:
+            path.unlink(missing_ok=True)
+        elif path.read_bytes() != before:
+            path.write_bytes(before)
         raise
-
-
-def _restore(path: Path, before: bytes | None) -> None:
-    """Undo a recording that failed: the error of a missing key would be played back ever after."""
-    if before is not None:
-        path.write_bytes(before)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _taped(model_class: Any, tape: Cassette) -> type[BaseChatModel]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain, filterfalse
 from operator import attrgetter
 from pathlib import Path
@@ -41,6 +42,7 @@ _SIGHT = {
     "command": "runs when its name is typed",
 }
 _TOLD = frozenset(("effects", "network", "secrets", "**"))
+_UNREADABLE = Described("", {}, ("**",))
 _EFFECTS = {"network": "uses the network", "files": "reads or writes files", "processes": "starts processes"}
 
 
@@ -222,13 +224,12 @@ def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
 
 def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -> list[str]:
     """What components do besides answering, as far as their source says."""
-    unreadable = Described("", {}, ("**",))
-    described = [described_in_source(row, host.paths) or unreadable for row in rows]
-    hosts, secrets, effects = (_all_texts(described, key) for key in ("network", "secrets", "effects"))
+    described = [described_in_source(row, host.paths) or _UNREADABLE for row in rows]
+    hosts, secrets, effects = map(partial(_all_texts, described), ("network", "secrets", "effects"))
     named = {"network": f" ({', '.join(hosts)})" * bool(hosts)}
     doings = [_EFFECTS.get(effect, effect) + named.get(effect, "") for effect in effects]
     doings += _reading(secrets, most_secrets)
-    if not _TOLD.isdisjoint(chain.from_iterable(one.unknown for one in described)):
+    if not _TOLD.isdisjoint(chain.from_iterable(map(attrgetter("unknown"), described))):
         doings.append("what else it does is not known without loading it")
     return doings
 

@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -57,12 +57,12 @@ class Distribution:
     licence: str = ""
     installer: str = ""
     requested: bool | None = None
-    direct: Mapping[str, object] | None = None
+    direct: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def editable(self) -> bool:
         """Whether it is a link to a folder in which somebody works."""
-        table = (self.direct or {}).get("dir_info")
+        table = self.direct.get("dir_info")
         return isinstance(table, dict) and table.get("editable") is True
 
 
@@ -194,12 +194,12 @@ class _Metadata(importlib_metadata.Distribution):
         return Path(self._location).parent / path
 
 
-def _direct(text: str | None) -> Mapping[str, object] | None:
+def _direct(text: str | None) -> Mapping[str, object]:
     try:
-        table = json.loads(text or "null")
+        table = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        return None
-    return table if isinstance(table, dict) else None
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def _text(headers: importlib_metadata.PackageMetadata, name: str) -> str:

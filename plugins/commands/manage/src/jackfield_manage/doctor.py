@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, filterfalse
+from operator import attrgetter
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +20,7 @@ from jackfield.settings import near, normalise
 from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
-from jackfield_manage.named import by_distribution
+from jackfield_manage.named import by_distribution, whole_name
 from jackfield_manage.record import changed_files, files_below
 from jackfield_manage.standings import remarks, standings
 
@@ -253,7 +254,11 @@ class _Neighbours:
 
 
 def _package(row: Row) -> str:
-    return row.module.partition(".")[0]
+    return _top_level(row.module)
+
+
+def _top_level(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _can_agree(specifier: Any) -> bool:
@@ -315,7 +320,7 @@ def _verdicts(
     for row in usable:
         yield from _of_identity(row, host)
     if not any(map(neighbours.may_act, usable)):
-        names = " ".join(f"{row.kind}.{row.address}" for row in usable)
+        names = " ".join(map(whole_name, usable))
         yield "inactive", f"it {neighbours.standings[usable[0]].why}", f"jackfield plugins enable {names}"
 
 
@@ -364,13 +369,13 @@ def _of_descriptors(rows: Sequence[Row], answer: Mapping[str, Any], tell: str) -
     for component, spec in answer["specs"].items():
         if spec["extra"]:
             yield _of_unknown_words(component, sorted(spec["extra"]), tell)
-    extra = sorted(set(answer["offered"]) - {row.id for row in rows})
+    extra = sorted(set(answer["offered"]).difference(map(attrgetter("id"), rows)))
     if extra:
         yield "undeclared", f"it offers {', '.join(extra)} without an entry point, so it cannot be found", tell
 
 
 def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iterator[Verdict]:
-    heavy = sorted({name.partition(".")[0] for name in answer["imported"]} - {*own, *_light_packages()})
+    heavy = sorted(set(map(_top_level, answer["imported"])).difference(own, _light_packages()))
     if heavy:
         yield "slow", f"describing it imports {', '.join(heavy[:5])}", f"{tell}: a light module imports none of these"
     elif (answer["ms"] or 0) > SLOW_MS:
@@ -382,10 +387,10 @@ def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iter
 
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
     why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and ignores"
-    known = [entry.name for entry in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
-    meant = [repr(close) for word in words for close in near(word, known)[:1]]
+    known = list(map(attrgetter("name"), fields(hook.KINDS[component.partition(".")[0]].spec_class)))
+    meant = {repr(close) for word in words for close in near(word, known)[:1]}
     if meant:
-        return "undeclared", f"{why}; did its authors mean {', '.join(sorted(set(meant)))}?", tell
+        return "undeclared", f"{why}; did its authors mean {', '.join(sorted(meant))}?", tell
     return "undeclared", why, f"pip install --upgrade jackfield, or {tell}"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, Row, install_hint
@@ -15,8 +17,13 @@ def rows_named(name: str, catalog: Catalog) -> list[Row]:
     return [
         row
         for row in catalog.rows
-        if wanted == row.distribution or name in (row.id, row.address, row.name, f"{row.kind}.{row.address}")
+        if wanted == row.distribution or name in (row.id, row.address, row.name, whole_name(row))
     ]
+
+
+def whole_name(row: Row) -> str:
+    """The name that means one component and no other: `kind.distribution/name`."""
+    return f"{row.kind}.{row.address}"
 
 
 def distributions_named(name: str, catalog: Catalog) -> list[str]:
@@ -29,10 +36,8 @@ def distributions_named(name: str, catalog: Catalog) -> list[str]:
 
 def by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Components grouped by who offers them, the distributions sorted."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.distribution, []).append(row)
-    return dict(sorted(groups.items()))
+    by_name = attrgetter("distribution")
+    return {name: list(of_one) for name, of_one in groupby(sorted(rows, key=by_name), by_name)}
 
 
 def distributions_in(catalog: Catalog) -> set[str]:

@@ -387,9 +387,9 @@ def _refuse_doubtful(name: str, offers: Mapping[str, Set[str]]) -> None:
 def names_of(requirements: Iterable[str], found: Mapping[str, Distribution]) -> set[str]:
     """The distributions that requirements and paths have installed, among those that are found afterwards."""
     requirements = list(requirements)
-    named = set(map(normalise, filter(None, map(_name_in, requirements))))
+    named = set(map(normalise, map(_name_in, requirements))) - {""}
     folders = {path.as_uri() for path in map(Path, requirements) if path.is_absolute()}
-    return named | {one.name for one in found.values() if dict(one.direct or {}).get("url") in folders}
+    return named | {one.name for one in found.values() if one.direct.get("url") in folders}
 
 
 def _as_link(link: str) -> str:

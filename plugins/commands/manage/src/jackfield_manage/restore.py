@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from itertools import filterfalse
 from pathlib import Path
 
 from jackfield import __version__
@@ -230,7 +231,9 @@ def _compare_requirements(lock: Lock, here: Mapping[str, str], todo: Plan) -> No
         if here.get(name, version) != version:
             todo.change[name] = (here[name], version)
     if lock.platform == sys.platform:  # elsewhere others may be the right ones
-        todo.missing.update({name: lock.requirements[name] for name in lock.requirements if name not in here})
+        todo.missing.update(
+            (name, lock.requirements[name]) for name in filterfalse(here.__contains__, lock.requirements)
+        )
 
 
 def carry_out(

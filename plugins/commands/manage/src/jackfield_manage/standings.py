@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.plugins import PluginHost, Row, default_chain, enabled_by, known_components
 from jackfield.settings import ENABLED_KINDS
+from jackfield_manage.named import whole_name
 
 Because = Literal["enabled", "default chain", ""]
 
@@ -53,7 +55,7 @@ def standing(row: Row, host: PluginHost) -> Standing:
 def acting_by_default(host: PluginHost) -> frozenset[str]:
     """The names, short and whole, of what the default chain lets act here. Nothing is loaded."""
     rows = [row for row, one in standings(host).items() if one.because == "default chain"]
-    return frozenset(name for row in rows for name in (row.id, f"{row.kind}.{row.address}"))
+    return frozenset(chain.from_iterable((row.id, whole_name(row)) for row in rows))
 
 
 def acts_by_default(row: Row) -> bool:

@@ -163,13 +163,13 @@ class _Question:
 
 def _said(response: ModelResponse) -> list[Message]:
     """What the model said, short enough to be said again; nothing of its reasoning."""
-    kept = [message for message in response.messages if message.content or message.function_call]
-    return [
-        message.replace(content=message.content[:MOST_SHOWN_CHARS], reasoning_content=None, origin=None)
-        if isinstance(message.content, str)
-        else message
-        for message in kept
-    ]
+    return [_shortened(message) for message in response.messages if message.content or message.function_call]
+
+
+def _shortened(message: Message) -> Message:
+    if isinstance(message.content, str):
+        return message.replace(content=message.content[:MOST_SHOWN_CHARS], reasoning_content=None, origin=None)
+    return message
 
 
 def _sent_back(response: ModelResponse, problem: str, lang: Lang) -> Message:

@@ -45,14 +45,20 @@ def _around(result: RunResult[object]) -> Iterator[str]:
 
 
 def _parts(messages: Sequence[Message]) -> Iterator[str]:
-    results = {message.function_id or "": message for message in messages if message.role == "function"}
-    results.pop("", None)
+    results = _results_in(messages)
     called = {message.function_id for message in messages if message.function_call}
     for message in messages:
         if message.role != "function":
             yield from _of_speaker(message, results)
         elif message.function_id not in called:
             yield _folded(f"Result of {_code(message.name or '')}", _fenced(_text(message.items)))
+
+
+def _results_in(messages: Sequence[Message]) -> dict[str, Message]:
+    """Results by the ids of their calls, of those that have one."""
+    results = {message.function_id or "": message for message in messages if message.role == "function"}
+    results.pop("", None)
+    return results
 
 
 def _of_speaker(message: Message, results: Mapping[str, Message]) -> Iterator[str]:

@@ -184,19 +184,17 @@ def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:
     return [message.model_dump() for message in messages] if dicts else list(messages)
 
 
+def _call(call_id: str | None, call: FunctionCall) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
 def to_openai(response: ModelResponse) -> dict[str, Any]:
     """An answer as OpenAI's `chat.completion` object, as a dict."""
     reasoning = "".join(
         m.reasoning_content for m in response.messages if isinstance(m.reasoning_content, str) and m.reasoning_content
     )
     calls = [
-        {
-            "id": message.function_id,
-            "type": "function",
-            "function": {"name": message.function_call.name, "arguments": message.function_call.arguments},
-        }
-        for message in response.messages
-        if message.function_call
+        _call(message.function_id, message.function_call) for message in response.messages if message.function_call
     ]
     message: dict[str, Any] = {"role": "assistant", "content": response.get_content(), "reasoning_content": reasoning}
     if calls:

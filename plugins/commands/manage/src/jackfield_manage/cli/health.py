@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from operator import attrgetter
 
 from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError
-from jackfield.plugins import PluginHost, Row
+from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, closest, normalise
 from jackfield_manage.apart import TIMEOUT_S
 from jackfield_manage.consent import Memory
 from jackfield_manage.distributions import CORE
 from jackfield_manage.doctor import Finding, examine
-from jackfield_manage.named import distributions_in
+from jackfield_manage.named import distributions_in, whole_name
 
 CHAIN = "(enabled processors)"
 SETTINGS = "(settings)"
@@ -66,7 +66,7 @@ def _all_findings(
 
 def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     """Settings of components that are not installed: nobody reads them."""
-    known = {form for row in host.catalog.rows for form in (row.id, _whole_name(row))}
+    known = set(chain.from_iterable((row.id, whole_name(row)) for row in host.catalog.rows))
     for name in filterfalse(known.__contains__, host.settings.options):
         close = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
         why = f"the settings of {name!r} are not used: it is not installed{close}"
@@ -91,13 +91,9 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
         if (rows or host.settings.order) and not is_told:
             _put_in_order(host)
     except JackfieldError as error:
-        ids = tuple(map(_whole_name, rows))
+        ids = tuple(map(whole_name, rows))
         return [Finding(CHAIN, "", ids, "broken", None, str(error), "jackfield plugins disable one of them")]
     return []
-
-
-def _whole_name(row: Row) -> str:
-    return f"{row.kind}.{row.address}"
 
 
 def _put_in_order(host: PluginHost) -> None:

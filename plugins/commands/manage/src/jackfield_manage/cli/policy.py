@@ -11,7 +11,7 @@ from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, Row
 from jackfield.settings import ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
-from jackfield_manage.named import not_installed, rows_named
+from jackfield_manage.named import not_installed, rows_named, whole_name
 from jackfield_manage.standings import standing
 
 
@@ -21,7 +21,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
     for name in names:
         rows = _meant(host, name)
         forms = {name, *chain.from_iterable((row.distribution, row.id, row.address) for row in rows)}
-        enabled = (*choices.enabled, *map(_whole_name, filter(_is_enabled, rows)))
+        enabled = (*choices.enabled, *map(whole_name, filter(_is_enabled, rows)))
         choices = choices.with_changes(
             block=tuple(filterfalse(forms.__contains__, choices.block)), enabled=tuple(dict.fromkeys(enabled))
         )
@@ -50,10 +50,6 @@ def _is_enabled(row: Row) -> bool:
     return row.kind in ENABLED_KINDS or (row.is_source and row.is_installed)
 
 
-def _whole_name(row: Row) -> str:
-    return f"{row.kind}.{row.address}"
-
-
 def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
     """Choices in which what a name means is neither enabled nor, if it would act in another way, may load."""
     if MANAGER in (row.distribution for row in rows):
@@ -61,7 +57,7 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
             f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "
             f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
         )
-    names = {name, *chain.from_iterable((row.id, _whole_name(row)) for row in rows)}
+    names = {name, *chain.from_iterable((row.id, whole_name(row)) for row in rows)}
     choices = choices.with_changes(enabled=tuple(filterfalse(names.__contains__, choices.enabled)))
     return choices if all(map(_is_enabled, rows)) else _blocking(choices, [_blocked_form(name, rows)])
 
