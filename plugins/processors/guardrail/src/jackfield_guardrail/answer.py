@@ -135,9 +135,7 @@ class Inspection:
     # --- the whole ---
 
     async def _look_at_whole(self) -> None:
-        for name in self._rules.required:
-            if not self._text.counts[name] and not self._has_calls:
-                self._failed(name)
+        self._look_for_required()
         text = "".join(self._whole)
         for name, check in self._rules.checks:
             if self._applies(name, text):
@@ -145,6 +143,11 @@ class Inspection:
                 self.spent = self.spent + verdict.usage
                 if not verdict.passes:
                     self._failed(name, verdict.reason)
+
+    def _look_for_required(self) -> None:
+        for name in self._rules.required:
+            if not self._text.counts[name] and not self._has_calls:
+                self._failed(name)
 
     def _applies(self, name: str, text: str) -> bool:
         """Whether a rule looks at the whole text: not after a violation, nor at what is not an answer yet."""

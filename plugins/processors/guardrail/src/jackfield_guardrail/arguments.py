@@ -39,10 +39,12 @@ class ArgumentsScan:
             return [self._value(one) for one in value]
         if isinstance(value, dict):
             return {self._text(key): self._value(one) for key, one in value.items()}
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            text = self._text(repr(value))
-            return value if text == repr(value) else text
-        return value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return self._number(value) if is_number else value
+
+    def _number(self, value: object) -> object:
+        text = self._text(repr(value))
+        return value if text == repr(value) else text
 
     def _text(self, text: str) -> str:
         if self.stopped:

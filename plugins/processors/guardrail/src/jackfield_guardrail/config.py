@@ -92,10 +92,13 @@ class RuleConfig(Config):
             what = " and ".join(given) if given else "none of them"
             raise ValueError(f"the rule {self.name!r} needs one of {', '.join(CHECKS)}, and has {what}")
         self._check_action(given[0])
-        for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
-            if field in self.model_fields_set and given[0] not in checks:
-                raise ValueError(f"the rule {self.name!r} has `{field}`, which only works with {' and '.join(checks)}")
+        self._check_fields(given[0])
         return self
+
+    def _check_fields(self, check: str) -> None:
+        for field, checks in (("parts", _BY_PARTS), ("window", _BY_REGEX)):
+            if field in self.model_fields_set and check not in checks:
+                raise ValueError(f"the rule {self.name!r} has `{field}`, which only works with {' and '.join(checks)}")
 
     def _check_action(self, check: str) -> None:
         if self.action == "redact" and check not in _BY_PARTS:

@@ -70,9 +70,10 @@ class LinkFinder:
     window = _WINDOW
 
     def __init__(self, hosts: Iterable[str]) -> None:
-        listed = [host.lower() for host in hosts]
-        self._exact = frozenset(host for host in listed if not host.startswith("*."))
-        self._below = tuple(host[1:] for host in listed if host.startswith("*."))
+        listed = set(map(str.lower, hosts))
+        below = {host for host in listed if host.startswith("*.")}
+        self._exact = listed - below
+        self._below = tuple(host[1:] for host in below)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
         """The first that is not listed, or that cannot be told yet because the text ends in it."""
@@ -121,15 +122,15 @@ class LinkFinder:
         if goes_on and len(rest) < len("image/"):
             return _May.NOT_BE_TOLD
         if scheme == "data":
-            return _May.PASS if rest.lower().startswith("image/") else _May.NOT_PASS
+            return _may_if(rest.lower().startswith("image/"))
         if scheme == "mailto":
             return self._mail(rest, goes_on=goes_on)
-        return _May.NOT_PASS if scheme in _RUNS or rest.startswith("//") else _May.PASS
+        return _may_if(not (scheme in _RUNS or rest.startswith("//")))
 
     def _mail(self, rest: str, *, goes_on: bool) -> _May:
         if goes_on:
             return _May.NOT_BE_TOLD
-        return _May.PASS if self._is_listed(rest.partition("?")[0].rpartition("@")[2].lower()) else _May.NOT_PASS
+        return _may_if(self._is_listed(rest.partition("?")[0].rpartition("@")[2].lower()))
 
     def _server(self, rest: str, *, is_bare: bool, goes_on: bool) -> _May:
         server, end = _taken(_SERVER, rest.lstrip("/").lower()).groups()  # browsers do not count the slashes
@@ -139,7 +140,7 @@ class LinkFinder:
             return _May.NOT_PASS
         if is_bare:
             server = _without_the_sentence(server, end)
-        return _May.PASS if self._is_listed(server) else _May.NOT_PASS
+        return _may_if(self._is_listed(server))
 
     def _is_listed(self, server: str) -> bool:
         server = server.rstrip(".")
@@ -150,6 +151,10 @@ class LinkFinder:
         if port and not port.isdecimal():
             return False
         return name in self._exact or name[1:].endswith(self._below)  # one character at least stands before the ending
+
+
+def _may_if(is_allowed: bool) -> _May:
+    return _May.PASS if is_allowed else _May.NOT_PASS
 
 
 def _up_to(opening: re.Match[str]) -> re.Pattern[str]:

@@ -124,25 +124,30 @@ class OutputGuardrail(Processor):
         """
         async with closing(events):
             async for event in events:
-                match event:
-                    case StreamReset():
-                        attempt.inspection = Inspection(self._rules, lang)
-                        attempt.reported = None
-                        yield event
-                    case UsageReported(usage):
-                        attempt.reported = usage
-                        yield UsageReported(usage + attempt.before)
-                    case ModelFinished():
-                        attempt.end = event
-                        for out in await attempt.inspection.finish():
-                            yield out
-                    case _:
-                        for out in attempt.inspection.feed(event):
-                            yield out
+                if isinstance(event, ModelFinished):
+                    attempt.end = event
+                    given: Iterable[ModelEvent] = await attempt.inspection.finish()
+                else:
+                    given = self._given(attempt, event, lang)
+                for out in given:
+                    yield out
                 self._stop_if_blocked(attempt.inspection)
         if attempt.end is not None and attempt.inspection.violation is None:
             for out in self._ending(attempt, attempt.end, lang):
                 yield out
+
+    def _given(self, attempt: _Attempt, event: ModelEvent, lang: Lang) -> Iterable[ModelEvent]:
+        """What may be given on for an event before the end."""
+        match event:
+            case StreamReset():
+                attempt.inspection = Inspection(self._rules, lang)
+                attempt.reported = None
+                return (event,)
+            case UsageReported(usage):
+                attempt.reported = usage
+                return (UsageReported(usage + attempt.before),)
+            case _:
+                return attempt.inspection.feed(event)
 
     def _stop_if_blocked(self, inspection: Inspection) -> None:
         if inspection.violation:

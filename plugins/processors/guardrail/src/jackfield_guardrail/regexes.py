@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _MANY = 10  # repeats of a repeat, from here on, multiply to more than a window bounds
 _TOKEN = re.compile(
@@ -39,23 +40,38 @@ def fault_of_regex(regex: str) -> str:
 
 def _repeats_repeats(regex: str) -> bool:
     """Whether an unbounded repeat stands around another that can give back what it took."""
-    inside = [False]  # for each open group, whether there is a repeat in it
-    atomic = [False]
+    groups = [_Group()]
     before = False  # whether there is a repeat in the piece that was read last
     for token in _TOKEN.finditer(regex):
         repeats, before = before, False
         if _opens_a_group(token):
-            inside.append(False)
-            atomic.append(token["kind"] == ">")
-        elif token["close"] and len(inside) > 1:
-            keeps = atomic.pop()
-            before = inside.pop() and not keeps
-            inside[-1] = inside[-1] or before
-        elif token["repeat"] and _is_long(token) and token["suffix"] != "+":
+            groups.append(_Group(is_atomic=token["kind"] == ">"))
+        elif token["close"] and len(groups) > 1:
+            before = groups.pop().gives_back
+            groups[-1].has_repeat |= before
+        elif _gives_back(token):
             if repeats:
                 return True
-            inside[-1] = True
+            groups[-1].has_repeat = True
     return False
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that is open."""
+
+    is_atomic: bool = False
+    has_repeat: bool = False
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether there is a repeat in it that can give back what it took."""
+        return self.has_repeat and not self.is_atomic
+
+
+def _gives_back(token: re.Match[str]) -> bool:
+    """Whether it is a repeat, of many, that can give back what it took."""
+    return bool(token["repeat"]) and token["suffix"] != "+" and _is_long(token)
 
 
 def _opens_a_group(token: re.Match[str]) -> bool:

@@ -31,6 +31,8 @@ _HINTS: Mapping[str, Mapping[Lang, str]] = {
     "whole": {"en": "it does not keep the rule {name}", "zh": "它不符合规则 {name}"},
 }
 
+_THEN: Mapping[str, Literal["take", "count"]] = {"redact": "take", "note": "count"}
+
 CheckFunction: TypeAlias = Callable[[str], Opinion | Awaitable[Opinion]]
 
 
@@ -119,7 +121,7 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
         by_name=by_name,
         watches={part: _watches(configs, part) for part in ("text", "reasoning", "arguments")},
         required=required,
-        lengths=tuple((config.name, config.max_length) for config in configs if config.max_length is not None),
+        lengths=_lengths(configs),
         checks=(*whole, *functions),
         final=frozenset((*required, *schemas)),
         models=models,
@@ -132,6 +134,10 @@ def _whole_checks(
     """What looks at whole texts, with the names of the rules, and the models that were made for it."""
     made = [(config.name, *found) for config in configs if (found := _whole(config, host))]
     return [(name, check) for name, check, _ in made], tuple(model for *_, model in made if model)
+
+
+def _lengths(configs: Sequence[RuleConfig]) -> tuple[tuple[str, int], ...]:
+    return tuple((config.name, config.max_length) for config in configs if config.max_length is not None)
 
 
 def _names_with(configs: Sequence[RuleConfig], check: str) -> tuple[str, ...]:
@@ -171,9 +177,9 @@ def _watch(config: RuleConfig, part: Part) -> Watch | None:
     finder, replacement = _forbidden(config)
     if finder is None or part not in config.parts:
         return None
-    if config.action == "redact":
-        return Watch(config.name, finder, "take", replacement if config.replacement is None else config.replacement)
-    return Watch(config.name, finder, "count" if config.action == "note" else "stop")
+    if config.replacement is not None:
+        replacement = config.replacement
+    return Watch(config.name, finder, _THEN.get(config.action, "stop"), replacement)
 
 
 def _forbidden(config: RuleConfig) -> tuple[Finder | None, str]:

@@ -137,6 +137,10 @@ class _Outcome:
     cut: str
 
 
+def _start(find: tuple[Found, Watch]) -> int:
+    return find[0].start
+
+
 _NOTHING: Counter[str] = Counter()
 
 
@@ -176,16 +180,20 @@ class _View:
         if found.end == len(self._text) and not self._complete:
             if self._may_ask:
                 raise _MoreNeededError
-            self._cut = self._cut or ("" if watch.then == "count" else watch.name)
+            self._note_cut(watch)
         return Found(found.start + self._first, found.end + self._first, found.kept)
 
+    def _note_cut(self, watch: Watch) -> None:
+        if not self._cut and watch.then != "count":
+            self._cut = watch.name
+
+    def _finds(self, watches: Sequence[Watch], then: str, place: int) -> list[tuple[Found, Watch]]:
+        """The first find of each watch from which that follows."""
+        return [(found, watch) for watch in watches if watch.then == then and (found := self._find(watch, place))]
+
     def _first_stop(self, watches: Sequence[Watch], place: int) -> str:
-        finds = [
-            (found.start, watch.name)
-            for watch in watches
-            if watch.then == "stop" and (found := self._find(watch, place))
-        ]
-        return min(finds, key=lambda find: find[0])[1] if finds else ""
+        finds = self._finds(watches, "stop", place)
+        return min(finds, key=_start)[1].name if finds else ""
 
     def _counted(
         self, watches: Sequence[Watch], place: int, seen: dict[str, int]
@@ -203,13 +211,12 @@ class _View:
         """The block without what is taken out, and where that ends."""
         out: list[str] = []
         counts: Counter[str] = Counter()
-        takers = [watch for watch in watches if watch.then == "take"]
         while place < self._block_end:
-            finds = [(found, watch) for watch in takers if (found := self._find(watch, place))]
+            finds = self._finds(watches, "take", place)
             if not finds:
                 out.append(self._cut_out(place, self._block_end))
                 return "".join(out), self._block_end, counts
-            found, watch = min(finds, key=lambda find: find[0].start)
+            found, watch = min(finds, key=_start)
             out += (self._cut_out(place, found.start + found.kept), watch.replacement)
             counts[watch.name] += 1
             place = found.end

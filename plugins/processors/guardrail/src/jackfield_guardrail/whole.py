@@ -73,6 +73,12 @@ class JsonCheck:
         return Verdict(not misfits, "; ".join(misfits))
 
 
+_MUST_BE_IN: Mapping[Lang, Mapping[Lang, str]] = {
+    "en": {"en": "it must be written in English", "zh": "it must be written in Chinese"},
+    "zh": {"en": "它必须用英文书写", "zh": "它必须用中文书写"},
+}
+
+
 class LanguageCheck:
     """Whether an answer is in a language, as far as letters can tell: Latin ones for English, Han for Chinese.
 
@@ -88,9 +94,7 @@ class LanguageCheck:
         letters = sum(map(str.isalpha, text))
         if letters < _FEW_LETTERS or self._fits(text, letters):
             return Verdict(True)
-        if lang == "zh":
-            return Verdict(False, "它必须用中文书写" if self._language == "zh" else "它必须用英文书写")
-        return Verdict(False, f"it must be written in {'Chinese' if self._language == 'zh' else 'English'}")
+        return Verdict(False, _MUST_BE_IN[lang][self._language])
 
     def _fits(self, text: str, letters: int) -> bool:
         if self._language == "en":
