@@ -23,9 +23,7 @@ _PARAMETERS: Mapping[str, object] = {
 }
 
 
-async def run_below(
-    agent: Agent, messages: Messages, above: RunAbove | None, **options: Any
-) -> AsyncIterator[RunEvent]:
+def run_below(agent: Agent, messages: Messages, above: RunAbove | None, **options: Any) -> AsyncIterator[RunEvent]:
     """The events of a run of `agent` for a run that waits for it: what it uses counts against the limits of both.
 
     Args:
@@ -38,16 +36,12 @@ async def run_below(
         ToolServiceError: The agent is at work above: it would ask itself for ever.
         JackfieldError: The run failed.
     """
-    depth = 0 if above is None else above.depth + 1
-    run = agent.astream(messages, **options) if above is None else _asked(agent, messages, above, options)
-    async with closing(run) as events:
-        async for event in events:
-            if above is not None and event.depth == depth:
-                above.count(event)
-            yield event
+    return agent.astream(messages, **options) if above is None else _asked(agent, messages, above, options)
 
 
-def _asked(agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object]) -> AsyncIterator[RunEvent]:
+async def _asked(
+    agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object]
+) -> AsyncIterator[RunEvent]:
     if any(agent is busy for busy in _at_work(above)):
         raise ToolServiceError(
             f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
@@ -55,7 +49,12 @@ def _asked(agent: Agent, messages: Messages, above: RunAbove, options: Mapping[s
         )
     context = above.run.context
     own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
-    return agent.astream(messages, above=above, **{**own, **options})
+    depth = above.depth + 1
+    async with closing(agent.astream(messages, above=above, **{**own, **options})) as events:
+        async for event in events:
+            if event.depth == depth:
+                above.count(event)
+            yield event
 
 
 def _at_work(above: RunAbove | None) -> Iterator[object]:
@@ -129,20 +128,7 @@ class AgentTool(BaseTool):
 def as_tool(
     agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
 ) -> BaseTool:
-    """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
-
-    Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
-    turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
-    the whole run if that has a record.
-
-    Args:
-        agent: Which; this is a method of agents.
-        name, description: Those of the tool; the agent's own if None.
-        timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
-
-    Raises:
-        ConfigError: It has no name or no description, or one that a tool cannot have.
-    """
+    """See `Agent.as_tool`, which fetches this."""
     return AgentTool(agent, name=name, description=description, timeout_s=timeout_s)
 
 

@@ -54,8 +54,8 @@ class AgentConfig(Config):
     def _with_options_of_the_kind(cls, given: Any) -> Any:
         if "options" in given or given.get("agent", "fncall") in CORE_KINDS:
             return given
-        common = {key: value for key, value in given.items() if key in cls.model_fields}
-        own = {key: value for key, value in given.items() if key not in common}
+        common = dict(given)
+        own = {key: common.pop(key) for key in given if key not in cls.model_fields}
         return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:

@@ -87,11 +87,7 @@ def agent_of(handoff: Handoff) -> Agent:
 
 async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
-    own = _OwnPart(agent, run)
-    if run.later and run.later[0].by_tool:  # it went on with another agent before it was interrupted
-        own.before, run.handoff = run.done, _recorded(agent, run.later[0].agent)
-    else:
-        run.handoff = _interrupted(agent, run)
+    own, run.handoff = _OwnPart(agent, run), _at_once(agent, run)
     if run.handoff is None:
         run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
         async with closing(own.events(events)) as own_events:
@@ -117,7 +113,7 @@ class _OwnPart:
     """
 
     def __init__(self, agent: Agent, run: Run) -> None:
-        self.before: tuple[Message, ...] = ()
+        self.before: tuple[Message, ...] = run.done if _went_on(run) else ()
         self.spent = run.spent
         self.is_handed_on = False
         self._run = run
@@ -134,6 +130,16 @@ class _OwnPart:
                     self._view.feed(event)
                 self.spent = self.spent.plus(event)
                 yield event
+
+
+def _went_on(run: Run) -> bool:
+    """Whether it went on with another agent before it was interrupted."""
+    return bool(run.later) and run.later[0].by_tool
+
+
+def _at_once(agent: Agent, run: Run) -> Handoff | None:
+    """The hand-off that an interrupted run begins with, if it goes on with another agent."""
+    return _recorded(agent, run.later[0].agent) if _went_on(run) else _interrupted(agent, run)
 
 
 def _interrupted(agent: Agent, run: Run) -> Handoff | None:
