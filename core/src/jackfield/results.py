@@ -9,6 +9,7 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
+from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
@@ -169,22 +170,10 @@ class RunResult(InNotebooks, Generic[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but `output` as plain JSON values."""
-        return {
-            "text": self.text,
-            "stop_reason": self.stop_reason,
-            "finish_reason": self.finish_reason,
-            "usage": self.usage.model_dump(mode="json"),
-            "sources": [
-                {"location": source.location, **({"page": source.page} if source.page else {})}
-                for source in self.sources
-            ],
-            "waiting": {call_id: call.model_dump(mode="json") for call_id, call in self.waiting.items()},
-            "messages": [message.model_dump(mode="json") for message in self.messages],
-            "run_id": self.run_id,
-            "seconds": round(self.seconds, 3),
-            "path": list(self.path),
-            "usage_by_agent": {name: usage.model_dump(mode="json") for name, usage in self.usage_by_agent.items()},
-        }
+        values = {name: getattr(self, name) for name in _IN_DICT}
+        values |= {"sources": [_shown(source) for source in self.sources], "seconds": round(self.seconds, 3)}
+        plain: dict[str, Any] = TypeAdapter(Any).dump_python(values, mode="json", exclude_none=True)
+        return plain
 
     def __str__(self) -> str:
         return self.text
@@ -194,6 +183,13 @@ class RunResult(InNotebooks, Generic[T]):
             f"RunResult(text={self.text!r}, stop_reason={self.stop_reason!r}, messages={len(self.messages)}, "
             f"tokens={self.usage.total_tokens})"
         )
+
+
+_IN_DICT = "text stop_reason finish_reason usage sources waiting messages run_id seconds path usage_by_agent".split()  # noqa: SIM905
+
+
+def _shown(source: Source) -> dict[str, object]:
+    return {"location": source.location, "page": source.page} if source.page else {"location": source.location}
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:

@@ -30,10 +30,9 @@ def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> l
     whom nothing proves to be ours."""
     if kind != "processor":
         return []
-    free = {address.rpartition("/")[2]: address for address in DEFAULT_CHAIN}
-    for row in besides:
-        free.pop(row.name, None)
-    return [row for row in host.rows(kind) if free.get(row.name) == row.address and not host.unproven(row)]
+    taken = {row.name for row in besides}
+    ours = [row for row in host.rows(kind) if row.address in DEFAULT_CHAIN and row.name not in taken]
+    return [row for row in ours if not host.unproven(row)]
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:

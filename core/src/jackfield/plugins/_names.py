@@ -39,7 +39,7 @@ class Names(ABC):
         self._catalog: Catalog | None = None
         self._identities: Identities | None = None
         self._own: dict[str, Registered] = {}
-        self._told: set[Row] = set()
+        self._told: dict[Row, PluginError] = {}
 
     @abstractmethod
     def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
@@ -105,13 +105,10 @@ class Names(ABC):
             return []
 
     def _tell_once(self, source: Row, error: PluginError) -> None:
-        with self._lock:
-            if source in self._told:
-                return
-            self._told.add(source)
-        import logging  # few have a broken file
+        if self._told.setdefault(source, error) is error:  # atomic: of two threads, one tells
+            import logging  # few have a broken file
 
-        logging.getLogger("jackfield").warning("jackfield: %s", error)
+            logging.getLogger("jackfield").warning("jackfield: %s", error)
 
     def why_not(self, row: Row) -> str:
         """Why a component may not load, or '' if it may; the sentence goes on after its name.
