@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from jackfield.defaults import EXPLAINED_BY, MANAGER
@@ -72,13 +73,14 @@ class Names(ABC):
 
     def rows(self, kind: str | None = None) -> list[Row]:
         """What may be used, of one kind or all, as far as that is known without asking anybody."""
-        known = (row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
-        return [row for row in known if not self.why_not(row)]
+        return self._usable(row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
+
+    def _usable(self, rows: Iterable[Row]) -> list[Row]:
+        return [row for row in rows if not self.why_not(row)]
 
     def sources(self, kind: str) -> list[Row]:
         """What may be asked for components of a kind: local files first, then `kind.*` of distributions."""
-        sources = (*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY))
-        return [row for row in sources if not self.why_not(row)]
+        return self._usable((*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY)))
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind that may be used, without duplicates. Local files are asked."""
@@ -87,7 +89,7 @@ class Names(ABC):
     def _of_local_files(self, kind: str) -> list[Row]:
         """What local files offer of a kind and may be used; a broken one offers nothing."""
         sources = [source for source in self.sources(kind) if not source.is_installed]
-        return [row for source in sources for row in self._rows_of(source, kind) if not self.why_not(row)]
+        return self._usable(chain.from_iterable(self._rows_of(source, kind) for source in sources))
 
     def _rows_of(self, source: Row, kind: str, *, named: str = "") -> list[Row]:
         """What a source offers of a kind, if it may be asked; what is wrong with it is told to who names it, and else
@@ -264,11 +266,11 @@ class Names(ABC):
 
     def _explained(self, kind: str, address: str) -> str:
         """What the manager finds out about a name that nobody offers, where it is installed and may load."""
-        row = next((row for row in self.catalog.rows if row.distribution == MANAGER and not self.why_not(row)), None)
-        if row is None or self.unproven(row):
+        rows = self._usable(row for row in self.catalog.rows if row.distribution == MANAGER)
+        if not rows or self.unproven(rows[0]):
             return ""
         try:
-            return str(self.load_target(row, EXPLAINED_BY)(self, kind, address))
+            return str(self.load_target(rows[0], EXPLAINED_BY)(self, kind, address))
         except PluginError:  # one of another version: the error is about something else
             return ""
 
