@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -51,14 +51,14 @@ def masked(value: object) -> object:
     """A value of a configuration with asterisks in place of what is named like a secret."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else masked(entry) for key, entry in value.items()}
-    return [masked(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return [*map(masked, value)] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(value: object) -> Any:
     """A value of a configuration without what is named like a secret."""
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
-    return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return [*map(without_secrets, value)] if isinstance(value, list | tuple) else value
 
 
 def is_secret(name: object, value: object) -> bool:
@@ -222,6 +222,12 @@ DEFAULT_RETRIES = 2
 """How often a request is retried by default if that may succeed: as often as the SDKs do."""
 
 
+_JOINED: Mapping[str, Callable[[Any, Any], object]] = {
+    "stop": lambda before, more: tuple(dict.fromkeys((*before, *more))),
+    "extra_body": lambda before, more: {**before, **more},
+}
+
+
 class GenerateConfig(Config):
     """How an answer is made. Each option can be set for a model and again for a call; the call wins."""
 
@@ -295,13 +301,9 @@ class GenerateConfig(Config):
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
         changes = {key: getattr(new, key) for key in new.model_fields_set}
-        if not changes:
-            return self
-        if "stop" in changes:
-            changes["stop"] = tuple(dict.fromkeys((*self.stop, *new.stop)))
-        if "extra_body" in changes:
-            changes["extra_body"] = {**self.extra_body, **new.extra_body}
-        return self.model_copy(update=changes)
+        for key in _JOINED.keys() & changes:
+            changes[key] = _JOINED[key](getattr(self, key), changes[key])
+        return self.model_copy(update=changes) if changes else self
 
 
 class LLMConfig(Config):

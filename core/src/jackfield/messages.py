@@ -103,7 +103,7 @@ def _shortened(value: Any) -> Any:
         case dict():
             return {key: _shortened(entry) for key, entry in value.items()}
         case list():
-            return [_shortened(entry) for entry in value]
+            return [*map(_shortened, value)]
     return value
 
 

@@ -92,7 +92,7 @@ class Settings:
 
     def secret_values(self) -> list[str]:
         """The values of all keys and tokens in the user's file, to take them out of texts."""
-        return [value for value in self._secrets.values() if value]
+        return [*filter(None, self._secrets.values())]
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
         """These settings, which tell no other keys and tokens than these."""
@@ -183,12 +183,12 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
 
 def trust_path(environ: Mapping[str, str] | None = None) -> Path:
     """The folder in which it is kept to which projects somebody agreed."""
-    return _user_folder(os.environ if environ is None else environ) / TRUST_FOLDER
+    return _user_folder(environ) / TRUST_FOLDER
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
     """The file that commands write choices into."""
-    return _user_folder(os.environ if environ is None else environ) / CHOICES_FILE
+    return _user_folder(environ) / CHOICES_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _names(text: str) -> list[str]:
-    return [name for name in (part.strip() for part in text.split(",")) if name]
+    return [*filter(None, map(str.strip, text.split(",")))]
 
 
 def _flag(text: str, variable: str) -> bool:
@@ -324,7 +324,8 @@ def _flag(text: str, variable: str) -> bool:
     return value in _TRUE
 
 
-def _user_folder(env: Mapping[str, str]) -> Path:
+def _user_folder(environ: Mapping[str, str] | None) -> Path:
+    env = os.environ if environ is None else environ
     base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
     return Path(base) / "jackfield"
 

@@ -199,9 +199,10 @@ async def _finished(state: _State, reason: StopReason) -> AsyncIterator[Event]:
 
 def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished]:
     """Results for the calls that an answer was cut off in."""
-    if answer.finished is not None and answer.finished.is_cut_off:
-        broken = (planned for planned in open_calls(messages) if not is_json(planned.call.arguments))
-        yield from (not_run(planned, CUT_OFF_TEXT, CUT_OFF) for planned in broken)
+    is_cut_off = answer.finished is not None and answer.finished.is_cut_off
+    for planned in open_calls(messages) if is_cut_off else ():
+        if not is_json(planned.call.arguments):
+            yield not_run(planned, CUT_OFF_TEXT, CUT_OFF)
 
 
 def _place(history: Sequence[Message]) -> int:
@@ -230,12 +231,13 @@ class _Named:
         if isinstance(event, StreamReset):
             self._ids.clear()
             return event
-        is_first = event.index not in self._ids
-        if is_first:
-            is_free = event.id and event.id not in self._ids.values()
-            self._ids[event.index] = event.id if is_free else f"call_{uuid.uuid4().hex[:24]}"
-        own = self._ids[event.index]
-        return replace(event, id=own) if event.id != own and (is_first or event.id) else event
+        own, given = self._ids.get(event.index, ""), event.id
+        if not own:
+            is_free = given and given not in self._ids.values()
+            self._ids[event.index] = own = given if is_free else f"call_{uuid.uuid4().hex[:24]}"
+        elif not given:
+            return event
+        return event if given == own else replace(event, id=own)
 
 
 @dataclass

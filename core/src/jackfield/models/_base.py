@@ -250,7 +250,7 @@ class BaseChatModel(ABC):
         events = self.stream(request)
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = WithThoughtsApart(events, inside=config.thought_in_content is True)
-        stops = [stop for stop in config.stop if stop]
+        stops = [*filter(None, config.stop)]
         if not stops:
             return events
         until_stop: Callable[..., AsyncIterator[ModelEvent]] = needed(

@@ -33,10 +33,13 @@ def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Pa
 
 def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) -> bool:
     """Whether sending the item means reading a file."""
-    if not item.is_media_content():
-        return False
+    return item.is_media_content() and any(path_of(one, remote=remote) is not None for one in _addresses(item))
+
+
+def _addresses(item: ContentItem) -> list[object]:
+    """What an item names: of a video, perhaps many frames."""
     value = item.value
-    return any(path_of(entry, remote=remote) is not None for entry in (value if isinstance(value, list) else [value]))
+    return value if isinstance(value, list) else [value]
 
 
 def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -60,9 +63,8 @@ def _names_files(message: Message) -> bool:
 
 
 def _means_a_file(item: ContentItem) -> bool:
-    kind, value = item.get_type_and_value()
-    addresses = value if isinstance(value, list) else [value]
-    return kind != "text" and any(isinstance(entry, str) and not _ELSEWHERE.match(entry) for entry in addresses)
+    named = () if item.text is not None else _addresses(item)
+    return any(isinstance(one, str) and not _ELSEWHERE.match(one) for one in named)
 
 
 def _with_notes(message: Message) -> Message:

@@ -40,7 +40,7 @@ class RunResources:
             # Shielded: when one of two waiting calls is cancelled, the other still gets the resource.
             return cast(R, await asyncio.shield(task))
         except BaseException:
-            if task.done() and (task.cancelled() or task.exception()):
+            if task.done() and _never_opened(task):
                 self._open.pop(key, None)
             raise
 
@@ -56,8 +56,8 @@ class RunResources:
             if not task.done():
                 task.cancel()
             await asyncio.wait([task])
-            if task.cancelled() or task.exception():
-                continue  # it never opened: who asked for it has the error
+            if _never_opened(task):
+                continue  # who asked for it has the error
             try:
                 await _close(task.result())
             except Exception:  # noqa: BLE001 - one that will not close must not keep the others open
@@ -68,6 +68,10 @@ class RunResources:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
+
+
+def _never_opened(task: asyncio.Task[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None
 
 
 async def _await(opening: Awaitable[R]) -> R:
