@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
 from pydantic import TypeAdapter
@@ -345,9 +344,7 @@ class RunStream(Generic[T]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _events_told(self) -> AsyncGenerator[ModelEvent | AgentEvent | RunEvent]:

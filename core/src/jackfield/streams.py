@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -24,9 +23,7 @@ class closing(Generic[T]):  # noqa: N801 - used like the standard library's `acl
     async def __aenter__(self) -> AsyncIterator[T]:
         return self._events
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         close = getattr(self._events, "aclose", None)
         if close is not None:
             await close()

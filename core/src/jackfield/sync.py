@@ -25,7 +25,6 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, NoReturn, ParamSpec, Self, TypeVar
 
 from jackfield.errors import JackfieldError
@@ -99,9 +98,7 @@ class Stream(Iterator[U]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

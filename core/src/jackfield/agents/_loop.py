@@ -67,7 +67,11 @@ class Loop:
         state = _State([*run.messages, *run.done], run.spent)
         while state.reason is None:
             try:
-                async with closing(self._step(run, state, await self._next_action(run, state))) as events:
+                action = await self._next_action(run, state)
+                if isinstance(action, Finish):
+                    state.reason = action.reason
+                    break
+                async with closing(self._step(run, state, action)) as events:
                     async for event in events:
                         yield event
             except Interrupted:
@@ -75,7 +79,7 @@ class Loop:
                 state.reason = run.interruption
         yield RunFinished(state.reason, tuple(state.history[len(run.messages) :]), state.spent.usage)
 
-    def _step(self, run: Run, state: _State, action: Action) -> AsyncIterator[Event]:
+    def _step(self, run: Run, state: _State, action: AskModel | RunTools | Pause) -> AsyncIterator[Event]:
         match action:
             case AskModel():
                 return self._ask(run, state)
@@ -83,8 +87,6 @@ class Loop:
                 return self._call_tools(run, state, calls)
             case Pause(calls):
                 return _paused(state, calls)
-            case Finish(reason):
-                return _finished(state, reason)
 
     async def _next_action(self, run: Run, state: _State) -> Action:
         if not state.is_ready:
@@ -189,12 +191,6 @@ async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[
 def _joined(waits: Iterable[ApprovalNeeded]) -> ApprovalNeeded:
     parts = zip(*((one.calls, one.call_ids, one.in_doubt, one.agents) for one in waits), strict=True)
     return ApprovalNeeded(*(tuple(chain.from_iterable(part)) for part in parts))
-
-
-async def _finished(state: _State, reason: StopReason) -> AsyncIterator[Event]:
-    state.reason = reason
-    return
-    yield  # it is a step without events
 
 
 def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished]:

@@ -36,13 +36,8 @@ __getattr__, _ = fetching(
     moved={
         "Asked": "jackfield_answers",
         "BlockingChatModel": "jackfield_backend.blocking",
-        "MAX_FILE_BYTES": "jackfield_backend.media",
-        "STOPPED": "jackfield_backend.stops",
-        "StopSearch": "jackfield_backend.stops",
-        "address_of": "jackfield_backend.media",
         "asked_again": "jackfield_backend.retries",
-        "media_type_of": "jackfield_backend.media",
-        "read_media": "jackfield_backend.media",
-        "until_stop": "jackfield_backend.stops",
+        **dict.fromkeys(("MAX_FILE_BYTES", "address_of", "media_type_of", "read_media"), "jackfield_backend.media"),
+        **dict.fromkeys(("STOPPED", "StopSearch", "until_stop"), "jackfield_backend.stops"),
     },
 )
