@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from jackfield_testkit import replies
 from jackfield_testkit.anthropic import AnthropicMessages
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.embeddings import embeddings_of
+from jackfield_testkit.forks import Forks
 from jackfield_testkit.responses import FakeResponses
 from jackfield_testkit.server import FakeOpenAI
 
@@ -34,42 +32,46 @@ settings = json.loads(sys.argv[1])
 embedder = OpenAIEmbedder(model="m", api_key="k", base_url=settings["base_url"])
 assert len(sync.run(embedder.embed(["a"])).vectors) == 1
 """
+# Of the core and HTTP, what all of them import is imported once, and counts as loaded by each.
+BEFORE = """
+import sys
+sys.modules_of_the_interpreter = set(sys.modules)
+import jackfield.agents, jackfield.models, jackfield_http.transport
+"""
 LOADED = """
 import json, sys
-before = set(sys.modules)
 {}
-print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - before}})))
+print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - sys.modules_of_the_interpreter}})))
 """
-
-Loaded = Callable[[str, dict[str, str]], set[str]]
-
-
-@pytest.fixture
-def loaded(execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path) -> Loaded:
-    """Runs code in a fresh interpreter, with settings; gives the packages of others that it loaded."""
-
-    def others(code: str, settings: dict[str, str]) -> set[str]:
-        command = [sys.executable, "-c", LOADED.format(code), json.dumps(settings)]
-        names = json.loads(execute(command, cwd=tmp_path, env=clean_env).stdout.splitlines()[-1])
-        own = sys.stdlib_module_names
-        return {name for name in names if name not in own and not name.startswith(("jackfield", "_sysconfigdata"))}
-
-    return others
+KINDS: Mapping[str, Callable[[], FakeOpenAI]] = {
+    "openai": FakeOpenAI,
+    "azure": FakeOpenAI,
+    "openai_responses": FakeResponses,
+    "qwen_dashscope": FakeDashScope,
+    "anthropic": lambda: FakeOpenAI(dialect=AnthropicMessages()),
+}
 
 
-@pytest.mark.parametrize("backend", ["openai", "azure", "openai_responses", "qwen_dashscope", "anthropic"])
-def test_a_first_answer_loads_no_sdk_and_no_second_http_client(loaded: Loaded, backend: str) -> None:
-    kinds: dict[str, Callable[[], FakeOpenAI]] = {
-        "openai_responses": FakeResponses,
-        "qwen_dashscope": FakeDashScope,
-        "anthropic": lambda: FakeOpenAI(dialect=AnthropicMessages()),
-    }
-    with kinds.get(backend, FakeOpenAI)() as server:
-        server.default = replies.text("ok")
-        assert loaded(ANSWER, {"model_type": backend, "base_url": server.url}) <= CORE | HTTP
+def loaded(code: str, forks: Forks, env: Mapping[str, str], **settings: str) -> set[str]:
+    """Runs code in a process of its own, with settings; gives the packages of others that it loaded."""
+    done = forks.run(LOADED.format(code), json.dumps(settings), cwd=Path(env["HOME"]), env=env)
+    assert done.returncode == 0, done.stderr
+    own = sys.stdlib_module_names
+    names = json.loads(done.stdout.splitlines()[-1])
+    return {name for name in names if name not in own and not name.startswith(("jackfield", "_sysconfigdata"))}
 
 
-def test_a_first_vector_loads_no_sdk_and_no_second_http_client(loaded: Loaded) -> None:
-    with FakeOpenAI() as server:
-        server.respond(embeddings_of)
-        assert loaded(VECTOR, {"base_url": server.url}) <= CORE | HTTP
+def test_neither_a_first_answer_nor_a_first_vector_loads_an_sdk_or_a_second_http_client(
+    clean_env: dict[str, str],
+) -> None:
+    found = {}
+    with Forks(BEFORE) as forks:
+        for name, kind in KINDS.items():
+            with kind() as server:
+                server.default = replies.text("ok")
+                found[name] = loaded(ANSWER, forks, clean_env, model_type=name, base_url=server.url)
+        with FakeOpenAI() as server:
+            server.respond(embeddings_of)
+            found["a vector"] = loaded(VECTOR, forks, clean_env, base_url=server.url)
+    assert all("httpcore2" in names for names in found.values())
+    assert {name: names - CORE - HTTP for name, names in found.items() if names - CORE - HTTP} == {}
