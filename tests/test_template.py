@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from copier import run_copy
+from packaging.requirements import Requirement
 from uv import find_uv_bin
 
 from jackfield.cli.main import main as jackfield
@@ -29,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
 OURS = {"jackfield-new", "jackfield-manage", "jackfield-terminal"}
 WORKFLOWS = ".github/workflows"
+OTHER_JOBS = ("test", "lowest", "newest-core", "core-main", "style")
 # What a step may use that only GitHub has; its other steps are rehearsed here.
 SERVICES = {
     "actions/checkout",
@@ -312,24 +316,60 @@ def test_only_the_last_step_of_publishing_has_any_right_and_no_secret_is_used(wo
     assert not [path for path in (folder / ".github").rglob("*.yml") if "secrets." in path.read_text()]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_steps_of_the_workflows_run_as_they_stand(
-    workflows: Any, wheels: Mapping[str, Path], execute: Callable[..., Any], tmp_path: Path
+def words_installed(job: Mapping[str, Any]) -> list[str]:
+    """What the steps of a job install besides the plugin itself."""
+    steps = [shlex.split(step) for step in runnable(job)]
+    words = [word for words in steps if words[:3] == ["uv", "pip", "install"] for word in words[3:]]
+    assert [word for before, word in pairwise(words) if before == "-e"] == [".[test]"]
+    options = {"--resolution", "lowest-direct", "--python", "clean", "-e", ".[test]", "dist/*.whl"}
+    return [word for word in words if word not in options]
+
+
+def test_each_job_installs_what_there_is_and_what_its_steps_start(workflows: Any, distributions: list[Any]) -> None:
+    _, test, publish = workflows
+    ours = {one.name: one for one in distributions}
+    jobs = {**test["jobs"], "build": publish["jobs"]["build"]}
+    for name, job in jobs.items():
+        wanted = [Requirement(word.replace("$CORE", "git+https://example.com")) for word in words_installed(job)]
+        programs = {found for step in runnable(job) for found in re.findall(r"\.venv/bin/([\w-]+)", step)}
+        assert programs <= {"python", *(one.name for one in wanted)}, name
+        for one in wanted:
+            there = ours.get(one.name)
+            assert there is None or one.specifier.contains(there.version, prereleases=True), f"{name}: {one}"
+
+
+def test_the_job_with_the_core_as_it_is_takes_all_of_ours_from_its_repository(
+    workflows: Any, distributions: list[Any]
 ) -> None:
+    _, test, _ = workflows
+    named = dict(word.split(" @ $CORE#subdirectory=") for word in words_installed(test["jobs"]["core-main"]))
+    ours = {one.name: one for one in distributions}
+    needed: set[str] = set()
+    open_ = {"jackfield", "jackfield-testkit"}
+    while open_:
+        needed |= open_
+        requirements = (Requirement(text) for name in open_ for text in ours[name].metadata["project"]["dependencies"])
+        open_ = {one.name for one in requirements if one.name in ours} - needed
+    assert named == {name: ours[name].folder.relative_to(ROOT).as_posix() for name in needed}
+
+
+def run_jobs(
+    names: Sequence[str], workflows: Any, wheels: Mapping[str, Path], execute: Callable[..., Any], tmp_path: Path
+) -> Path:
+    """Run the steps of jobs as they stand, in checkouts that are in one place; gives the place."""
     folder, test, publish = workflows
     jobs = {**test["jobs"], **publish["jobs"]}
-    assert jobs.keys() == {"test", "lowest", "newest-core", "core-main", "style", "build", "publish"}
+    assert jobs.keys() == {"build", "publish", *OTHER_JOBS}
     published = tmp_path / "published"
     published.mkdir()
     for wheel in wheels.values():
         shutil.copy(wheel, published)
     checkout = folder.rename(tmp_path / "checkout")
-    # The jobs have one place, one after the other, so that what all install is compiled once.
+    # One after the other, so that what all install is compiled once.
     kept = {"UV_LINK_MODE": "symlink", "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode")}
     env = on_a_runner(published, GITHUB_REF_NAME="v0.1.0", **kept)
     core = repository(tmp_path, wheels, execute)
-    for name in ("test", "lowest", "newest-core", "core-main", "style", "build"):
+    for name in names:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(checkout, folder)
         # They differ in what is installed. That all tests pass is what the others show.
@@ -337,10 +377,28 @@ def test_the_steps_of_the_workflows_run_as_they_stand(
         given = {key: value.replace("${{ vars.JACKFIELD_REPOSITORY }}", core) for key, value in env_of(jobs[name])}
         for step in runnable(jobs[name]):
             execute(["bash", "-e", "-c", step], cwd=folder, env={**env, **tests, **given})
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_steps_that_publish_run_as_they_stand(
+    workflows: Any, wheels: Mapping[str, Path], execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = run_jobs(["build"], workflows, wheels, execute, tmp_path)
     (wheel,) = (folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         conformance = json.loads(archive.read("jackfield_tide_table/conformance.json"))
     assert conformance["outcome"] == "passed"
+
+
+@pytest.mark.nightly  # they install otherwise what is there, and do with it what the steps that publish do
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_steps_of_all_other_jobs_run_as_they_stand(
+    workflows: Any, wheels: Mapping[str, Path], execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    run_jobs(OTHER_JOBS, workflows, wheels, execute, tmp_path)
 
 
 def test_a_tag_that_is_not_the_version_ends_the_publishing(
