@@ -6,6 +6,7 @@ are run on them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -465,30 +466,29 @@ def test_a_folder_that_is_no_distribution_costs_nothing_else(
 SPOILED: Mapping[str, bytes | None] = {
     "absent": None,
     "empty": b"",
-    "not utf8": b"Metadata-Version: 2.1\nName: acme-spoiled\nVersion: 1.0\nSummary: caf\xe9\n",
-    "escapes": b"Metadata-Version: 2.1\nName: acme-spoiled\nVersion: 1.0\nLicense: \x1b[31m\n"
-    b"Requires-Dist: \x1b]0;x\x07\n",
-    "c1 escapes": "Metadata-Version: 2.1\nName: acme-spoiled\nVersion: 1.0\nLicense: \x9b31mred\n".encode(),
-    "no name": b"Metadata-Version: 2.1\n",
+    "not-utf8": b"Metadata-Version: 2.1\nName: NAME\nVersion: 1.0\nSummary: caf\xe9\n",
+    "escapes": b"Metadata-Version: 2.1\nName: NAME\nVersion: 1.0\nLicense: \x1b[31m\nRequires-Dist: \x1b]0;x\x07\n",
+    "c1-escapes": "Metadata-Version: 2.1\nName: NAME\nVersion: 1.0\nLicense: \x9b31mred\n".encode(),
+    "no-name": b"Metadata-Version: 2.1\n",
     "nonsense": bytes(range(256)) * 100,
 }
 
 
-@pytest.mark.parametrize("file", ["METADATA", "RECORD"])
-@pytest.mark.parametrize("spoiled", SPOILED)
-def test_spoiled_metadata_is_no_traceback(site: FakeSite, lean: Any, tmp_path: Path, file: str, spoiled: str) -> None:
-    site.add_tools("acme-spoiled", "spoiled")
-    content = SPOILED[spoiled]
-    path = site.metadata("acme-spoiled") / file
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content)
-    for words in (["plugins", "info", "acme-spoiled"], ["plugins", "doctor", "--json"]):
+def test_spoiled_metadata_is_no_traceback(site: FakeSite, lean: Any, tmp_path: Path) -> None:
+    names = set()
+    for (how, content), file in itertools.product(SPOILED.items(), ("METADATA", "RECORD")):
+        names.add(name := f"acme-{how}-{file.lower()}")
+        site.add_tools(name, name)
+        path = site.metadata(name) / file
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content.replace(b"NAME", name.encode()))
+    for words in (["plugins", "doctor", "--json"], *(["plugins", "info", name] for name in sorted(names))):
         code, out, err = lean.jackfield(words, cwd=tmp_path, path=site.folder)
-        assert code in (0, 1)
-        assert "acme-spoiled" in out
-        assert "Traceback" not in err
+        assert code in (0, 1), words
+        assert "Traceback" not in err, words
         assert_printable(out + err)
+        assert all(name in out for name in names.intersection(words) or names)
 
 
 # --- archives, and places that are none ---
