@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -116,10 +117,10 @@ class LocalEmbedderSuite(Suite):
         vectors = vectors_of(embedder, TEXTS)
         for vector in vectors:
             assert isinstance(vector, tuple), f"a vector is a tuple, not a {type(vector).__name__}"
-            assert all(type(number) is float and math.isfinite(number) for number in vector), f"{vector[:5]} …"
+            assert {*map(type, vector)} == {float}, f"{vector[:5]} …"
+            assert all(map(math.isfinite, vector)), f"{vector[:5]} …"
             assert any(vector), "a vector of zeros is near nothing"
-        assert len({len(vector) for vector in vectors}) == 1
-        assert len(vectors[0]) > 0
+        assert len(set(map(len, vectors))) == 1
 
     def test_the_dimension_says_the_truth(self, embedder: Embedder) -> None:
         before = embedder.dimension
@@ -220,18 +221,16 @@ class LocalEmbedderSuite(Suite):
     # --- many at once ---
 
     def test_calls_at_the_same_time_give_what_they_give_alone(self, make: MakeEmbedder) -> None:
-        calls = [list(TEXTS[start:end]) for start in range(4) for end in range(start + 1, 6)]
-        alone = make()
-        wanted = [vectors_of(alone, texts) for texts in calls]
-        embedder = make()
+        calls = [list(TEXTS[start:end]) for start, end in combinations(range(6), 2)]
+        alone, embedder = make(), make()
 
         async def all_at_once() -> list[Embedded]:
-            return await asyncio.gather(*(embedder.embed(texts) for texts in calls))
+            return await asyncio.gather(*map(embedder.embed, calls))
 
-        came = [embedded.vectors for embedded in within(embedder, all_at_once)]
-        assert [len(vectors) for vectors in came] == [len(vectors) for vectors in wanted]
-        for vectors, expected in zip(came, wanted, strict=True):
-            assert all(map(self.are_alike, vectors, expected))
+        for texts, came in zip(calls, within(embedder, all_at_once), strict=True):
+            wanted = vectors_of(alone, texts)
+            assert len(came.vectors) == len(wanted)
+            assert all(map(self.are_alike, came.vectors, wanted))
 
     def test_threads_with_event_loops_of_their_own_get_what_they_get_alone(self, make: MakeEmbedder) -> None:
         wanted = vectors_of(make(), TEXTS)

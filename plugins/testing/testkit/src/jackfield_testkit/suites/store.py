@@ -118,12 +118,18 @@ class StoreSuite(Suite):
 
     def test_the_newest_run_is_the_first_of_the_list(self, make: Callable[[], Store]) -> None:
         store = make()
-        for number in range(5):
-            _begun(store, f"r{number}", session="even" if number % 2 == 0 else "odd")
-        assert [run.run_id for run in asyncio.run(store.runs())] == ["r4", "r3", "r2", "r1", "r0"]
-        assert [run.run_id for run in asyncio.run(store.runs(limit=2))] == ["r4", "r3"]
-        assert [run.run_id for run in asyncio.run(store.runs(session="even"))] == ["r4", "r2", "r0"]
-        assert asyncio.run(store.runs(session="none")) == []
+        for number, session in enumerate(("even", "odd", "even", "odd", "even")):
+            _begun(store, f"r{number}", session=session)
+
+        def listed(**wanted: Any) -> list[str]:
+            return [run.run_id for run in asyncio.run(store.runs(**wanted))]
+
+        assert listed() == ["r4", "r3", "r2", "r1", "r0"]
+        assert (listed(limit=2), listed(session="even"), listed(session="none")) == (
+            ["r4", "r3"],
+            ["r4", "r2", "r0"],
+            [],
+        )
 
     def test_an_id_is_given_once(self, make: Callable[[], Store]) -> None:
         store = make()
