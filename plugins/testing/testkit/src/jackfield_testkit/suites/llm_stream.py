@@ -299,14 +299,22 @@ class StreamTests(LLMTests):
         server.reply(replies.text(["half ", "x"]).stall_after(1))
 
         async def look_at_it() -> bool:
-            task = asyncio.create_task(model.acomplete(HELLO, config={"request_timeout": self.patience_s}))
+            begun = asyncio.Event()
+
+            async def read() -> None:
+                async for _ in model.astream(HELLO, config={"request_timeout": self.patience_s}):
+                    begun.set()
+
+            # Not before its first event: a server that is slow to send would show nothing.
+            reading, beginning = asyncio.create_task(read()), asyncio.create_task(begun.wait())
+            await asyncio.wait([reading, beginning], return_when="FIRST_COMPLETED")
             # Who blocks the event loop has come to an end, in one way or the other, before this goes on.
-            await asyncio.to_thread(server.wait_until, lambda s: s.open_streams == 1, timeout_s=10)
             for _ in range(50):  # an error passes through several layers
                 await asyncio.sleep(0)
-            waits = not task.done()
-            task.cancel()
-            await asyncio.wait([task])
+            waits = not reading.done()
+            reading.cancel()
+            beginning.cancel()
+            await asyncio.wait([reading, beginning])
             return waits
 
         assert run_with(model, look_at_it), "the event loop stood still while the server was silent"
