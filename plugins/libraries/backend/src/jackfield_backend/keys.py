@@ -82,11 +82,14 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
         return FoundKey(variable=rule.variable)
     if rule.allows(url):
         return FoundKey(key_for_header(settings.secret(rule.variable)), variable=rule.variable)
+    return FoundKey(withheld=_why_not_sent(url or "", rule), variable=rule.variable)
+
+
+def _why_not_sent(url: str, rule: KeyRule) -> str:
     together = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
-    return FoundKey(
-        withheld=f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
-        f"with it: set api_key beside the address{together}",
-        variable=rule.variable,
+    return (
+        f"{rule.variable} is not sent to {urlsplit(url).hostname}, an address that was not set together "
+        f"with it: set api_key beside the address{together}"
     )
 
 

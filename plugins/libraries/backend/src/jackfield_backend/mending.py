@@ -33,17 +33,21 @@ def mended(text: str, error: ValueError) -> object:
             raise
         except ValueError as inside:
             error = inside
-    # Words are not made into strings: only what means to be JSON is mended.
-    if not unfenced.lstrip().startswith(("{", "[")):
-        raise ValueError(f"not JSON: {error}") from error
-    if len(unfenced) > MAX_REPAIR_CHARS:
-        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
+    _check(unfenced, error)
     try:
         return _Mender(unfenced).only_value()
     except TooDeepError:
         raise
     except ValueError as problem:
         raise ValueError(f"not JSON, and cannot be repaired ({problem}): {error}") from error
+
+
+def _check(text: str, error: ValueError) -> None:
+    """Refuse what is not worth mending: words are not made into strings, only what means to be JSON is mended."""
+    if not text.lstrip().startswith(("{", "[")):
+        raise ValueError(f"not JSON: {error}") from error
+    if len(text) > MAX_REPAIR_CHARS:
+        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
 
 
 def _without_fence(text: str) -> str:

@@ -82,12 +82,15 @@ def give_away(folder: str, user: int) -> None:
             os.fchown(opened, user, user)
         for name in (*folders, *files):
             entries += 1
-            facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
-            # A file with several names may be somebody's elsewhere.
-            if facts.st_uid == 0 and not (facts.st_nlink > 1 and not stat.S_ISDIR(facts.st_mode)):
+            if _is_roots_alone(os.stat(name, dir_fd=opened, follow_symlinks=False)):
                 os.chown(name, user, user, dir_fd=opened, follow_symlinks=False)
         if entries > _MOST_GIVEN:
             break
+
+
+def _is_roots_alone(facts: os.stat_result) -> bool:
+    """Whether it is root's; a file with several names may be somebody's elsewhere."""
+    return facts.st_uid == 0 and (facts.st_nlink <= 1 or stat.S_ISDIR(facts.st_mode))
 
 
 # --- the first process of a namespace ---

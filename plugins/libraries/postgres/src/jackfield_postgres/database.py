@@ -65,11 +65,7 @@ class Address:
         Raises:
             ConfigError: It is not a valid one. It is not shown: a password is in it.
         """
-        try:
-            parts = urlsplit(dsn)
-            port = parts.port or 5432
-        except ValueError:
-            raise ConfigError(f"the DSN is not a valid URL: it looks like {_EXAMPLE}") from None
+        parts, port = _split(dsn)
         options = dict(parse_qsl(parts.query))
         host = options.pop("host", "") or parts.hostname or ""
         if parts.scheme not in ("postgresql", "postgres") or not host:
@@ -104,6 +100,16 @@ class Address:
                 context.check_hostname = mode == "verify-full"
                 context.verify_mode = ssl.CERT_NONE if mode == "require" else ssl.CERT_REQUIRED
                 return context
+
+
+def _split(dsn: str) -> tuple[SplitResult, int]:
+    """The parts of a DSN, and its port."""
+    try:
+        parts = urlsplit(dsn)
+        port = parts.port or 5432
+    except ValueError:
+        raise ConfigError(f"the DSN is not a valid URL: it looks like {_EXAMPLE}") from None
+    return parts, port
 
 
 def _check_options(options: Mapping[str, str]) -> None:

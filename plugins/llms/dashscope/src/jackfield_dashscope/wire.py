@@ -124,11 +124,16 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
             wire += _answer(part, dialect)
         else:
             wire.append({"role": part.role, "content": _content(part, dialect)})
-    if dialect.partial and wire and wire[-1]["role"] == ASSISTANT and messages[-1].get_text_content():
+    if dialect.partial and wire and _has_begun(wire[-1], messages[-1]):
         wire[-1]["partial"] = True
     if dialect.cache_control is not None:
         _mark_for_the_cache(wire, everything=dialect.cache_control == "history")
     return wire
+
+
+def _has_begun(last: Wire, message: Message) -> bool:
+    """Whether the message that stands last is an answer that is to be continued."""
+    return last["role"] == ASSISTANT and bool(message.get_text_content())
 
 
 def _mark_for_the_cache(wire: Sequence[Wire], *, everything: bool) -> None:
@@ -143,20 +148,15 @@ def _mark_for_the_cache(wire: Sequence[Wire], *, everything: bool) -> None:
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
     """What a model said, the results of its calls, and what `tool` messages cannot carry, which the user says."""
     said = [_assistant(answer, dialect)] if answer.messages else []
-    if not (answer.calls or answer.strays):
-        return said
-    results = [
-        {
-            "role": "tool",
-            "tool_call_id": call.id,
-            "name": call.function.name,
-            "content": _text(call.result.text, dialect),
-        }
-        for call in answer.calls
-    ]
+    results = [_tool(call, dialect) for call in answer.calls]
     media = [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]
     strays = [_as_user(stray, [{"text": stray.text}], dialect) for stray in answer.strays]
     return [*said, *results, *media, *strays]
+
+
+def _tool(call: Call, dialect: Dialect) -> Wire:
+    content = _text(call.result.text, dialect)
+    return {"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": content}
 
 
 def _assistant(answer: Answer, dialect: Dialect) -> Wire:

@@ -192,8 +192,7 @@ class QdrantSearcher(Searcher):
         key = f"corpus_{corpus.content_hash[:32]}"
         if self._collection.is_whole(key):
             return key
-        shelf = getattr(corpus, "shelf", None)
-        on_disk = shelf if isinstance(shelf, Shelf) else None
+        on_disk = _shelf_of(corpus)
         index = self.config.index or (shown_path(on_disk.folder.name) if on_disk else "")
         for _ in range(_ATTEMPTS):
             self._upload_new(key, index, chunks, on_progress)
@@ -262,6 +261,11 @@ class QdrantSearcher(Searcher):
     def _on_shelf(self) -> OnShelf[Points]:
         version = metadata.version("jackfield-documents")  # which decides what text is embedded of a chunk
         return OnShelf(f"{self.name}-{version}-{self.config.max_chars}", _read_points, _write_points)
+
+
+def _shelf_of(corpus: Corpus) -> Shelf | None:
+    shelf = getattr(corpus, "shelf", None)
+    return shelf if isinstance(shelf, Shelf) else None
 
 
 def _batches(embedder: ChunkEmbedder, chunks: Sequence[Chunk]) -> Iterator[dict[UUID, str]]:

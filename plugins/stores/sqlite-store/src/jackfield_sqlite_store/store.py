@@ -231,7 +231,7 @@ class SQLiteStore(Store):
         if state == RUNNING:  # one statement, and so a transaction by itself
             return _insert(connection, held, written)
         size = sum(map(len, written))
-        last = b"\n".join(written) if size <= _SMALL and not any(b"\n" in one for one in written) else None
+        last = _packed(written) if size <= _SMALL else None
         lasts = 0 if last is None else len(written)
         end = (
             state,
@@ -389,6 +389,11 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
 def _storable(text: str) -> str:
     """SQLite's texts are UTF-8, which half of a surrogate pair is not."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _packed(entries: Sequence[bytes]) -> bytes | None:
+    """Entries as one; None if that could not be undone."""
+    return None if any(b"\n" in entry for entry in entries) else b"\n".join(entries)
 
 
 def _unpacked(last: bytes | None) -> list[bytes]:

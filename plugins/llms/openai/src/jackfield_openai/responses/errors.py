@@ -23,8 +23,9 @@ def error_of_failure(failures: Failures, said: object) -> ModelServiceError:
         failures: The errors of the request.
         said: The object with `code` and `message`.
     """
-    code = str(said.get("code") or "") if isinstance(said, Mapping) else ""
-    for pattern, error_class in _CODES:
-        if isinstance(said, Mapping) and re.search(pattern, code):
-            return failures.in_answer(error_class, str(said.get("message") or ""), code=code)
+    if isinstance(said, Mapping):
+        code = str(said.get("code") or "")
+        for pattern, error_class in _CODES:
+            if re.search(pattern, code):
+                return failures.in_answer(error_class, str(said.get("message") or ""), code=code)
     return error_in_stream(failures, {"error": said})
