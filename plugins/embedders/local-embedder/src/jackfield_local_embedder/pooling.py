@@ -55,11 +55,14 @@ class Pooler:
         vectors: Floats = np.stack(rows).astype(np.float32, copy=False)
         for layer in self._layers:
             vectors = layer(vectors)
+        vectors = self._shortened(vectors)
+        return unit_length(vectors) if self._recipe.normalize else vectors
+
+    def _shortened(self, vectors: Floats) -> Floats:
         kept = self._dimension or vectors.shape[1]
         if kept > vectors.shape[1]:
             raise unusable(self._name, f"has vectors of {vectors.shape[1]} numbers: lower dimension ({kept}) to that")
-        vectors = vectors[:, :kept]
-        return unit_length(vectors) if self._recipe.normalize else vectors
+        return vectors[:, :kept]
 
 
 def _layer(dense: Dense, name: str) -> Activation:

@@ -69,6 +69,11 @@ def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
             f"{origin!r} is not a vocabulary in tiktoken's format: a token in Base64, a space and its rank in "
             f"each line: {error}"
         ) from error
+    _check_whole(ranks, origin)
+    return ranks
+
+
+def _check_whole(ranks: Mapping[bytes, int], origin: str) -> None:
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
     if missing:
         # tiktoken would panic at the first text with such a byte.
@@ -77,7 +82,6 @@ def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
         )
     if len(set(ranks.values())) < len(ranks):
         raise ConfigError(f"the vocabulary {origin!r} gives one rank to several tokens: it is damaged")
-    return ranks
 
 
 def _lines(data: bytes) -> list[bytes]:

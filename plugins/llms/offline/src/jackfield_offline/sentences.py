@@ -92,12 +92,7 @@ class Library:
     """Sentences to search. It is cheap to build: about a microsecond for each character."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
-        unique: dict[tuple[str, str], Sentence] = {}
-        for passage in passages:
-            for sentence in split_sentences(passage):
-                # Chunks overlap; one sentence is one.
-                unique.setdefault((sentence.text, passage.source), sentence)
-        self.sentences: Sequence[Sentence] = tuple(unique.values())
+        self.sentences: Sequence[Sentence] = _sentences_of(passages)
         self._terms = [Counter(_about(sentence)) for sentence in self.sentences]
         self._frequency = Counter(term for counted in self._terms for term in counted)
         lengths = [counted.total() for counted in self._terms]
@@ -123,6 +118,15 @@ class Library:
         rarity = math.log(1 + (total - having + 0.5) / (having + 0.5))
         length = 1 - _B + _B * counted.total() / self._mean_length
         return rarity * counted[term] * (_K1 + 1) / (counted[term] + _K1 * length)
+
+
+def _sentences_of(passages: Iterable[Passage]) -> tuple[Sentence, ...]:
+    """The sentences of passages, which overlap where they are chunks; each once for each source."""
+    unique: dict[tuple[str, str], Sentence] = {}
+    for passage in passages:
+        for sentence in split_sentences(passage):
+            unique.setdefault((sentence.text, passage.source), sentence)
+    return tuple(unique.values())
 
 
 def _about(sentence: Sentence) -> Iterator[str]:

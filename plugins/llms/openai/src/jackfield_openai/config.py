@@ -26,11 +26,10 @@ class OpenAIConfig(ChatCompletionsConfig):
         name = self.server or self.model_server
         if not name or name.startswith(("http://", "https://")):
             return None
-        profile = next((known for known_name, known in PROFILES.items() if known_name == name), None)
-        if profile is None:
-            known_names = ", ".join(PROFILES)
-            raise ConfigError(f"model_server must begin with http:// or https://, or be one of {known_names}")
-        return profile
+        known = {str(server): profile for server, profile in PROFILES.items()}
+        if name not in known:
+            raise ConfigError(f"model_server must begin with http:// or https://, or be one of {', '.join(known)}")
+        return known[name]
 
     @property
     def server_url(self) -> str | None:

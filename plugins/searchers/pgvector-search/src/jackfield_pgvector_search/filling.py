@@ -265,7 +265,7 @@ class _Fill:
                 "unnest(CAST(:keys AS uuid[]), CAST(:lengths AS integer[]), CAST(:words AS text[])) "
                 f"AS n (key, length, words) JOIN {schema}.jackfield_chunks AS c USING (key) ON CONFLICT DO NOTHING",
                 keys=list(words),
-                lengths=[len(terms) for terms in words.values()],
+                lengths=list(map(len, words.values())),
                 words=list(map(words_text, words.values())),
             )
         if vectors and self._vectors:

@@ -127,12 +127,7 @@ class EditFile(_FilesTool):
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         path = arguments["path"]
-        edits = [
-            Edit(given["old_text"], given["new_text"], given.get("replace_all", False)) for given in arguments["edits"]
-        ]
-        for edit in edits:
-            check_whole(edit.old, "old_text")
-            check_whole(edit.new, "new_text")
+        edits = list(map(_edit, arguments["edits"]))
         with folder.changing(workspace, path) as target:
             text, encoding = self._whole_text(target, path)
             changed, done = edited(text, edits, most_chars=self.config.max_file_bytes)
@@ -142,6 +137,13 @@ class EditFile(_FilesTool):
         count = sum(one.count for one in done)
         lines = ", ".join(str(line) for one in done for line in one.lines)
         return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
+
+
+def _edit(given: Mapping[str, Any]) -> Edit:
+    edit = Edit(given["old_text"], given["new_text"], given.get("replace_all", False))
+    check_whole(edit.old, "old_text")
+    check_whole(edit.new, "new_text")
+    return edit
 
 
 class ListFiles(_FilesTool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jackfield.errors import ConfigError, DocParserError
@@ -56,9 +56,7 @@ class RetrievalTool(BaseTool):
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
-        lines = [_passages_in(found), *(f"could not be read: {error}" for error in found.errors)]
-        lines += [f"not everything was searched: {failure}" for failure in found.failures]
-        return ToolResult("\n\n".join(lines), found.metadata())
+        return ToolResult("\n\n".join([_passages_in(found), *_problems_in(found)]), found.metadata())
 
     async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
         """The files of the conversation that a model has named."""
@@ -80,6 +78,14 @@ class RetrievalTool(BaseTool):
         if self._made is None:
             self._made = Retriever(self.config, self.host or default_host())
         return self._made
+
+
+def _problems_in(found: RetrievalResult) -> Iterator[str]:
+    """A line for each file that could not be read, and for each searcher that failed."""
+    for error in found.errors:
+        yield f"could not be read: {error}"
+    for failure in found.failures:
+        yield f"not everything was searched: {failure}"
 
 
 def _passages_in(found: RetrievalResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -81,16 +81,13 @@ class WebExtractor(BaseTool):
         parts = _parts(_texts(document, url), self.config.part_chars)
         if part > len(parts):
             raise ToolArgumentError(f"{shown(url)} has {len(parts)} parts: there is no part {part}")
-        title = f"# {document.title}\n\n" if document.title and part == 1 else ""
-        more = f"\n\n{_note(part, len(parts))}" if len(parts) > 1 else ""
-        return ToolResult(
-            title + parts[part - 1] + more, {"sources": [url], "title": document.title, "parts": len(parts)}
-        )
+        text = _written(parts, part, document.title)
+        return ToolResult(text, {"sources": [url], "title": document.title, "parts": len(parts)})
 
     def _check_host(self, url: str) -> None:
         host = (urlsplit(url).hostname or "").rstrip(".")
         allowed = [name.lower().strip(".") for name in self.config.hosts]
-        if allowed and not any(host == name or host.endswith(f".{name}") for name in allowed):
+        if allowed and not any(f".{host}".endswith(f".{name}") for name in allowed):
             raise ToolServiceError(f"{shown(url)} cannot be read: only pages of {', '.join(allowed)} can")
 
     async def _check_robots(self, url: str) -> None:
@@ -152,3 +149,10 @@ def _parts(texts: Iterable[str], most: int) -> list[str]:
         while len(parts[-1]) > most:
             parts[-1:] = [parts[-1][:most], parts[-1][most:]]
     return parts
+
+
+def _written(parts: Sequence[str], number: int, title: str) -> str:
+    """One part of a page, with the title before the first, and which one it is if there are several."""
+    heading = f"# {title}\n\n" if title and number == 1 else ""
+    note = f"\n\n{_note(number, len(parts))}" if len(parts) > 1 else ""
+    return heading + parts[number - 1] + note
