@@ -51,7 +51,9 @@ import asyncio, importlib.util, json, sqlite3
 import jsonschema, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.tools
 if importlib.util.find_spec("jackfield_manage"):
-    import jackfield_manage.plugin
+    import packaging.markers, packaging.requirements, packaging.specifiers, tomllib
+    import jackfield_manage.plugin, jackfield_manage.why
+    from jackfield_manage.cli import chains, composition, health, newcomers, plugins, policy, trust
 if importlib.util.find_spec("jackfield_terminal"):
     import jackfield_agent_parts.creating, jackfield_terminal.plugin
     import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.running
