@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.settings import normalise
 from jackfield_manage.distributions import installed, requirements_of
-from jackfield_testkit.command_line import bare_python, command_line, open_terminal
+from jackfield_testkit.command_line import bare_environment, command_line, open_terminal
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import site
 
-__all__ = ["bare_python", "command_line", "open_terminal", "site"]
+__all__ = ["command_line", "open_terminal", "site"]
 
 IMPORTED = """
 import sqlite3, tomllib
@@ -122,6 +123,25 @@ class Place:
     def metadata(self, name: str) -> Path | None:
         """Where the metadata of an installed distribution is."""
         return next(iter(self.site.glob(f"{name.replace('-', '_')}-*.dist-info")), None)
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that sees the core, these commands and the terminal, with metadata of what they need only.
+
+    The commands read the metadata of all that is installed, which would be two hundred distributions in each test.
+    """
+    found = installed()
+    names = ["jackfield", "jackfield-manage", "jackfield-terminal"]
+    python = bare_environment(tmp_path_factory.mktemp("manage"), names)
+    for name in names:  # it grows
+        needed = [normalise(wanted.name) for wanted in requirements_of(found[name])]
+        names += [one for one in needed if one in found and one not in names]
+    kept = {Path(found[name].location).name for name in names}
+    for metadata in Path(python).parents[1].glob("lib/python*/site-packages/*.dist-info"):
+        if metadata.name not in kept:
+            metadata.unlink()
+    return python
 
 
 @pytest.fixture
