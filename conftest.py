@@ -74,6 +74,10 @@ TOGETHER = (
         "plugins/llms/openai/tests/responses/",
         "plugins/llms/azure/tests/test_sdk.py",
     ),
+    # An environment and a process that forks for commands; and installers that are unpacked and compiled.
+    tuple(f"plugins/commands/terminal/tests/test_{name}.py" for name in ("running", "chatting", "approval", "files")),
+    tuple(f"plugins/commands/manage/tests/test_{name}.py" for name in ("cli_plugins", "manager", "near_names")),
+    tuple(f"plugins/commands/manage/tests/test_{name}.py" for name in ("lock", "packages", "bisect", "why")),
 )
 
 # Tests that take long, each a unit of its own. They begin before the other single tests: the end waits for none.
