@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 
 from jackfield.messages import ContentItem
 
@@ -11,14 +12,8 @@ Content = str | list[ContentItem]
 
 def in_lines(parts: Sequence[Content]) -> Content:
     """Parts in one content, each on a line of its own."""
-    if all(isinstance(part, str) for part in parts):
-        return _lines([part for part in parts if isinstance(part, str)])
-    items: list[ContentItem] = []
-    for part in parts:
-        if items and not (items[-1].text or "").endswith("\n"):
-            items.append(ContentItem(text="\n"))
-        items += [ContentItem(text=part)] if isinstance(part, str) else part
-    return as_content(items)
+    texts = [part for part in parts if isinstance(part, str)]
+    return _lines(texts) if len(texts) == len(parts) else as_content(_items(parts))
 
 
 def _lines(parts: Iterable[str]) -> str:
@@ -28,6 +23,19 @@ def _lines(parts: Iterable[str]) -> str:
             pieces.append("\n")
         pieces.append(part)
     return "".join(pieces)
+
+
+def _items(parts: Iterable[Content]) -> list[ContentItem]:
+    items: list[ContentItem] = []
+    for part in parts:
+        if items and not _ends_line(items[-1]):
+            items.append(ContentItem(text="\n"))
+        items += [ContentItem(text=part)] if isinstance(part, str) else part
+    return items
+
+
+def _ends_line(item: ContentItem) -> bool:
+    return (item.text or "").endswith("\n")
 
 
 def between(before: str, content: Content, after: str) -> Content:
@@ -47,11 +55,17 @@ def with_texts(content: Content, change: Callable[[str], str]) -> Content:
 def as_content(items: Iterable[ContentItem]) -> Content:
     """Items with neighbouring texts joined; a text if there is nothing else."""
     joined: list[ContentItem] = []
-    for item in items:
-        if joined and item.text is not None and joined[-1].text is not None:
-            joined[-1] = ContentItem(text=joined[-1].text + item.text)
-        else:
-            joined.append(item)
+    for is_text, run in groupby(items, key=_is_text):
+        together = list(run)
+        joined += [_one_text(together)] if is_text else together
     if len(joined) == 1 and joined[0].text is not None:
         return joined[0].text
     return joined
+
+
+def _one_text(items: Iterable[ContentItem]) -> ContentItem:
+    return ContentItem(text="".join(item.text or "" for item in items))
+
+
+def _is_text(item: ContentItem) -> bool:
+    return item.text is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from jackfield.jsontext import dumps
@@ -59,8 +60,8 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
     """
     json_text, code = _parted(text)
     entries = _entries(json_text, mend=mend)
-    calls = [_call_in_value(entry, _content_of(code), chosen) for entry in entries]
-    found = [call for call in calls if call is not None]
+    content = _content_of(code)
+    found = list(filter(None, (_call_in_value(entry, content, chosen) for entry in entries)))
     # Half of a list would be silently lost.
     if found and len(found) == len(entries):
         return found
@@ -70,10 +71,10 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
 def _entries(json_text: str, *, mend: bool) -> list[object]:
     """The values in a text, those of lists apart; [] if it is no JSON."""
     values = _strict_values(json_text)
-    if values is None and mend:
-        value = mended(json_text)
-        values = None if value is None else [value]
-    return [entry for value in values or [] for entry in (value if isinstance(value, list) else [value])]
+    if values is None:
+        value = mended(json_text) if mend else None
+        values = [] if value is None else [value]
+    return list(chain.from_iterable(value if isinstance(value, list) else [value] for value in values))
 
 
 def raw_arguments(text: str) -> str:

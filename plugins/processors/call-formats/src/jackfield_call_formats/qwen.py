@@ -171,11 +171,12 @@ class _Reader(AnswerReader):
         if match is None and len(section) < _LONGEST_NAME:
             self._held = text[start:]
             return len(text)
-        name = _NAME.fullmatch(section[: match.start()]) if match else None
+        before = section[: match.start()] if match else section
+        name = _NAME.fullmatch(before)
         if match and match[0] == ARGS and name:
             self._begin_arguments(name[1])
             return start + match.end()
-        return start + self._end_name(section[: match.start()] if match else section)
+        return start + self._end_name(before)
 
     def _end_name(self, section: str) -> int:
         """A call without arguments, if its name is offered; else text. How many characters are read."""

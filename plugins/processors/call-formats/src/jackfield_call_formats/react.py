@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
+from itertools import chain
 from typing import ClassVar
 
 from jackfield.config import Lang
@@ -98,15 +99,13 @@ class ReActFormat(TextFormat):
         """The reasoning that led to calls is written as thoughts; that of a plain answer stays reasoning."""
         if not any(message.function_call for message in turn):
             return super().write_turn(turn, request)
-        parts: list[Content] = []
-        for message in turn:
-            if message.reasoning_content:
-                parts.append(between(f"{THOUGHT}: ", message.reasoning_content, ""))
-            if message.content:
-                parts.append(message.content)
-            if message.function_call:
-                parts.append(self.write_call(message.function_call, request))
-        return one_assistant(turn, in_lines(parts), None)
+        parts = chain.from_iterable(self._thought_and_said(message, request) for message in turn)
+        return one_assistant(turn, in_lines(list(parts)), None)
+
+    def _thought_and_said(self, message: Message, request: ChatRequest) -> Iterator[Content]:
+        if message.reasoning_content:
+            yield between(f"{THOUGHT}: ", message.reasoning_content, "")
+        yield from self.said(message, request)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
         """What finds thoughts, calls and the answer in one answer's text."""
@@ -160,8 +159,7 @@ class _Reader(AnswerReader):
             return self._in_line(text, start)
         label = _LABEL.match(text, start)
         if label is None and _may_be_label(text, start):
-            self._held = text[start:]
-            return len(text)
+            return self._hold(text, start)
         self._at_line_start = False
         if label is None:
             return start
@@ -240,14 +238,21 @@ class _Reader(AnswerReader):
         """Decide, by the characters that may be a name, whether there is a call."""
         section = text[start : start + _LONGEST_NAME]
         line = _NAME.match(section)
-        if (line is None and len(section) < _LONGEST_NAME) or (line and _may_be_label(text, start + line.end())):
-            self._held = text[start:]
-            return len(text)
-        label = _LABEL.match(text, start + line.end()) if line else None
-        if line and label and _kind(label[0]) == INPUT:
+        if line is None:
+            return self._hold(text, start) if len(section) < _LONGEST_NAME else start + self._end_action(section)
+        behind = start + line.end()
+        if _may_be_label(text, behind):
+            return self._hold(text, start)
+        label = _LABEL.match(text, behind)
+        if label and _kind(label[0]) == INPUT:
             self._begin_input(self._name_in(line))
             return label.end()
         return start + self._end_action(section)
+
+    def _hold(self, text: str, start: int) -> int:
+        """Wait for more before the text from `start` on is read."""
+        self._held = text[start:]
+        return len(text)
 
     def _end_action(self, section: str) -> int:
         """A call without arguments, if its name is offered; else text. How many characters are read."""
@@ -283,18 +288,22 @@ class _Reader(AnswerReader):
 
     def _end(self, *, cut_off: bool) -> None:
         held, self._held = self._held, ""
-        if self._read_on == self._in_action:
-            read = 0 if cut_off else self._end_action(held)
-            self._take((self._label if cut_off else "") + held[read:])
-        elif self._read_on == self._in_thought:
-            self._say(held)
-        else:
-            self._take(held)
+        self._end_reading(held, cut_off=cut_off)
         if self._section is _Section.INPUT:
             self._end_input(cut_off=cut_off)
         if self._at_start and not self._calls and self._thoughts:
             # A model that has only thought has answered so; an empty answer would help nobody.
             self._say(self._thoughts.text)
+
+    def _end_reading(self, held: str, *, cut_off: bool) -> None:
+        if self._read_on == self._in_thought:
+            self._say(held)
+        elif self._read_on != self._in_action:
+            self._take(held)
+        elif cut_off:
+            self._take(self._label + held)
+        else:
+            self._take(held[self._end_action(held) :])
 
 
 class _Thoughts:

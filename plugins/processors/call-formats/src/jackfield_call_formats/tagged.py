@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -68,16 +68,18 @@ class TaggedReader(AnswerReader):
 
     def _calls_in(self, text: str, *, cut_off: bool) -> list[FoundCall]:
         text = text.strip()
-        if cut_off and not _is_strict(text):
-            calls = []
-        elif text.startswith("<"):
-            calls = calls_in_xml(text, self._functions, chosen=self._chosen)
-        else:
-            calls = calls_in_json(text, mend=not cut_off, chosen=self._chosen)
+        calls = self._found_in(text, cut_off=cut_off)
         if calls or self._body.index is None:
             return calls
         # Its name has been shown, so it is a call, and its tool tells the model what is wrong with the arguments.
         return [FoundCall(self._body.name, (CUT_OFF if cut_off else "") + raw_arguments(text))]
+
+    def _found_in(self, text: str, *, cut_off: bool) -> list[FoundCall]:
+        if cut_off and not _is_strict(text):
+            return []
+        if text.startswith("<"):
+            return calls_in_xml(text, self._functions, chosen=self._chosen)
+        return calls_in_json(text, mend=not cut_off, chosen=self._chosen)
 
     def _emit(self, calls: list[FoundCall]) -> None:
         for call in calls:
@@ -160,11 +162,15 @@ class _Body:
             if self._is_end(match[0]):
                 # The end of a bare function is a part of it.
                 return match[0], match.end() if match[0] == END_FUNCTION else match.start(), position
-        end = _IN_CALL.half(text, position)
-        if self._in_string and end == len(text) and text.endswith("\\") and position < end:
-            end -= 1  # half an escape: all the others have been matched with what they escape
+        end = self._end_of_settled(text, position)
         self._pass(text[position:end])
         return "", end, end
+
+    def _end_of_settled(self, text: str, position: int) -> int:
+        """Where a half tag begins, or half an escape: all the others have been matched with what they escape."""
+        end = _IN_CALL.half(text, position)
+        is_half_escape = self._in_string and position < end == len(text) and text.endswith("\\")
+        return end - 1 if is_half_escape else end
 
     def _next_mark(self, text: str, position: int) -> re.Match[str] | None:
         if not self._is_json or self._has_values:
@@ -176,22 +182,47 @@ class _Body:
             self._after_end = False
 
     def _is_end(self, mark: str) -> bool:
-        match mark:
-            case '"':
-                self._in_string = not self._in_string
-            case "<parameter=" | "<code>":
-                self._has_values, self._after_end = True, False
-            case "</parameter>" | "</code>":
-                self._after_end = True
-            case "</function>":
-                is_end = self._after_end or not self._has_values
-                self._after_end = True
-                return is_end and self.opening == FUNCTION
-            case "<tool_call>" | "</tool_call>":
-                if not self._in_string and (self._after_end or not self._has_values):
-                    return True
-                self.is_doubtful = True
+        known = _MARKS.get(mark)  # an escape in a string is none
+        return known is not None and known(self)
+
+    @property
+    def _is_between_values(self) -> bool:
+        return self._after_end or not self._has_values
+
+    def _quote(self) -> bool:
+        self._in_string = not self._in_string
         return False
+
+    def _value_begins(self) -> bool:
+        self._has_values, self._after_end = True, False
+        return False
+
+    def _value_ends(self) -> bool:
+        self._after_end = True
+        return False
+
+    def _function_ends(self) -> bool:
+        is_end = self._is_between_values
+        self._after_end = True
+        return is_end and self.opening == FUNCTION
+
+    def _tag(self) -> bool:
+        is_end = not self._in_string and self._is_between_values
+        self.is_doubtful = self.is_doubtful or not is_end
+        return is_end
+
+
+_MARKS: Mapping[str, Callable[[_Body], bool]] = {
+    '"': _Body._quote,
+    "<parameter=": _Body._value_begins,
+    "<code>": _Body._value_begins,
+    "</parameter>": _Body._value_ends,
+    "</code>": _Body._value_ends,
+    END_FUNCTION: _Body._function_ends,
+    CALL: _Body._tag,
+    END_CALL: _Body._tag,
+}
+"""What is done at a mark in a body; whether the body ends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +246,12 @@ def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
     ending = "" if ending == END_FUNCTION else ending
     if not body.is_doubtful or _is_strict(text.strip()):
         yield _Segment(text, True, opening, ending)
-        return
-    pieces = [*_TAG_OF_CALL.split(text), ending]
+    else:
+        yield from _parted([*_TAG_OF_CALL.split(text), ending], opening)
+
+
+def _parted(pieces: Sequence[str], opening: str) -> Iterator[_Segment]:
+    """Texts and the tags behind them, in turn."""
     is_call = True
     for segment, tag in zip(pieces[::2], pieces[1::2], strict=True):
         end_tag = "" if tag == CALL else tag

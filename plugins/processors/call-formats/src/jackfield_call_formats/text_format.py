@@ -6,7 +6,7 @@ Pure; messages in which nothing changes are passed on as they are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jackfield.messages import ASSISTANT, FUNCTION, USER, FunctionCall, Message, with_system_text
@@ -59,14 +59,16 @@ class TextFormat(CallFormat):
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
         """The assistant's messages of one turn in one, its calls as text."""
-        parts: list[Content] = []
-        for message in turn:
-            if message.content:
-                parts.append(message.content)
-            if message.function_call:
-                parts.append(self.write_call(message.function_call, request))
-        reasoning = [message.reasoning_content for message in turn if message.reasoning_content]
-        return one_assistant(turn, in_lines(parts), in_lines(reasoning) if reasoning else None)
+        parts = [part for message in turn for part in self.said(message, request)]
+        reasoning = in_lines([message.reasoning_content for message in turn if message.reasoning_content])
+        return one_assistant(turn, in_lines(parts), reasoning or None)
+
+    def said(self, message: Message, request: ChatRequest) -> Iterator[Content]:
+        """What a message of the assistant says, and its call, as they stand in its text."""
+        if message.content:
+            yield message.content
+        if message.function_call:
+            yield self.write_call(message.function_call, request)
 
     def _with_traffic(self, request: ChatRequest) -> list[Message]:
         out: list[Message] = []

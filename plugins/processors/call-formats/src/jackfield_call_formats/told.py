@@ -30,14 +30,22 @@ def without_tools(messages: Iterable[Message], lang: Lang) -> list[Message]:
     out: list[Message] = []
     for message in messages:
         if is_tool_traffic(message):
-            if message.role == ASSISTANT and message.content:
-                out.append(message.replace(function_call=None))
-            _add_to_user(out, _told(message, lang))
-            continue
-        if message.role == USER and out and out[-1].role == USER:
-            out.append(Message(ASSISTANT, _BETWEEN_USERS))
-        out.append(message)
+            _describe(message, lang, out)
+        else:
+            _add(message, out)
     return out
+
+
+def _describe(message: Message, lang: Lang, out: list[Message]) -> None:
+    if message.role == ASSISTANT and message.content:
+        out.append(message.replace(function_call=None))
+    _add_to_user(out, _told(message, lang))
+
+
+def _add(message: Message, out: list[Message]) -> None:
+    if message.role == USER and out and out[-1].role == USER:
+        out.append(Message(ASSISTANT, _BETWEEN_USERS))
+    out.append(message)
 
 
 def _told(message: Message, lang: Lang) -> list[ContentItem]:

@@ -157,30 +157,24 @@ def _as_json(text: str, types: Types) -> object:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         pass
-    word = text.strip().lower()
-    if word in _WORDS and types & {"boolean", "null"} and _type_of(_WORDS[word]) in types:
-        return _WORDS[word]
-    if types & {"object", "array"} and text.lstrip()[:1] in ("{", "["):
-        try:
-            return loads_lenient(text)
-        except ValueError:
-            return text
-    return text
+    word = _WORDS.get(text.strip().lower(), text)
+    if types & {"boolean", "null"} and word is not text and _type_of(word) in types:
+        return word
+    return _as_structure(text) if types & {"object", "array"} else text
+
+
+def _as_structure(text: str) -> object:
+    """An object or a list, mended if need be; the text, if it is none."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return loads_lenient(text)
+    except ValueError:
+        return text
+
+
+_TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
 
 def _type_of(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return _TYPES.get(type(value), "object")
