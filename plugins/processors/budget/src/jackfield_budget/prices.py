@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
@@ -101,10 +101,10 @@ class PriceRow(Config):
         """How specific the row is to this model, the larger the closer; None if it does not match."""
         if day < self.valid_from or (self.valid_until is not None and day > self.valid_until):
             return None
-        if not any(fnmatchcase(server, pattern) for pattern in self.servers):
+        if not any(map(partial(fnmatchcase, server), self.servers)):
             return None
-        closeness = [_closeness(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
-        return max(closeness, default=None)
+        fitting = filter(partial(fnmatchcase, model), self.models)
+        return max(map(_closeness, fitting), default=None)
 
 
 def _closeness(pattern: str) -> int:

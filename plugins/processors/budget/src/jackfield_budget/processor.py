@@ -287,6 +287,6 @@ class _Bill:
 
     def cost(self, currency: str) -> Decimal | None:
         """The sum in a currency; None if nothing was reported, or its price is not known in it."""
-        known = [one.cost for one in (self.before, self.usage) if one is not None and one.currency == currency]
-        costs = [cost for cost in known if cost is not None]
+        reported = filter(None, (self.before, self.usage))
+        costs = [one.cost for one in reported if one.cost is not None and one.currency == currency]
         return sum(costs, Decimal(0)) if costs else None

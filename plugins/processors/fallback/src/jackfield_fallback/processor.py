@@ -103,10 +103,7 @@ class Fallback(Processor):
                     async for event in events:
                         yield event
             except (ModelServiceError, ConfigError, PluginError) as error:
-                if model is None and not isinstance(error, ModelServiceError):
-                    raise  # it is about the request, or about the first model's own configuration
-                call.failures[model] = error
-                self._rests.note(_name_of(model), error)
+                self._note(call, model, error)
                 if model is None and len(call.failures) == 1:
                     waiting = self._instead(cause_of(error))
             else:
@@ -117,6 +114,13 @@ class Fallback(Processor):
             raise call.error()
         finally:
             call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
+
+    def _note(self, call: _Call, model: Candidate | None, error: Exception) -> None:
+        """Record that a model failed; raises what another model would not mend."""
+        if model is None and not isinstance(error, ModelServiceError):
+            raise error  # it is about the request, or about the first model's own configuration
+        call.failures[model] = error
+        self._rests.note(_name_of(model), error)
 
     async def _attempt(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
         async with closing(await self._asked(call, model)) as events:

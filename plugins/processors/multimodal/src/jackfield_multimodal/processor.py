@@ -96,10 +96,16 @@ def _rewritten(message: Message, rules: _Rules) -> Message:
 
 def _with_note(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
     """What a person says: a note at its beginning lists what is new."""
-    texts = [item.text for item in before if item.text is not None]
-    new = [item for item in before if item.type in rules.listed and not is_mentioned(item, texts)]
+    new = _new_in(before, rules)
     items = [item for item in before if item.type not in rules.left_out]
     return _with_text_first(note([mention(item, rules.lang) for item in new], rules.lang), items) if new else items
+
+
+def _new_in(items: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
+    """What is to be listed, and is not mentioned yet."""
+    listed = [item for item in items if item.type in rules.listed]
+    texts = [item.text for item in items if item.text is not None]
+    return [item for item in listed if not is_mentioned(item, texts)]
 
 
 def _with_mentions(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:

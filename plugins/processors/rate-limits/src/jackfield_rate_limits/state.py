@@ -94,10 +94,8 @@ class State:
         wait = self._window_wait(wanted, now)
         if wait is not None:
             return wait
-        if wanted.limits.concurrency is not None and len(self.running) >= wanted.limits.concurrency:
-            self._drop(one for one, running in self.running.items() if is_gone(running.owner))
-            if len(self.running) >= wanted.limits.concurrency:
-                return Wait(None, "concurrency")
+        if not self._has_place(wanted.limits.concurrency, is_gone):
+            return Wait(None, "concurrency")
         entry = Entry(wanted.id, math.floor(now / SLICE_S), wanted.tokens)
         used = self.used.setdefault(entry.slice, [0, 0])
         used[0] += 1
@@ -135,6 +133,12 @@ class State:
 
     def tidy(self, now: float) -> None:
         """Forget what has left the minute. A clock that was set back makes nobody wait longer than a minute."""
+        self._tidy_used(now)
+        if self._pause_left(now) <= 0:
+            self.paused = None
+        self._drop(one for one, running in self.running.items() if running.until <= now)
+
+    def _tidy_used(self, now: float) -> None:
         current = math.floor(now / SLICE_S)
         for second in [one for one in self.used if (one + 1) * SLICE_S + WINDOW_S <= now or one > current]:
             requests, tokens = self.used.pop(second)
@@ -142,9 +146,6 @@ class State:
                 used = self.used.setdefault(current, [0, 0])
                 used[0] += requests
                 used[1] += tokens
-        if self.paused is not None and self._pause_left(now) <= 0:
-            self.paused = None
-        self._drop(one for one, running in self.running.items() if running.until <= now)
 
     @property
     def is_idle(self) -> bool:
@@ -158,6 +159,13 @@ class State:
         if now < since:  # the clock was set back: the pause is as long as it was meant to be
             self.paused = since, until = now, now + until - since
         return min(until, since + most_s) - now
+
+    def _has_place(self, most: int | None, is_gone: Callable[[str], bool]) -> bool:
+        """Whether fewer requests are running than may; if not, those of processes that are gone are dropped first."""
+        if most is None or len(self.running) < most:
+            return True
+        self._drop(one for one, running in self.running.items() if is_gone(running.owner))
+        return len(self.running) < most
 
     def _window_wait(self, wanted: Wanted, now: float) -> Wait | None:
         free_requests = _free(wanted.limits.requests, sum(used[0] for used in self.used.values()) + 1)

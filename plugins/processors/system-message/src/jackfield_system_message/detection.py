@@ -13,6 +13,7 @@ _HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
 _OTHER_RUN = re.compile(f"[{_KANA}{_HANGUL}]+")
 _WORD = re.compile(rf"[^\W\d_{_HAN}{_KANA}{_HANGUL}]+(?:['’-][^\W\d_{_HAN}{_KANA}{_HANGUL}]+)*")
+_HAN_OR_WORD = re.compile(f"{_HAN_RUN.pattern}|{_WORD.pattern}")
 # Code and addresses are in no language. A fence that is still open goes to the end.
 _NO_LANGUAGE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://[!-~]+", re.DOTALL)
 # Japanese and Korean have far more kana or hangul than this; a Chinese text that quotes a の has less.
@@ -27,11 +28,11 @@ def language_of_text(text: str) -> Lang | None:
     What the writer wants stands at an end of a text, before or after what it is about. So the first and the last line
     decide, and the text is Chinese if one of them has at least as many Chinese words as words of other scripts.
     """
-    said = _ends(_NO_LANGUAGE.sub("\n", text) if "`" in text or "http" in text else text)
+    said = _ends(_without_code(text))
     han, others = _count(_HAN_RUN, said), _count(_OTHER_RUN, said)
     if han == 0 or others * _HAN_FOR_EACH_KANA >= han:
-        return "en" if han or others or _WORD.search(said) else None
-    lines = [line for line in said.splitlines() if _HAN_RUN.search(line) or _WORD.search(line)]
+        return "en" if others or _HAN_OR_WORD.search(said) else None
+    lines = list(filter(_HAN_OR_WORD.search, said.splitlines()))
     return "zh" if any(map(_is_chinese, (lines[0], lines[-1]))) else "en"
 
 
@@ -44,6 +45,10 @@ def language_of_most(texts: Sequence[str]) -> Lang | None:
     if 2 * chinese == len(found):
         return found[-1]
     return "zh" if 2 * chinese > len(found) else "en"
+
+
+def _without_code(text: str) -> str:
+    return _NO_LANGUAGE.sub("\n", text) if "`" in text or "http" in text else text
 
 
 def _ends(text: str) -> str:

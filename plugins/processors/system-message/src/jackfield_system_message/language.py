@@ -41,14 +41,18 @@ class Language(Preprocessor):
         """The request in its language."""
         found = self.config.lang or self._found(request.messages)
         lang = request.config.lang or found or request.lang
-        messages = request.messages
-        if self.config.instruct:
-            # Not as `generate_cfg.lang` says: that is about texts of Jackfield's.
-            answer_in = self.config.lang or ("zh" if found == "zh" else None)
-            messages = _asking(messages, IN_THIS_LANGUAGE[answer_in] if answer_in else AS_THE_USER)
+        messages = self._instructed(request.messages, found)
         if lang == request.lang and messages is request.messages:
             return request
         return replace(request, lang=lang, messages=messages)
+
+    def _instructed(self, messages: tuple[Message, ...], found: Lang | None) -> tuple[Message, ...]:
+        """The history with the language of the answer in its system message, if that is wanted."""
+        if not self.config.instruct:
+            return messages
+        # Not as `generate_cfg.lang` says: that is about texts of Jackfield's.
+        answer_in = self.config.lang or ("zh" if found == "zh" else None)
+        return _asking(messages, IN_THIS_LANGUAGE[answer_in] if answer_in else AS_THE_USER)
 
     def _found(self, messages: Sequence[Message]) -> Lang | None:
         # Not by the system message: agents put documents into it.

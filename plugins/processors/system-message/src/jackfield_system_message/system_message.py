@@ -56,14 +56,17 @@ class SystemMessage(Preprocessor):
     def prepare(self, request: ChatRequest) -> ChatRequest:
         """The request with the text in its system message."""
         said = next((message for message in request.messages if message.role == SYSTEM), None)
-        if self.config.where == "if_missing" and said is not None and _says_something(said):
-            return request
         text = self._text(request.lang)
-        if not text or (said is not None and text in said.get_text_content()):
+        if not text or (said is not None and self._is_enough(said, text)):
             return request
         # Where there was none, what asks for a language comes last.
         messages = with_system_text(request.messages, text, first=self.config.where != "after")
         return replace(request, messages=messages)
+
+    def _is_enough(self, said: Message, text: str) -> bool:
+        """Whether nothing is to be added to a system message."""
+        stays = self.config.where == "if_missing" and _says_something(said)
+        return stays or text in said.get_text_content()
 
     def _text(self, lang: Lang) -> str:
         parts = [_in_language(self.config.text, lang).strip()]

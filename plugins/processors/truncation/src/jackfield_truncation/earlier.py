@@ -43,6 +43,8 @@ _MORE = {
     "zh": "[请用 first={number} 继续读取]",
 }
 
+_LANG: Lang = "en"  # of a call without a run
+
 
 class ReadEarlier(BaseTool):
     """Gives messages of the conversation by their numbers, whole; what is too long for one result in parts."""
@@ -59,15 +61,15 @@ class ReadEarlier(BaseTool):
             ToolArgumentError: There are no such messages.
         """
         arguments = self.parse_arguments(params)
-        messages = () if context is None else context.messages
+        messages, lang = ((), _LANG) if context is None else (context.messages, context.lang)
         said = messages[numbered_from(messages) :]
         first, offset = int(arguments["first"]), int(arguments.get("offset", 0))
         last = int(arguments.get("last", first))
         if not 1 <= first <= last <= len(said):
             raise ToolArgumentError(f"there are the messages 1 to {len(said)}: {first} to {last} are not among them")
-        texts = [line_of(message) for message in said[first - 1 : last]]
-        text = "\n\n".join(_shown(texts, first, offset, context.lang if context else "en"))
-        media = [item for item in said[first - 1].items if item.is_media_content()]
+        texts = list(map(line_of, said[first - 1 : last]))
+        text = "\n\n".join(_shown(texts, first, offset, lang))
+        media = list(filter(ContentItem.is_media_content, said[first - 1].items))
         return [ContentItem(text=text), *media] if media else text
 
 

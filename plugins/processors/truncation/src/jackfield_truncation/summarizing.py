@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
@@ -203,11 +204,10 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
         trimmed = trim(rest, plan.limit - counter.message(note), counter, whole_limit=plan.limit)
     except ContextLengthError:
         return decided
-    gone = {left[place] for place in trimmed.dropped}
+    gone = set(map(left.__getitem__, trimmed.dropped))
     kept = [place for place in left if place not in gone]
     # After the last step that it covers, so that it never comes between a call and its result.
-    last = max(place for place in covered if not is_only_reasoning(request.messages[place]))
-    before = sum(place < last for place in kept)
+    before = bisect(kept, _last_step(request, covered))
     messages: tuple[Message, ...] = trimmed.request.messages
     return replace(
         decided,
@@ -219,6 +219,10 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
             trimmed.tokens_after + counter.message(note),
         ),
     )
+
+
+def _last_step(request: ChatRequest, places: Iterable[int]) -> int:
+    return max(place for place in places if not is_only_reasoning(request.messages[place]))
 
 
 def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:

@@ -59,6 +59,11 @@ class Counting:
             self._estimate.learn(round(tokens * self._estimate.factor / self._factor), reported)
 
 
+def _named(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The settings of a tokenizer, its name among them."""
+    return {"name": wanted} if wanted is None or isinstance(wanted, str) else dict(wanted)
+
+
 class Countings:
     """Finds the counting for a request.
 
@@ -84,7 +89,7 @@ class Countings:
         self._media_tokens = media_tokens
         self._host = host
         self._given = None if count is None else Counting(Counts(count), media_tokens)
-        named: dict[str, Any] = {"name": wanted} if wanted is None or isinstance(wanted, str) else dict(wanted)
+        named = _named(wanted)
         self._wanted: str | None = named.pop("name")
         self._settings = named
         if count is None and self._wanted and self._wanted != ESTIMATE:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, filterfalse
 
 from jackfield.config import Lang
 from jackfield.errors import ContextLengthError
@@ -189,16 +190,17 @@ def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
     earlier, last = turns[:-1], turns[-1]
     unread = last.steps[-1] if last.steps else ()
     yield from _drop_reasoning(draft, earlier)
-    yield from _shorten_results(draft, [place for turn in turns for place in turn.places if place not in unread])
+    read = filterfalse(unread.__contains__, chain.from_iterable(turn.places for turn in turns))
+    yield from _shorten_results(draft, read)
     for turn in earlier:
         yield from _reduce(draft, turn)
     yield from _drop_steps(draft, last.steps[:-1])
-    yield from _level(draft, [place for place in unread if _is_result(draft, place)], SMALLEST_PIECE)
+    yield from _level(draft, _results(draft, unread), SMALLEST_PIECE)
     yield from _level(draft, last.places, SMALLEST_TEXT)
 
 
 def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
-    for place in (place for turn in turns for place in turn.places):
+    for place in chain.from_iterable(turn.places for turn in turns):
         yield
         message = draft.messages[place]
         if message.reasoning_content and (message.content or message.function_call):
@@ -208,8 +210,12 @@ def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
             draft.drop([place])
 
 
+def _results(draft: _Draft, places: Iterable[int]) -> list[int]:
+    return [place for place in places if _is_result(draft, place)]
+
+
 def _shorten_results(draft: _Draft, places: Iterable[int]) -> Iterator[None]:
-    for slot in draft.slots([place for place in places if _is_result(draft, place)]):
+    for slot in draft.slots(_results(draft, places)):
         yield
         if slot.tokens > SMALLEST_PIECE:
             draft.shorten(slot, _round_size(slot.tokens, draft.excess))
