@@ -120,7 +120,7 @@ def _path_of(address: str) -> Path | None:
     """The file an address leads to, if it leads to one."""
     if address.startswith("file:"):
         path = Path(url2pathname(urlsplit(address).path))
-    elif "://" in address or address.startswith("data:") or len(address) > 4096 or "\0" in address:
+    elif _is_no_path(address):
         return None
     else:
         path = Path(address)
@@ -128,3 +128,7 @@ def _path_of(address: str) -> Path | None:
         return path if path.is_file() else None
     except OSError:  # a text that cannot be a path
         return None
+
+
+def _is_no_path(address: str) -> bool:
+    return address.startswith("data:") or "://" in address or "\0" in address or len(address) > 4096

@@ -135,16 +135,14 @@ _KEY = re.compile(
 
 def _measure_api_key(text: str, start: int, end: int) -> int:
     found = _KEY.match(text, start, end)
-    if not found:
+    # Names of packages and of CSS classes begin like some, too, but have no look of chance.
+    if not found or (found["loose"] and not _looks_random(found[0][3:])):
         return 0
-    if found["loose"]:
-        # Names of packages and of CSS classes begin like this, too, but have no look of chance.
-        body = found[0][3:]
-        digits = sum(character.isdigit() for character in body)
-        upper = sum(character.isupper() for character in body)
-        if digits < 2 and upper < 3:
-            return 0
     return found.end()
+
+
+def _looks_random(text: str) -> bool:
+    return sum(map(str.isdigit, text)) >= 2 or sum(map(str.isupper, text)) >= 3
 
 
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)?")
@@ -202,12 +200,18 @@ def _goes_on(text: str, end: int) -> bool:
 def _measure_ipv6(text: str, start: int, end: int) -> int:
     if _goes_on(text, end):
         return 0
-    while text[end - 1] == "." or (text[end - 1] == ":" and text[end - 2] != ":"):
-        end -= 1
+    end = _end_before_the_sentence(text, end)
     address = text[start:end]
     # Without a digit it is rather a path of names, and nowhere that `CANDIDATE` looks.
     is_like_one = address.count(":") >= 2 and any(map(str.isdigit, address))
     return end if is_like_one and _is_somebodys(address) else 0
+
+
+def _end_before_the_sentence(text: str, end: int) -> int:
+    """Where an address ends that a full stop or a colon follows."""
+    while text[end - 1] == "." or (text[end - 1] == ":" and text[end - 2] != ":"):
+        end -= 1
+    return end
 
 
 def _is_somebodys(address: str) -> bool:

@@ -134,17 +134,26 @@ def _rewritten(request: ChatRequest, finder: Finder, hide: Replace) -> ChatReque
 
 
 def _rewritten_message(message: Message, finder: Finder, hide: Replace) -> Message:
-    changes: dict[str, object] = {}
-    content = _rewritten_content(message.content, finder, hide)
-    if content is not message.content:
-        changes["content"] = content
-    reasoning = message.reasoning_content
-    if reasoning is not None and (new := _rewritten_content(reasoning, finder, hide)) is not reasoning:
-        changes["reasoning_content"] = new
-    call = message.function_call
-    if call is not None and (arguments := _rewritten_arguments(call.arguments, finder, hide)) != call.arguments:
-        changes["function_call"] = FunctionCall(call.name, arguments)
+    now: dict[str, object] = {
+        "content": _rewritten_content(message.content, finder, hide),
+        "reasoning_content": _rewritten_reasoning(message, finder, hide),
+        "function_call": _rewritten_call(message.function_call, finder, hide),
+    }
+    changes = {name: value for name, value in now.items() if value is not getattr(message, name)}
     return message.replace(**changes) if changes else message
+
+
+def _rewritten_reasoning(message: Message, finder: Finder, hide: Replace) -> str | list[ContentItem] | None:
+    reasoning = message.reasoning_content
+    return None if reasoning is None else _rewritten_content(reasoning, finder, hide)
+
+
+def _rewritten_call(call: FunctionCall | None, finder: Finder, hide: Replace) -> FunctionCall | None:
+    """The call with values in its arguments replaced; the same object if there are none."""
+    if call is None:
+        return None
+    arguments = _rewritten_arguments(call.arguments, finder, hide)
+    return call if arguments == call.arguments else FunctionCall(call.name, arguments)
 
 
 def _rewritten_content(content: str | list[ContentItem], finder: Finder, hide: Replace) -> str | list[ContentItem]:
