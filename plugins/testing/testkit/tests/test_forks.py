@@ -130,3 +130,34 @@ except KeyboardInterrupt:
                 said += keys.read(1024)
             keys.write(typed)
         assert fork.wait(60) == 0
+
+
+def test_the_processes_of_a_run_share_a_server_that_ends_with_the_last_of_them(tmp_path: Path) -> None:
+    program = """
+import os
+from pathlib import Path
+from jackfield_testkit.forks import share_forks, shared_forks
+
+def ask():
+    forks = shared_forks("import os; pid = os.getpid()")
+    done = forks.run("import os; print(os.getppid())", cwd=Path.cwd(), env=os.environ)
+    print(forks.address, done.stdout.strip(), flush=True)
+
+share_forks(Path.cwd())
+for _ in range(2):
+    child = os.fork()
+    if not child:
+        ask()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+ask()
+os.kill(os.getpid(), 9)
+"""
+    command = [sys.executable, "-uc", program]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -9, done.stderr
+    asked = done.stdout.splitlines()
+    assert len(asked) == 3
+    assert len(set(asked)) == 1
+    assert not Path(asked[0].partition(" ")[0]).parent.exists()

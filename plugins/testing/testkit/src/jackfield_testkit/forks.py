@@ -17,6 +17,7 @@ import atexit
 import contextlib
 import fcntl
 import gc
+import hashlib
 import json
 import os
 import selectors
@@ -31,6 +32,7 @@ import threading
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import IO, ClassVar
@@ -83,6 +85,7 @@ class Forks:
     Args:
         before: The text of a program that imports what is to be shared. It must start no thread.
         python: The interpreter.
+        end: A file whose end ends it, too; by default its own standard input, and so the end of this process.
 
     Attributes:
         are_possible: Whether the system can do it. Only Linux reports the end of any process in the way it needs.
@@ -90,12 +93,12 @@ class Forks:
 
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
 
-    def __init__(self, before: str, *, python: str | Path = sys.executable) -> None:
+    def __init__(self, before: str, *, python: str | Path = sys.executable, end: int = subprocess.PIPE) -> None:
         # In a folder that only this user may enter; the server removes it.
         self.address = str(Path(tempfile.mkdtemp(prefix="forks-")) / "server")
         command = [str(python), "-I", "-X", "utf8", __file__, self.address, before]
-        # It ends when its standard input does, and so with this process, however that ends.
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - ours
+        # It ends when its standard input does, however this process ends.
+        self._process = subprocess.Popen(command, stdin=end, stdout=subprocess.PIPE)  # noqa: S603 - ours
         if not self._process.stdout or self._process.stdout.read(1) != b"!":
             raise RuntimeError(f"the server of forks ended with {self._process.wait()}")
 
@@ -165,11 +168,55 @@ class Forks:
         file.chmod(0o755)
 
 
+class _SharedForks(Forks):
+    """What one of the processes of a test run has started for all."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def close(self) -> None:
+        """It ends with the last process of the run."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the processes of a test run share: a folder, and a file that ends when the last of them does."""
+
+    folder: Path
+    end: int
+    started: list[Forks] = field(default_factory=list)
+
+    def forks(self, before: str, python: str) -> Forks:
+        file = self.folder / hashlib.sha256(f"{python}\n{before}".encode()).hexdigest()
+        with file.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                self.started.append(Forks(before, python=python, end=self.end))
+                file.write_text(self.started[-1].address, encoding="utf-8")
+        return _SharedForks(file.read_text(encoding="utf-8"))
+
+
+_shared: _Run | None = None
+
+
+def share_forks(folder: Path) -> None:
+    """Have the forks of this process share what `shared_forks` gives, as the workers of a test run do.
+
+    Args:
+        folder: Where they find each other; it is there, and empty.
+    """
+    global _shared  # noqa: PLW0603 - what a fork is born with
+    end, _ = os.pipe()  # the other side stays open in this process and in its forks, and in no other program
+    _shared = _Run(folder, end)
+
+
 @cache
 def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
-    """The same for all tests of this process, until it ends; None where forks are not possible."""
+    """The same for all tests of this process or run (see `share_forks`); None where forks are not possible."""
     if not Forks.are_possible:
         return None
+    if _shared:
+        return _shared.forks(before, python)
     forks = Forks(before, python=python)
     atexit.register(forks.close)
     return forks
