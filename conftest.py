@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import TextIO
 
 import hypothesis
@@ -118,6 +119,14 @@ def pytest_unit_of_work(item: pytest.Item) -> str:
     if file.endswith("/test_contract.py"):
         return item.nodeid.rpartition("::")[0]
     return item.nodeid if file.startswith("tests/") else file
+
+
+def pytest_before_workers(folder: Path) -> None:
+    """Have all workers share the processes that programs of tests are forks of."""
+    from jackfield_testkit.forks import share_forks
+
+    (folder / "forks").mkdir()
+    share_forks(folder / "forks")
 
 
 @pytest.hookimpl(wrapper=True)

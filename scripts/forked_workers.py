@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeAlias, cast
 
@@ -50,8 +51,8 @@ class Hooks:
         """Name the unit of a test: tests of one unit run in one worker, in their order. By default, its file."""
 
     @pytest.hookspec
-    def pytest_before_workers(self) -> None:
-        """Import what most workers need. It must start no thread."""
+    def pytest_before_workers(self, folder: Path) -> None:
+        """Prepare what the workers are to share. It must start no thread; the folder is that of the run."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -69,7 +70,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     if session.testsfailed and not option.continue_on_collection_errors:
         return None
-    session.config.hook.pytest_before_workers()
     Workers(session).run(option.workers)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
@@ -114,7 +114,8 @@ class Workers:
 
     def run(self, count: int) -> None:
         """Run all tests. No worker is left, however this ends."""
-        self._session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        factory = self._session.config._tmp_path_factory  # type: ignore[attr-defined]
+        self._session.config.hook.pytest_before_workers(folder=factory.getbasetemp())
         reporter = self._session.config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             reporter.showfspath = False  # the tests of several files arrive in turns

@@ -627,10 +627,11 @@ def make_view(tmp_path: Path, view_in: Callable[..., View]) -> Callable[..., Vie
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
+def forks() -> Forks:
     """Runs examples and commands in processes of their own that need not import the core each time."""
-    with Forks(EXAMPLES) as made:
-        yield made
+    made = shared_forks(EXAMPLES)
+    assert made, "only Linux has what these tests need"
+    return made
 
 
 @pytest.fixture(scope="session")
