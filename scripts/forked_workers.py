@@ -40,7 +40,7 @@ Event: TypeAlias = tuple[str, dict[str, Any]]
 
 REPORTERS = ("terminalreporter", "junitxml")  # of the main process only
 # How long a worker may take to end by itself, when interrupted, and for the functions of its exit.
-END_S, INTERRUPTED_S, EXIT_S = 2.0, 10.0, 30.0
+END_S, INTERRUPTED_S, EXIT_S = 5.0, 30.0, 30.0
 
 
 class Hooks:
@@ -262,7 +262,7 @@ class _Fork:
             self._channel.send(["ends"])
             status = 0
         except KeyboardInterrupt:
-            pass
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process cannot know that this one has heard it
         except pytest.exit.Exception as error:
             self._channel.send(["exits", error.msg, error.returncode])
         except BaseException:  # noqa: BLE001 - reported by the main process, whatever it is

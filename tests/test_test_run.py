@@ -515,12 +515,13 @@ def test_a_worker_does_at_its_end_what_it_has_registered_itself(
 
 
 INTERRUPTED = """
-import os, pytest, time
+import os, pytest, signal, time
 from meet import note
 
 @pytest.fixture(scope="session")
 def ends():
     yield
+    os.kill(os.getpid(), signal.SIGINT)  # from the main process, which cannot know that it is the second
     note("ended")
 
 def test_it(ends):
