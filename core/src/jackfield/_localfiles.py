@@ -65,24 +65,22 @@ def _local_file(folder: str, given: str, owner: Owner) -> LocalFile:
     inside = os.path.relpath(path, folder)
     stem = re.sub(r"[^a-z0-9]+", "-", inside.removesuffix(".py").lower()).strip("-")
     name = f"{stem or 'file'}@{owner}"
-    fault = _fault(folder, path, given)
     try:
-        content = "" if fault else _hash(_read(path))
+        _check_place(folder, path, given)
+        return LocalFile(name, path, _hash(_read(path)))
     except OSError as error:
-        fault, content = f"cannot be read ({path}: {error.strerror or error})", ""
+        return LocalFile(name, path, "", f"cannot be read ({path}: {error.strerror or error})")
     except ValueError as error:
-        fault, content = str(error), ""
-    return LocalFile(name, path, content, fault)
+        return LocalFile(name, path, "", str(error))
 
 
-def _fault(folder: str, path: str, given: str) -> str:
+def _check_place(folder: str, path: str, given: str) -> None:
     if "\0" in given or not given.endswith(".py"):
-        return f"is not a Python file: {given!r:.200}"
+        raise ValueError(f"is not a Python file: {given!r:.200}")
     if not path.startswith(os.path.join(folder, "")):  # noqa: PTH118
-        return f"is outside of {folder}, where a local file must be: {given!r:.200}"
+        raise ValueError(f"is outside of {folder}, where a local file must be: {given!r:.200}")
     if os.path.realpath(path) != path:
-        return f"is a link or is reached through one, which is not allowed for a local file: {given!r:.200}"
-    return ""
+        raise ValueError(f"is a link or is reached through one, which is not allowed for a local file: {given!r:.200}")
 
 
 def _read(path: str) -> bytes:

@@ -148,7 +148,7 @@ def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
     """The rest of the error's sentence about an unknown setting: where it belongs, else what is close to it."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
-        if model is not cls and key in cls.model_fields:
+        if key in cls.model_fields:
             return f": it belongs next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
         if model is cls and key in GenerateConfig.model_fields:
             return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"

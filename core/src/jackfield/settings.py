@@ -170,11 +170,13 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
     """
     try:
         path = find_file(Path.cwd() if project_dir is None else project_dir)
-        raw, foreign = read_file(path) if path else (b"", False)
+        if path is None:
+            return None
+        raw, foreign = read_file(path)
     except OSError:  # the working directory has gone, or the file may not be read
         return None
-    table = _project_table(path, raw) if path else {}
-    if path is None or not table:
+    table = _project_table(path, raw)
+    if not table:
         return None
     local = local_files(path.parent, table.get("local", ()), "project")
     content = content_of(table, local)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -259,7 +260,7 @@ class Names(ABC):
         """Who might offer it, and was not asked."""
         yield from (f". {file.name} {file.fault}" for file in self.settings.local if file.fault)
         sources = {f"{kind}.{row.address}" for row in self.sources(kind) if row.is_installed}
-        enabled = {name for name in self.settings.enabled if name.startswith(f"{kind}.") and name.endswith("/*")}
+        enabled = set(fnmatch.filter(self.settings.enabled, f"{kind}.*/[*]"))
         for name in sorted(sources ^ enabled):
             unasked = f". {name} was not asked: write its full address, or enable {name!r}"
             yield unasked if name in sources else f". {name!r} is enabled, but not installed"

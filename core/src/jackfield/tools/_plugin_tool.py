@@ -77,8 +77,8 @@ def find_tool(entry: str | Mapping[str, object], host: PluginHost) -> PluginTool
             installed.
         ConfigError: Its settings may ask for other components, and do not fit.
     """
-    cfg = {} if isinstance(entry, str) else dict(entry)
-    row = host.find("tool", entry if isinstance(entry, str) else str(cfg["name"]))
+    cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
+    row = host.find("tool", str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
     made = PluginTool(row, spec, cfg, host)
     if spec.required_by and made.cfg:
