@@ -96,6 +96,8 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
     calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
+    if not calls:  # as after each answer
+        return ()
     results, _ = paired(calls, history[end:])
     waiting = [(index, call) for index, call in enumerate(calls) if results[index] is None]
     ids = _own_ids((call.given_id for _, call in waiting), {message.function_id for message in history[start:]})
