@@ -282,9 +282,7 @@ def test_listing_opens_one_file_for_each_plugin_and_reads_their_folder_once(
 # --- the doctor ---
 
 
-def test_the_doctor_tells_each_fault_apart_and_survives_all_of_them(
-    site: FakeSite, execute: Callable[..., Any], clean_env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_doctor_tells_each_fault_apart_and_survives_all_of_them(site: FakeSite, lean: Any, tmp_path: Path) -> None:
     site.add_tools("acme-sound", "search")
     site.add_tools("acme-one", "twice")
     site.add_tools("acme-two", "twice")
@@ -293,11 +291,9 @@ def test_the_doctor_tells_each_fault_apart_and_survives_all_of_them(
     site.add("acme-later", {"tool.later": "acme_later"}, group="jackfield.v2")
     site.add("acme-odd", raw=b"[jackfield.v1]\nnonsense\n")
     site.add_tools("acme-blocked", "blocked")
-    env = {**clean_env, "PYTHONPATH": str(site.folder), "JACKFIELD_PLUGINS_BLOCK": "acme-blocked"}
-    done = execute(
-        [sys.executable, "-m", "jackfield", "plugins", "doctor", "--json"], cwd=tmp_path, env=env, check=False
-    )
-    findings = json.loads(done.stdout)
+    doctor = ["plugins", "doctor", "--json"]
+    code, out, err = lean.jackfield(doctor, cwd=tmp_path, path=site.folder, JACKFIELD_PLUGINS_BLOCK="acme-blocked")
+    findings = json.loads(out)
     # `slow` is the doctor's word for a busy machine, too.
     status = {
         one["distribution"]: one["status"].replace("slow", "ok")
@@ -314,4 +310,4 @@ def test_the_doctor_tells_each_fault_apart_and_survives_all_of_them(
         "acme-odd": "malformed",
         "acme-blocked": "blocked",
     }
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (code, err) == (1, "")
