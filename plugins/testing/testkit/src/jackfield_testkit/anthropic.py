@@ -142,11 +142,12 @@ class _Writer(Writer):
             for choice in chunk["choices"]:
                 yield from self._said(choice.get("delta") or {})
                 if reason := choice.get("finish_reason"):
-                    yield from self._stop(list(self._open))
-                    usage = self._message().get("usage")
-                    yield {"type": "message_delta", "delta": {"stop_reason": _REASONS.get(reason, reason)}} | (
-                        {"usage": usage} if usage else {}
-                    )
+                    yield from self._ended(reason)
+
+    def _ended(self, reason: str) -> Iterable[Wire]:
+        yield from self._stop(list(self._open))
+        usage = {key: value for key, value in self._message().items() if key == "usage"}
+        yield {"type": "message_delta", "delta": {"stop_reason": _REASONS.get(reason, reason)}, **usage}
 
     def _said(self, delta: Mapping[str, Any]) -> Iterable[Wire]:
         yield from self._more("thinking", "thinking", delta.get("reasoning_content") or delta.get("reasoning"))

@@ -125,15 +125,19 @@ class Cassette:
         if self.mode != "replay":
             return self.wrap(get_chat_model(cfg))
         config = _generic_config(cfg)
+        return TapedModel(self, config, backend=self._backend_of(config), inner=None)
+
+    def _backend_of(self, config: LLMConfig) -> str:
+        """The backend with which a model was recorded."""
         recorded = [name.partition(":") for name in self._models]
         backends = [backend for backend, _, model in recorded if model == config.model]
         wanted = (config.model_type or "").rpartition("/")[2]
         if wanted in backends:
-            backends = [wanted]
-        if len(backends) != 1:
-            known = ", ".join(sorted(self._models)) or "none"
-            raise CassetteError(f"{self.path} has no model {wanted}:{config.model}; it has: {known}. Record it")
-        return TapedModel(self, config, backend=backends[0], inner=None)
+            return wanted
+        if len(backends) == 1:
+            return backends[0]
+        known = ", ".join(sorted(self._models)) or "none"
+        raise CassetteError(f"{self.path} has no model {wanted}:{config.model}; it has: {known}. Record it")
 
     def facts_of(self, name: str) -> ModelFacts:
         """The facts of a recorded model.

@@ -225,12 +225,12 @@ def pieces(
         writer: What writes it; None for Chat Completions.
     """
     writer = writer or ChatWriter(reply, model, with_usage=with_usage)
-    if reply.body is not None:
-        whole = [reply.body] if reply.ends_after != 0 else []
-    elif is_stream(reply, stream):
+    if is_stream(reply, stream):
         whole = _events(reply, writer)
+    elif reply.ends_after == 0:
+        whole = []
     else:
-        whole = [] if reply.ends_after == 0 else [writer.whole()]
+        whole = [writer.whole() if reply.body is None else reply.body]
     if reply.bom:
         whole[:1] = [_BOM + b"".join(whole[:1])]
     return _recut(reply, whole)
@@ -239,13 +239,13 @@ def pieces(
 def _events(reply: Reply, writer: Writer) -> list[bytes]:
     events = [writer.event(chunk) for chunk in reply.chunks[: reply.ends_after]]
     if len(events) != reply.ends_after:  # which are all of them
-        events += _if_any(writer.last())
+        events += filter(None, [writer.last()])
     if reply.malformed_at is not None and reply.malformed_at <= len(events):
         events.insert(reply.malformed_at, writer.malformed)
     if reply.comments:
         events = [piece for event in events for piece in (writer.comment, event)]
     if reply.done and reply.ends_after is None:
-        events += _if_any(writer.done())
+        events += filter(None, [writer.done()])
     return [event.replace(b"\n", reply.newline) for event in events]
 
 
@@ -471,15 +471,13 @@ def _delta(delta: Mapping[str, object], finish_reason: str | None = None) -> dic
 
 
 def _call_deltas(index: int, call: ToolCall, chars: int) -> list[dict[str, object]]:
-    head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name}}
+    begun = None if call.arguments is None else ""
+    head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name, "arguments": begun}}
     if call.id is not None:
         head["id"] = call.id
-    if call.arguments is None:
-        head["function"]["arguments"] = None
-        return [head]
-    head["function"]["arguments"] = ""
-    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
-    pieces = _split(arguments, chars) if arguments else []
+    arguments = "" if call.arguments is None else call.arguments
+    whole = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    pieces = _split(whole, chars) if whole else []
     return [head, *({"index": index, "function": {"arguments": piece}} for piece in pieces)]
 
 
@@ -489,10 +487,6 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
     if chars == 0:
         return in_halves(content)
     return [content[start : start + chars] for start in range(0, len(content), chars)]
-
-
-def _if_any(piece: bytes) -> list[bytes]:
-    return [piece] if piece else []
 
 
 def wire_json(value: object) -> bytes:

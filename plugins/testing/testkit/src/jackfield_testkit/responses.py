@@ -114,14 +114,19 @@ def _chat_options(native: Mapping[str, Any]) -> Wire:
     if "tools" in native:
         options["tools"] = [_chat_tool(tool) for tool in native["tools"]]
     if "tool_choice" in native:
-        choice = native["tool_choice"]
-        named = isinstance(choice, dict) and choice.get("type") == "function"
-        options["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}} if named else choice
+        options["tool_choice"] = _chat_choice(native["tool_choice"])
     if wanted := native.get("text", {}).get("format"):
         options["response_format"] = _chat_format(wanted)
     if effort := native.get("reasoning", {}).get("effort"):
         options["reasoning_effort"] = effort
     return options
+
+
+def _chat_choice(choice: object) -> object:
+    match choice:
+        case {"type": "function", "name": name}:
+            return {"type": "function", "function": {"name": name}}
+    return choice
 
 
 def _chat_tool(tool: Mapping[str, object]) -> Wire:
@@ -265,10 +270,9 @@ class _Items:
 
     def _delta(self, delta: Mapping[str, Any]) -> list[Wire]:
         events: list[Wire] = []
-        if thought := delta.get("reasoning_content"):
-            events += self._think(thought, "summary")
-        if thought := delta.get("reasoning"):
-            events += self._think(thought, "content")
+        for field, where in (("reasoning_content", "summary"), ("reasoning", "content")):
+            if delta.get(field):
+                events += self._think(delta[field], where)
         if (text := delta.get("content")) or (text is not None and self._is_speaking("message")):
             events += self._say(text)
         for part in delta.get("tool_calls") or ():

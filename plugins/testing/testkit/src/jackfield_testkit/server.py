@@ -338,41 +338,48 @@ class _Sending:
             await self._be_silent(reply.delay_s)
         if reply.drops:
             return False
-        # With the first piece, because most clients see one packet then.
         head, own_length = self._head(reply, self._pieces)
+        unasked = self._unasked(*self._surplus) if self._surplus else b""
+        # The head with the first piece, because most clients see one packet then.
         pieces = [head + b"".join(self._pieces[:1]), *self._pieces[1:]]
-        if self._surplus and not reply.surplus_delay_s:
-            pieces[-1] += self._unasked(*self._surplus)
-        for number, piece in enumerate(pieces):
-            if number and reply.pace_s:
+        if not reply.surplus_delay_s:
+            pieces[-1] += unasked
+        await self._send(pieces[0])
+        for piece in pieces[1:]:
+            if reply.pace_s:
                 await self._be_silent(reply.pace_s)
             await self._send(piece)
         await self._end()
-        if self._surplus and reply.surplus_delay_s:
+        if reply.surplus_delay_s:
             await asyncio.sleep(reply.surplus_delay_s)
-            await self._send(self._unasked(*self._surplus))
+            await self._send(unasked)
         return own_length and not reply.closes
 
     async def _end(self) -> None:
         """What comes, or does not, after the last piece."""
         reply = self._reply
         if replies.breaks_off(reply):
-            match reply.ending:
-                case "stall":
-                    await self._be_silent(None)
-                case "comment":
-                    comment = self._dialect.writer(reply, self._request).comment
-                    await self._repeat(comment.replace(b"\n", reply.newline), every_s=_COMMENT_EVERY_S)
-                case "flood":
-                    await self._repeat(b"data: " + _FLOOD, then=_FLOOD)
-                case _:
-                    await self._reset()
+            await self._break_off()
         elif replies.is_framed(reply, self._request.streams):
             if reply.holds_open:
                 await self._be_silent(None)
             if reply.end_delay_s:
                 await self._be_silent(reply.end_delay_s)
                 await self._send(_LAST_CHUNK)
+
+    async def _break_off(self) -> None:
+        """Go on in the way in which the reply fails, until the client leaves."""
+        reply = self._reply
+        match reply.ending:
+            case "stall":
+                await self._be_silent(None)
+            case "comment":
+                comment = self._dialect.writer(reply, self._request).comment
+                await self._repeat(comment.replace(b"\n", reply.newline), every_s=_COMMENT_EVERY_S)
+            case "flood":
+                await self._repeat(b"data: " + _FLOOD, then=_FLOOD)
+            case _:
+                await self._reset()
 
     async def _repeat(self, piece: bytes, *, then: bytes = b"", every_s: float = 0.0) -> None:
         while True:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -117,9 +116,11 @@ def _plain(value: object) -> object:
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise CassetteError(f"{value!r:.100} cannot be recorded: it is not JSON")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise CassetteError(f"{value!r:.100} cannot be recorded: it is not JSON") from None
+    return value
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -250,8 +251,18 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     Raises:
         CassetteError: It is missing, cut off, or has an invalid entry; the message says which.
     """
+    whole = _parsed(path)
+    found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
+    if found != VERSION:
+        raise CassetteError(f"{path}: a cassette of version {VERSION} is needed, not {found}: record it again")
+    models = {name: _read_facts(path, name, told) for name, told in _section(path, whole, "models", dict).items()}
+    calls = [_read_call(path, number, told) for number, told in enumerate(_section(path, whole, "calls", list), 1)]
+    return models, calls
+
+
+def _parsed(path: Path) -> Any:
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CassetteError(f"there is no cassette {path}: record it, with mode='record'") from None
     except json.JSONDecodeError as error:
@@ -261,12 +272,6 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
         ) from None
     except UnicodeDecodeError as error:
         raise CassetteError(f"{path} is not a cassette: it is not valid UTF-8 ({error})") from None
-    if not isinstance(whole, dict) or whole.get("cassette") != VERSION:
-        found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
-        raise CassetteError(f"{path}: a cassette of version {VERSION} is needed, not {found}: record it again")
-    models = {name: _read_facts(path, name, told) for name, told in _section(path, whole, "models", dict).items()}
-    calls = [_read_call(path, number, told) for number, told in enumerate(_section(path, whole, "calls", list), 1)]
-    return models, calls
 
 
 def _section(path: Path, whole: Json, name: str, wanted: type) -> Any:
@@ -295,7 +300,7 @@ def _read_call(path: Path, number: int, told: Any) -> Call:
         _check(f"{where}, event {place}", event, model_event_from_json)
     if call.error is not None:
         _check(f"{where}, error", call.error, error_of)
-    if call.error is None and not call.left:
+    elif not call.left:
         _check_end(where, call)
     return call
 

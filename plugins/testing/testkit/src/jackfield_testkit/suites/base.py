@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -115,15 +116,10 @@ def _is_narrowed(config: pytest.Config) -> bool:
 
 def _refuse_overriding(cls: type[Suite]) -> None:
     """Refuse a class in whose method resolution anything hides a test, or how tests are run."""
-    contract = {
-        name: value
-        for base in reversed(cls.__mro__[1:])
-        if issubclass(base, Suite)
-        for name, value in base.__dict__.items()
-        if name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")
-    }
-    for name, value in contract.items():
-        if inspect.getattr_static(cls, name) is not value:
+    above = [dict(vars(base)) for base in cls.__mro__[1:] if issubclass(base, Suite)]  # the nearest hides the others
+    for name, value in ChainMap(*above).items():
+        is_contract = name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")
+        if is_contract and inspect.getattr_static(cls, name) is not value:
             raise TypeError(
                 f"{cls.__name__} overrides {name}, a test of the contract. "
                 f"If it cannot pass, say why instead: xfail = {{{name!r}: 'the reason'}}"

@@ -101,11 +101,7 @@ class ParserSuite(Suite):
     def test_blocks_are_whole_and_stand_in_reading_order(self) -> None:
         for name, document in self._documents():
             assert isinstance(document.blocks, tuple)
-            for block in document.blocks:
-                assert isinstance(block, Block)
-                assert block.text.strip(), f"{name}: a block has no text"
-                assert block.kind in _KINDS, f"{name}: {block.kind!r} is not a kind of block"
-                assert (block.level >= 1) == (block.kind == "heading"), f"{name}: the level of {block}"
+            assert [fault for block in document.blocks for fault in _faults_of(block)] == [], name
 
     def test_pages_count_from_one_and_never_go_back(self) -> None:
         for name, document in self._documents():
@@ -232,7 +228,7 @@ class ParserSuite(Suite):
 
     def test_its_descriptor_says_which_files_it_reads(self) -> None:
         spec = self._spec()
-        assert spec.extensions or spec.media_types or spec.magic, "nothing leads a file to it"
+        assert {*spec.extensions, *spec.media_types, *spec.magic}, "nothing leads a file to it"
         assert [text for text in spec.extensions if not _EXTENSION.fullmatch(text)] == [], "lower case, without the dot"
         assert [text for text in spec.media_types if not _MEDIA_TYPE.fullmatch(text)] == []
         assert b"" not in spec.magic, "every file begins with nothing"
@@ -283,6 +279,18 @@ def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | Non
         )
     assert isinstance(document, Document)
     return document
+
+
+def _faults_of(block: object) -> Iterator[str]:
+    if not isinstance(block, Block):
+        yield f"{block!r:.100} is not a Block"
+        return
+    if not block.text.strip():
+        yield "a block has no text"
+    if block.kind not in _KINDS:
+        yield f"{block.kind!r} is not a kind of block"
+    if (block.level >= 1) != (block.kind == "heading"):
+        yield f"the level of {block}"
 
 
 def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
