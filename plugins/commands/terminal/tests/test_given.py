@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield_terminal import given
 from jackfield_terminal.given import attachment, documents_of, is_piped, question
 
 
@@ -42,17 +43,17 @@ def test_a_folder_is_read_with_what_is_in_it_and_says_what_it_left_out(docs: Pat
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("name", "told"),
     [
         ("none.md", "no file, folder or pattern matches 'none.md'"),
         ("*.pdf", r"matches '\*.pdf'"),
         ("docs/.git", "nothing to read"),
     ],
 )
-def test_what_is_not_there_is_an_error(docs: Path, given: str, told: str) -> None:
+def test_what_is_not_there_is_an_error(docs: Path, name: str, told: str) -> None:
     (docs / "docs/.git/c.md").unlink()
     with pytest.raises(ConfigError, match=told):
-        documents_of([given], texts_only)
+        documents_of([name], texts_only)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,23 @@ def test_an_attachment_goes_as_what_it_is(tmp_path: Path, name: str, kind: str) 
     path.write_bytes(b"x")
     assert attachment(str(path)).get_type_and_value() == (kind, str(path))
     assert attachment(f"https://acme.example/{name}?size=1").type == kind
+
+
+@pytest.mark.parametrize(
+    ("begins", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff\xe0", "image/jpeg"), (b"GIF89a", "image/gif"),
+        (b"BM6\0", "image/bmp"), (b"RIFF\n\0\0\0WEBPVP8 ", "image/webp"),
+    ],
+)  # fmt: skip
+def test_a_picture_that_comes_without_a_name_is_known_by_how_it_begins(
+    monkeypatch: pytest.MonkeyPatch, begins: bytes, media_type: str
+) -> None:
+    monkeypatch.setattr(given, "read_input", lambda: begins)
+    assert str(attachment("-").image).startswith(f"data:{media_type};base64,")
+    monkeypatch.setattr(given, "read_input", lambda: b"RIFF\0\0\0\0WAVE" + begins)
+    with pytest.raises(ConfigError, match="does not hold a PNG"):
+        attachment("-")
 
 
 def test_an_attachment_that_is_not_there_is_an_error(tmp_path: Path) -> None:

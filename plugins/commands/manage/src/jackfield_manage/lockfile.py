@@ -102,17 +102,21 @@ def parse_lock(text: str, where: str) -> Lock:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{where} is not TOML: {error}") from error
+    _check_format(table, where)
+    faults: list[str] = []
+    lock = _lock_from(table, faults)
+    if faults:
+        raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
+    return lock
+
+
+def _check_format(table: Mapping[str, object], where: str) -> None:
     wanted = table.get("format")
     if wanted != _FORMAT or isinstance(wanted, bool):
         told = f"has the format {wanted!r}" if "format" in table else "has no 'format'"
         raise ConfigError(
             f"{where} {told}, and this core reads {_FORMAT}: pip install --upgrade jackfield, or freeze again"
         )
-    faults: list[str] = []
-    lock = _lock_from(table, faults)
-    if faults:
-        raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
-    return lock
 
 
 # --- reading ---

@@ -45,19 +45,23 @@ def python_uses(path: str | Path) -> PythonUses:
         ConfigError: It cannot be read, or is not valid Python.
     """
     file = Path(path)
-    try:
-        tree = ast.parse(text_of(file), filename=str(file))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"{file} is not valid Python: {error}") from error
+    tree = _parsed(file)
     constants = Constants(tree)
     parts: list[Mapping[str, object]] = []
     unknown: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             given, unreadable = _given_to(node, constants)
-            parts += [given] if given else []
+            parts.append(given)
             unknown += [f"{file}:{node.lineno}: {name} is computed" for name in unreadable]
-    return PythonUses(tuple(parts), tuple(sorted(set(_plugin_packages(tree)))), tuple(unknown))
+    return PythonUses(tuple(filter(None, parts)), tuple(sorted(set(_plugin_packages(tree)))), tuple(unknown))
+
+
+def _parsed(file: Path) -> ast.Module:
+    try:
+        return ast.parse(text_of(file), filename=str(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{file} is not valid Python: {error}") from error
 
 
 def _given_to(call: ast.Call, constants: Constants) -> tuple[dict[str, Any], list[str]]:

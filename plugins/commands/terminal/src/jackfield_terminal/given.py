@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import re
 import stat
 import sys
 import threading
@@ -19,10 +20,11 @@ from jackfield_documents import Expanded, WhyNot, expand
 _SAYS_IT_WAITS_S = 2.0
 # What pictures begin with, where no name says what they are.
 _MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"BM": "image/bmp",
+    re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
+    re.compile(rb"\xff\xd8\xff"): "image/jpeg",
+    re.compile(rb"GIF8"): "image/gif",
+    re.compile(rb"BM"): "image/bmp",
+    re.compile(rb"RIFF.{4}WEBP", re.DOTALL): "image/webp",
 }
 
 
@@ -90,9 +92,7 @@ def _item(media_type: str, value: str) -> ContentItem:
 
 def _attached_input() -> ContentItem:
     data = read_input()
-    media_type = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), "")
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        media_type = "image/webp"
+    media_type = next((kind for magic, kind in _MAGIC.items() if magic.match(data)), "")
     if not media_type:
         raise ConfigError("-a -: standard input does not hold a PNG, JPEG, GIF, BMP or WebP picture")
     return _item(media_type, f"data:{media_type};base64,{b64encode(data).decode()}")

@@ -17,6 +17,7 @@ from jackfield_terminal.render import Renderer, RichAnswer, in_colour
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
+    from jackfield.tools import BaseTool
     from jackfield_documents import Expanded
 
 _EFFECTS = {"files": "reads and writes files", "network": "uses the network", "processes": "starts processes"}
@@ -80,15 +81,17 @@ class Screen:
 
 def lines_of_tools(agent: Agent) -> list[str]:
     """What each tool does besides answering, and whether it is asked before."""
-    lines = []
-    for name, tool in agent.function_map.items():
-        safety = tool.safety()
-        does = [_EFFECTS.get(effect, effect) for effect in sorted(safety.effects)]
-        does += ["asks before each call"] if agent.executor.rules.asks_about(tool, safety) else []
-        does += ["is never called here"] if safety.effects & agent.executor.rules.forbid else []
-        if does:
-            lines.append(f"tool {printable(name)}: {printable(', '.join(does))}")
-    return lines
+    does = {name: ", ".join(_doings(tool, agent)) for name, tool in agent.function_map.items()}
+    return [f"tool {printable(name)}: {printable(text)}" for name, text in does.items() if text]
+
+
+def _doings(tool: BaseTool, agent: Agent) -> Iterator[str]:
+    safety, rules = tool.safety(), agent.executor.rules
+    yield from (_EFFECTS.get(effect, effect) for effect in sorted(safety.effects))
+    if rules.asks_about(tool, safety):
+        yield "asks before each call"
+    if safety.effects & rules.forbid:
+        yield "is never called here"
 
 
 def _rich(answers: TextIO) -> RichAnswer | None:

@@ -39,7 +39,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     _check_gone(names)
     # What acts all the same, because it is in the default chain or enabled elsewhere, must be kept from loading.
     fresh = PluginHost(load_settings(), paths=host.paths)
-    left = [row for name in names for row in _meant(fresh, name, names) if standing(row, fresh).acts]
+    left = [row for row in _all_meant(fresh, names) if standing(row, fresh).acts]
     _write(_blocking(choices, [row.address for row in left]))
     _report(host, names)
     return 0
@@ -86,6 +86,11 @@ def _meant(host: PluginHost, name: str, enabled: Sequence[str] = ()) -> list[Row
     return rows
 
 
+def _all_meant(host: PluginHost, names: Sequence[str]) -> list[Row]:
+    """What several names stand for together, each component once; one that is only enabled may stand for nothing."""
+    return list(dict.fromkeys(chain.from_iterable(_meant(host, name, names) for name in names)))
+
+
 def _blocked_form(name: str, rows: Sequence[Row]) -> str:
     if normalise(name) in {row.distribution for row in rows}:
         return normalise(name)
@@ -100,7 +105,7 @@ def _write(choices: Choices) -> None:
 def _report(host: PluginHost, names: Sequence[str]) -> bool:
     """Say what is so now, and whether a stronger rule keeps something from loading."""
     fresh = PluginHost(load_settings(), paths=host.paths)
-    rows = dict.fromkeys(row for name in names for row in _meant(fresh, name, names))
+    rows = _all_meant(fresh, names)
     for row in rows:
         print(printable(f"{row.kind} {row.address} {standing(row, fresh).why}"))
     return any(map(fresh.why_not, rows))
