@@ -108,15 +108,22 @@ class Archive:
         unpacked = sum(map(attrgetter("file_size"), entries))
         # What an entry says of its size is the most that is unpacked of it, whatever it holds.
         most = min(max_unpacked, max(_ALWAYS, max_ratio * size))
+        source = self._source
         faults = {
-            f"cannot be read: it holds more than {max_entries} files": len(entries) > max_entries,
-            "is encrypted: save it without a password": any(map(_is_encrypted, entries)),
-            "cannot be read: it is packed in a way that documents never are": any(map(_is_packed_oddly, entries)),
-            f"cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs": unpacked > most,
+            DocParserError(f"{source} cannot be read: it holds more than {max_entries} files"): (
+                len(entries) > max_entries
+            ),
+            DocParserError(f"{source} is encrypted: save it without a password"): any(map(_is_encrypted, entries)),
+            DocParserError(f"{source} cannot be read: it is packed in a way that documents never are"): (
+                any(map(_is_packed_oddly, entries))
+            ),
+            DocParserError(
+                f"{source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
+            ): unpacked > most,
         }
-        for text, is_so in faults.items():
+        for fault, is_so in faults.items():
             if is_so:
-                raise DocParserError(f"{self._source} {text}")
+                raise fault
 
 
 def _is_encrypted(entry: zipfile.ZipInfo) -> bool:

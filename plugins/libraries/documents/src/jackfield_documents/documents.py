@@ -259,7 +259,7 @@ class DocumentReader:
         if not preferred:
             raise DocParserError(self._absence(path, specs))
         if len(preferred) > 1:
-            raise DocParserError(_ambiguity(path, fitting, suffix))
+            raise _ambiguity(path, fitting, suffix)
         return preferred[0]
 
     def _preferred(self, fitting: list[Row], suffix: str) -> list[Row]:
@@ -285,8 +285,8 @@ class DocumentReader:
         return f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
 
 
-def _ambiguity(path: str, fitting: Sequence[Row], suffix: str) -> str:
-    return (
+def _ambiguity(path: str, fitting: Sequence[Row], suffix: str) -> DocParserError:
+    return DocParserError(
         f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
         f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
     )

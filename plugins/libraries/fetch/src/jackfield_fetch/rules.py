@@ -105,17 +105,17 @@ def request_url(url: str) -> str:
 def _check(parts: SplitResult, url: str) -> None:
     scheme = parts.scheme[:20] or "a name without a scheme"
     faults = {
-        f"only http and https can be fetched, not {scheme!r}": parts.scheme not in ("http", "https"),
-        "it names no server": not parts.hostname,
-        "it has a user name or a password in it: leave them out": "@" in parts.netloc,
-        # A space is printable; white space of any other kind is not.
-        "it has a backslash or control characters in it: write them as %5C, %0A and so on": (
+        ValueError(f"only http and https can be fetched, not {scheme!r}"): parts.scheme not in ("http", "https"),
+        ValueError("it names no server"): not parts.hostname,
+        ValueError("it has a user name or a password in it: leave them out"): "@" in parts.netloc,
+        ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on"): (
+            # A space is printable; white space of any other kind is not.
             "\\" in url or not url.isprintable()
         ),
     }
-    for text, is_so in faults.items():
+    for fault, is_so in faults.items():
         if is_so:
-            raise ValueError(text)
+            raise fault
 
 
 def _in_ascii(host: str) -> str:
