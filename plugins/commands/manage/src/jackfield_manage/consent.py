@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, filterfalse
-from operator import attrgetter
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -148,7 +147,7 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
 
     The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
     """
-    loadable = by_distribution(filterfalse(host.why_not, filter(attrgetter("is_installed"), host.catalog.rows)))
+    loadable = by_distribution(row for row in host.catalog.rows if row.is_installed and not host.why_not(row))
     loadable.pop(MANAGER, None)
     newcomers = [_newcomer(rows, seen.get(name)) for name, rows in loadable.items()]
     gone = seen.keys() - by_distribution(host.catalog.rows).keys()
@@ -229,7 +228,7 @@ def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) ->
     named = {"network": f" ({', '.join(hosts)})" * bool(hosts)}
     doings = [_EFFECTS.get(effect, effect) + named.get(effect, "") for effect in effects]
     doings += _reading(secrets, most_secrets)
-    if not _TOLD.isdisjoint(chain.from_iterable(map(attrgetter("unknown"), described))):
+    if any(_TOLD.intersection(one.unknown) for one in described):
         doings.append("what else it does is not known without loading it")
     return doings
 

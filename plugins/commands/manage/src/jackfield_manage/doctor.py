@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, filterfalse
-from operator import attrgetter
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -369,7 +368,7 @@ def _of_descriptors(rows: Sequence[Row], answer: Mapping[str, Any], tell: str) -
     for component, spec in answer["specs"].items():
         if spec["extra"]:
             yield _of_unknown_words(component, sorted(spec["extra"]), tell)
-    extra = sorted(set(answer["offered"]).difference(map(attrgetter("id"), rows)))
+    extra = sorted(set(answer["offered"]).difference(row.id for row in rows))
     if extra:
         yield "undeclared", f"it offers {', '.join(extra)} without an entry point, so it cannot be found", tell
 
@@ -387,7 +386,7 @@ def _of_time(answer: Mapping[str, Any], own: Collection[str], tell: str) -> Iter
 
 def _of_unknown_words(component: str, words: Sequence[str], tell: str) -> Verdict:
     why = f"{component} says {', '.join(words)}, which this version of jackfield does not know and ignores"
-    known = list(map(attrgetter("name"), fields(hook.KINDS[component.partition(".")[0]].spec_class)))
+    known = [one.name for one in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
     meant = {repr(close) for word in words for close in near(word, known)[:1]}
     if meant:
         return "undeclared", f"{why}; did its authors mean {', '.join(sorted(meant))}?", tell

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import filterfalse, product
-from operator import attrgetter, itemgetter
+from itertools import filterfalse
 
 from jackfield import __version__
 from jackfield.errors import PluginError
@@ -86,10 +85,10 @@ def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
     catalog, found = scan(paths), installed(paths)
     notes: list[str] = [f"{problem.distribution} {problem.text}" for problem in catalog.problems]
     plugins = tuple(_locked_plugins(catalog, found, notes))
-    roots = list(filter(found.__contains__, (CORE, *map(attrgetter("name"), plugins))))
+    roots = [name for name in (CORE, *(plugin.name for plugin in plugins)) if name in found]
     lock = Lock(
         core=found.get(CORE, Distribution(CORE, __version__, "")).version,
-        requires_python=_common_python(map(found.__getitem__, roots)),
+        requires_python=_common_python(found[name] for name in roots),
         platform=sys.platform,
         plugins=plugins,
         requirements=_closure(roots, found, notes),
@@ -172,12 +171,12 @@ def _closure(roots: Sequence[str], found: Mapping[str, Distribution], notes: lis
     """All that the roots require, and what that requires, but not the roots: name → version."""
     names = sorted({name for name, _ in _reached(roots, found, notes)}.difference(roots))
     versions = {name: canonical_version(found[name].version) for name in names}
-    return dict(filter(itemgetter(1), versions.items()))
+    return {name: version for name, version in versions.items() if version}
 
 
 def _reached(roots: Sequence[str], found: Mapping[str, Distribution], notes: list[str]) -> Collection[tuple[str, str]]:
     """The roots and all that they require, with each extra for which it is required."""
-    seen = dict.fromkeys(product(roots, ("",)))
+    seen = dict.fromkeys((name, "") for name in roots)
     waiting = list(seen)
     for name, extra in waiting:  # it grows while it is walked
         for wanted in requirements_of(found[name], extra):
@@ -185,7 +184,7 @@ def _reached(roots: Sequence[str], found: Mapping[str, Distribution], notes: lis
             if needed not in found:
                 notes.append(f"{name} requires {wanted}, which is not installed")
                 continue
-            parts = dict.fromkeys(product((needed,), map(normalise, ("", *sorted(wanted.extras)))))
+            parts = dict.fromkeys((needed, normalise(part)) for part in ("", *sorted(wanted.extras)))
             waiting += filterfalse(seen.__contains__, parts)
             seen |= parts
     return seen

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -435,7 +434,7 @@ def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]
     words += filter(None, _tool_requirement(main, as_is="", editable="--editable"))
     for entry in kept:
         words += _tool_requirement(entry, as_is="--with", editable="--with-editable")
-    return shlex.join([*words, *chain.from_iterable(product(("--with",), add))])
+    return shlex.join([*words, *(word for one in add for word in ("--with", one))])
 
 
 def _receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:

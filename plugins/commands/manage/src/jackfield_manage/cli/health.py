@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, filterfalse
-from operator import attrgetter
 
 from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError
@@ -39,7 +38,7 @@ def doctor(options: argparse.Namespace) -> int:
         print_json(list(map(asdict, findings)))
     else:
         _print_sum(findings)
-    return int(any(map(attrgetter("is_fault"), findings)))
+    return int(any(finding.is_fault for finding in findings))
 
 
 def _check_names(names: Sequence[str], remembered: Sequence[str], host: PluginHost) -> None:
@@ -87,7 +86,7 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
     rows = []
     try:
         rows = host.enabled("processor")
-        is_told = _faulty(findings).intersection(map(attrgetter("distribution"), rows))
+        is_told = _faulty(findings).intersection(row.distribution for row in rows)
         if (rows or host.settings.order) and not is_told:
             _put_in_order(host)
     except JackfieldError as error:
