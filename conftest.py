@@ -96,15 +96,18 @@ _SETTINGS = "_hypothesis_internal_use_settings"  # of a test; hypothesis has no 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put long tests first, and have each test try as many examples as the profile says, whatever it names itself."""
     if PROFILE != "nightly":
-        by_night = [item for item in items if item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=by_night)
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        _leave_out([item for item in items if item.get_closest_marker("nightly")], items, config)
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
-    functions = [item.obj for item in items if isinstance(item, pytest.Function)]
-    for test in {getattr(function, "__func__", function) for function in functions}:
+    for test in {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}:
         said = getattr(test, _SETTINGS, None)
         if said is not None:
             setattr(test, _SETTINGS, hypothesis.settings(said, max_examples=EXAMPLES[PROFILE](said.max_examples)))
+
+
+def _leave_out(some: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
+    config.hook.pytest_deselected(items=some)
+    left_out = set(some)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_unit_of_work(item: pytest.Item) -> str:

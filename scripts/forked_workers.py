@@ -78,6 +78,13 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
+def _refuse_threads() -> None:
+    """A lock that a thread holds when its process is forked is never released in the fork."""
+    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if threads:
+        raise pytest.UsageError(f"cannot fork workers: collecting the tests has started threads: {threads}")
+
+
 def units_of(items: Sequence[pytest.Item]) -> list[list[int]]:
     """The places of the tests of each unit, the units with most tests first."""
     units: dict[str, list[int]] = {}
@@ -119,6 +126,7 @@ class Workers:
         reporter = self._session.config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             reporter.showfspath = False  # the tests of several files arrive in turns
+        _refuse_threads()
         gc.freeze()  # no worker looks for garbage among what it shares with the others
         try:
             for _ in range(min(count, len(self._units))):
@@ -132,9 +140,6 @@ class Workers:
             raise WorkerError("\n".join(self._faults))
 
     def _fork(self) -> None:
-        threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-        if threads:
-            raise pytest.UsageError(f"cannot fork workers: collecting the tests has started threads: {threads}")
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what is left in it would be written by the fork, too
         ours, theirs = Pipe()
