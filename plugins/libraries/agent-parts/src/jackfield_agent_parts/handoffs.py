@@ -188,9 +188,6 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
     Raises:
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
-    part = run.later.pop(0) if run.later else None
-    if part is not None:
-        _check_part(agent, part.agent, has_begun=bool(part.done))
     history = with_system_text(messages, agent.system_message, first=True)
     made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
@@ -211,11 +208,12 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
         record=run.record,
         above=run.above,
     )
-    return made if part is None else _going_on(made, part)
+    return _going_on(agent, made, run.later.pop(0)) if run.later else made
 
 
-def _going_on(run: Run, part: Part) -> Run:
+def _going_on(agent: Agent, run: Run, part: Part) -> Run:
     """The run, where the part of its agent was interrupted."""
+    _check_part(agent, part.agent, has_begun=bool(part.done))
     return replace(
         run,
         resume=True,
