@@ -322,9 +322,17 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 @pytest.fixture(scope="session")
-def mypy() -> list[str]:
-    """The type checker as made plugins run it. What it found of pydantic and the core is kept from run to run."""
-    return [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache/made-plugins")]
+def check_types() -> Callable[..., None]:
+    """Runs the type checker as made plugins do; what it found of pydantic and the core is kept from run to run."""
+
+    def check(*folders: Path, cwd: Path) -> None:
+        kept = ROOT / ".mypy_cache/made-plugins"
+        kept.mkdir(parents=True, exist_ok=True)
+        # One at a time: it keeps all in databases, and waits five seconds at most for another that writes to them.
+        with locked(kept / "lock"):
+            run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", kept, *folders], cwd=cwd)
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -549,7 +549,7 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     part: str,
     make_view: Callable[..., Any],
     forks_in: Callable[[Any], Forks],
-    mypy: list[str],
+    check_types: Callable[..., None],
     execute: Callable[..., Any],
     clean_env: dict[str, str],
     tmp_path: Path,
@@ -576,8 +576,7 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
         execute([environment.script("pytest"), "-q", *settings, *untested], cwd=tmp_path, env=clean_env)
     # As the workflow of a made plugin does; what pages show is also read as an example of style.
     execute([sys.executable, "-m", "ruff", "check", "--no-cache", *made], cwd=tmp_path)
-    sources = [plugin / "src" for plugin in made]
-    execute([*mypy, *sources], cwd=tmp_path)
+    check_types(*(plugin / "src" for plugin in made), cwd=tmp_path)
 
 
 # --- the site ---

@@ -261,7 +261,7 @@ def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_made_plugin_passes_its_own_linters_and_type_checker(
-    render: Render, made: Made, execute: Callable[..., Any], mypy: list[str]
+    render: Render, made: Made, execute: Callable[..., Any], check_types: Callable[..., None]
 ) -> None:
     # Lines break elsewhere in code with the shortest and the longest name.
     letters = dict(zip("abcdefghjklmn", KINDS, strict=True))  # i is taken
@@ -271,7 +271,7 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
     # checker that starts nine times reads the core nine times.
     for command in (["check"], ["format", "--check"]):
         execute([sys.executable, "-m", "ruff", *command, "--no-cache", *folders])
-    execute([*mypy, *(folder / "src" for folder in made.values())], cwd=made["tool"])
+    check_types(*(folder / "src" for folder in made.values()), cwd=made["tool"])
 
 
 @pytest.mark.slow
