@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import (
@@ -340,6 +340,7 @@ def sounds(*pieces: str, **fields: Any) -> list[Chunk]:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=200), st.lists(st.integers(0, 300), max_size=6), st.booleans())
+@example(content=b"\0", places=[3], padded=False)
 def test_sound_is_joined_however_its_base64_is_cut(content: bytes, places: list[int], padded: bool) -> None:
     if padded:  # each piece is base64 of its own
         cuts = sorted({min(place, len(content)) for place in places})
