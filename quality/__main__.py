@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jackfield.plugins import default_host
-from quality.judged import JudgedSet, read_set
-from quality.measures import DEPTH, Figures, figures_of
+from quality.judged import JudgedSet, Question, read_set
+from quality.measures import DEPTH, Figures, Ranking, figures_of
 from quality.searchers import SETUPS, NotInstalledError, rankings
 from quality.weights import CannotInstallError
 
@@ -78,14 +78,22 @@ def _ours(judged: JudgedSet, wanted: Sequence[str], *, show: bool) -> dict[str, 
         pairs = list(zip(judged.questions, found, strict=True))
         measured[setup.name] = figures_of(pairs)
         _print(setup.name, measured[setup.name])
-        silent = sum(1 for question, ranking in pairs if question.kind == "none" and not ranking)
-        unanswerable = sum(1 for question in judged.questions if question.kind == "none")
-        print(f"{'':34} finds nothing for {silent} of {unanswerable} questions without an answer")
+        _print_unanswerable(pairs)
         if show:
-            for question, ranking in pairs:
-                if question.answers and not question.answers & set(ranking[:5]):
-                    print(f"    {question.kind:10} {question.text}  {sorted(question.answers)} {ranking[:3]}")
+            _print_missed(pairs)
     return measured
+
+
+def _print_unanswerable(pairs: Sequence[tuple[Question, Ranking]]) -> None:
+    rankings_of_none = [ranking for question, ranking in pairs if question.kind == "none"]
+    silent = sum(not ranking for ranking in rankings_of_none)
+    print(f"{'':34} finds nothing for {silent} of {len(rankings_of_none)} questions without an answer")
+
+
+def _print_missed(pairs: Sequence[tuple[Question, Ranking]]) -> None:
+    missed = (pair for pair in pairs if pair[0].answers and pair[0].answers.isdisjoint(pair[1][:5]))
+    for question, ranking in missed:
+        print(f"    {question.kind:10} {question.text}  {sorted(question.answers)} {ranking[:3]}")
 
 
 def _peer(judged: JudgedSet, python: str) -> None:

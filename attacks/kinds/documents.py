@@ -8,7 +8,7 @@ import os
 import random
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 
@@ -154,36 +154,31 @@ ENCODINGS = (
 )
 
 
+def _huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+_MADE: Mapping[str, Callable[[Path], object]] = {
+    "FIFO": os.mkfifo,
+    "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to(path),
+    "dangling": lambda path: path.symlink_to("/nowhere/at/all"),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "terminal": lambda path: path.symlink_to("/dev/tty"),
+    "memory": lambda path: path.symlink_to("/proc/self/mem"),
+    "huge": _huge,
+}
+_NAMES = {"NUL": "a\0b.txt", "half a character": "a\ud800b.txt", "long": "x" * 5000}
+
+
 def _place(kind: str) -> None:
+    """Read what is at a place that is made so, or has such a name; the working folder for any other kind."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        path = Path(folder) / "file.txt"
-        match kind:
-            case "FIFO":
-                os.mkfifo(path)
-            case "folder":
-                path.mkdir()
-            case "loop":
-                path.symlink_to(path)
-            case "dangling":
-                path.symlink_to("/nowhere/at/all")
-            case "device":
-                path.symlink_to("/dev/zero")
-            case "terminal":
-                path.symlink_to("/dev/tty")
-            case "memory":
-                path.symlink_to("/proc/self/mem")
-            case "huge":
-                with path.open("wb") as file:
-                    file.truncate(1 << 40)
-            case "NUL":
-                path = Path(folder) / "a\0b.txt"
-            case "half a character":
-                path = Path(folder) / "a\ud800b.txt"
-            case "long":
-                path = Path(folder) / ("x" * 5000)
-            case "nothing":
-                path = Path()
-        _read(path)
+        path = Path(folder) / _NAMES.get(kind, "file.txt")
+        if make := _MADE.get(kind):
+            make(path)
+        _read(path if kind in {*_MADE, *_NAMES} else Path())
 
 
 def _head(at: int) -> bytes:
@@ -208,7 +203,7 @@ def _spoiled(dice: random.Random) -> bytes:
 
 def _attempts(dice: random.Random) -> Iterator[Attempt]:
     yield Attempt("a sound PDF", partial(_bytes, ".pdf", sound_pdf, "forty-eight sockets"))
-    for kind in ("FIFO", "folder", "loop", "dangling", "device", "terminal", "memory", "huge", "NUL"):
+    for kind in (*_MADE, "NUL"):
         yield Attempt(f"a file that is a {kind}", partial(_place, kind))
     for kind in ("half a character", "long", "nothing"):
         yield Attempt(f"a file with the name of {kind}", partial(_place, kind))
