@@ -1,24 +1,35 @@
-"""Names at the hub: against a hub on this machine."""
+"""Names at the hub: against a hub on this machine, in a process of its own, because the address is read on import."""
 
 from __future__ import annotations
 
 import hashlib
 import http.server
 import json
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jackfield.errors import ModelServiceError
-from jackfield.models import BaseChatModel
+from jackfield_testkit.forks import run_program
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "hf_averysecrettoken"
 
-Make = Callable[..., BaseChatModel]
+ASK = """
+import json, sys
+from jackfield import get_chat_model
+told = []
+for settings in json.loads(sys.argv[1]):
+    model = get_chat_model({"model_type": "transformers", "generate_cfg": {"max_tokens": 3}, **settings})
+    try:
+        told.append(["answered", model.quick_chat("Hi")])
+    except Exception as error:
+        told.append([type(error).__name__, str(error)])
+print(json.dumps(told))
+"""
 
 
 class Hub(http.server.ThreadingHTTPServer):
@@ -79,43 +90,37 @@ def hub(qwen3: Path) -> Iterator[Hub]:
         thread.join()
 
 
-@pytest.fixture
-def at(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the libraries ask this hub with a token, and keep what they fetch in a folder of the test."""
-    from huggingface_hub import constants, hf_api
-
-    address = f"http://127.0.0.1:{hub.server_port}"
-    monkeypatch.setattr(constants, "ENDPOINT", address)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(hf_api.api, "endpoint", address)
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-def asked(make: Make, model: str, **settings: Any) -> tuple[str, str]:
-    """What a model answers, or what kind of error is raised and what it says."""
-    try:
-        return "answered", make(model, generate_cfg={"max_tokens": 3}, **settings).quick_chat("Hi")
-    except ModelServiceError as error:
-        return type(error).__name__, str(error)
+def asked(address: str, home: Path, *settings: dict[str, Any]) -> list[list[str]]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
+    environment |= {
+        "HF_ENDPOINT": address,
+        "HF_HOME": str(home),
+        "HF_TOKEN": TOKEN,
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+    done = run_program(ASK, json.dumps(settings), env=environment)
+    assert done.returncode == 0, done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    told: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
-@pytest.mark.usefixtures("at")
-def test_the_hub_is_asked_for_its_models_once_and_never_for_a_folder(
-    hub: Hub, make: Make, capfd: pytest.CaptureFixture[str]
-) -> None:
-    here = asked(make, str(hub.folder))
-    assert here[0] == "answered"
-    assert hub.asked == []
-    assert asked(make, "org/tiny") == here
-    gated, unknown = asked(make, "org/gated"), asked(make, "org/none")
+def test_the_hub_is_asked_for_its_models_once_and_never_for_a_folder(hub: Hub, tmp_path: Path) -> None:
+    here, fetched, gated, unknown, kept = asked(
+        f"http://127.0.0.1:{hub.server_port}",
+        tmp_path,
+        {"model": str(hub.folder)},
+        {"model": "org/tiny"},
+        {"model": "org/gated"},
+        {"model": "org/none"},
+        {"model": "org/tiny", "local_files_only": True},
+    )
+    assert fetched[0] == "answered"
+    assert here == fetched
+    assert all(path.startswith(("/org/", "/api/models/org/")) for path, _ in hub.asked)  # nothing of the folder
     assert (gated[0], "accept its terms" in gated[1]) == ("ModelAuthError", True)
     assert (unknown[0], "check the name" in unknown[1]) == ("ModelNotFoundError", True)
+    assert kept == fetched
+    assert hub.asked[-1][0].startswith("/org/none/")  # for what is kept, nobody was asked
     assert {key for path, key in hub.asked if path.startswith("/org/")} == {f"Bearer {TOKEN}"}
-    hub.asked.clear()
-    assert asked(make, "org/tiny", local_files_only=True) == here
-    assert hub.asked == []  # for what is kept, nobody was asked
-    printed = capfd.readouterr()
-    assert TOKEN not in printed.out + printed.err + gated[1] + unknown[1]
