@@ -110,6 +110,18 @@ def test_the_list_zero_is_no_list_in_a_style_as_in_a_paragraph(files: Any, level
     ]  # fmt: skip
 
 
+def test_the_list_of_the_usual_style_is_that_of_paragraphs_that_name_no_style(files: Any) -> None:
+    def write(document: Any) -> None:
+        bullet = document.styles["List Bullet"].element.pPr.numPr.numId.val
+        document.styles["Normal"].element.get_or_add_pPr().append(
+            parse_xml(f'<w:numPr {nsdecls("w")}><w:numId w:val="{bullet}"/></w:numPr>')
+        )
+        document.add_paragraph("without properties")
+        document.add_paragraph("with some").alignment = 1
+
+    assert blocks(files.word(write)) == [("list", "- without properties\n- with some")]
+
+
 def test_what_spans_rows_stands_in_each_and_inner_tables_are_text(files: Any) -> None:
     def write(document: Any) -> None:
         table = document.add_table(3, 3)
