@@ -184,7 +184,19 @@ class RunResult(InNotebooks, Generic[T]):
         )
 
 
-_IN_DICT = "text stop_reason finish_reason usage sources waiting messages run_id seconds path usage_by_agent".split()  # noqa: SIM905
+_IN_DICT = (
+    "text",
+    "stop_reason",
+    "finish_reason",
+    "usage",
+    "sources",
+    "waiting",
+    "messages",
+    "run_id",
+    "seconds",
+    "path",
+    "usage_by_agent",
+)
 
 
 def _shown(source: Source) -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from jackfield_pdf.spans import grouped
 from jackfield_pdf.typeset import Line, Part
@@ -43,7 +42,7 @@ def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
     if set(map(len, pairs)) != {2}:
         return None
     ones, others = zip(*pairs, strict=True)
-    left, right = max(map(attrgetter("right"), ones)), min(map(attrgetter("left"), others))
+    left, right = max(one.right for one in ones), min(other.left for other in others)
     return (left, right) if all(_is_beside(line, left, right) for line in run) else None
 
 

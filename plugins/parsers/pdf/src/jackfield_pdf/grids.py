@@ -143,7 +143,7 @@ def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Se
 def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...]:
     """Where cells begin and end: at the lines, and where the lines across them end outside, for a table open there."""
     inner = {rule.at for rule in lines}
-    ends = min(map(attrgetter("start"), crossing)), max(map(attrgetter("end"), crossing))
+    ends = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
     first, last = min(inner) - 2 * _NEAR, max(inner) + 2 * _NEAR
     return tuple(sorted(inner.union(end for end in ends if not first <= end <= last)))
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, filterfalse
 from operator import attrgetter
 from typing import TypeVar
 
@@ -57,7 +56,7 @@ class Headings:
 
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
     """What the headings of a document look like."""
-    lines = list(filterfalse(attrgetter("table"), chain.from_iterable(page.lines for page in pages)))
+    lines = [line for page in pages for line in page.lines if not line.table]
     chars = _chars_by(lambda line: _rounded(line.size), lines)
     total = chars.total()
     bold, mono = (_chars_by(attrgetter(style), lines)[True] for style in ("is_bold", "is_mono"))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise, takewhile
-from operator import attrgetter, itemgetter
 
 from jackfield_documents import pipe_table
 from jackfield_pdf.columns import in_columns
@@ -338,10 +337,10 @@ def _ruled(table: Sequence[Sequence[str]], compounds: Collection[str]) -> Iterat
 
 def _cells(lines: Sequence[Line]) -> list[list[str]]:
     """The cells of a table without rules; [] if its rows do not stand in the same columns."""
-    parts = list(map(attrgetter("parts"), lines))
+    parts = [line.parts for line in lines]
     if len(parts) < 2 or not all(parts):
         return []
-    lefts = list(map(itemgetter(0), merged(map(attrgetter("left", "right"), chain.from_iterable(parts)))))
+    lefts = [left for left, _ in merged((part.left, part.right) for of_line in parts for part in of_line)]
     rows = [_by_column(row, lefts) for row in parts]
     has_two_in_a_cell = sum(map(len, rows)) < sum(map(len, parts))
     if has_two_in_a_cell or not 2 <= len(lefts) <= _MOST_COLUMNS:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise, starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from jackfield_pdf.grids import Grid, Rule, grids_of
@@ -190,7 +190,7 @@ def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
 
 def _upright(lines: list[_Measured]) -> list[_Measured]:
     """The lines of the page as it is read; those that run in another direction lose their places."""
-    turns = Counter(map(attrgetter("turn"), filter(attrgetter("boxes"), lines)))
+    turns = Counter(line.turn for line in lines if line.boxes)
     if not any(turns):
         return lines
     usual = turns.most_common(1)[0][0]
@@ -277,7 +277,7 @@ def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
 
 def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
     """Whether some text stands beside another."""
-    placed = list(filter(attrgetter("boxes"), lines))
+    placed = [line for line in lines if line.boxes]
     return any(starmap(_is_beside, pairwise(placed))) or any(map(_has_gap, placed))
 
 
@@ -353,7 +353,7 @@ def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> I
     inked = map(re.Match.start, _INK.finditer(line.text))
     cells = ((_cell_at(_char_box(text_page, line, place), grids), place) for place in inked)
     for (grid, cell), group in groupby(cells, key=itemgetter(0)):
-        places = list(map(itemgetter(1), group))
+        places = [place for _, place in group]
         first, last = places[0], places[-1]
         yield _Piece(line.text[first : last + 1], grid, cell, first, last + 1)
 
