@@ -43,8 +43,7 @@ hypothesis.settings.register_profile("always-the-same", deadline=None, derandomi
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
-# Tests that share what is costly to make: models of torch, a process that has imported what examples do, files that are
-# bombs, servers and databases of others, one with Qwen-Agent, environments with the oldest versions. So do those of a
+# Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one with Qwen-Agent, environments with the oldest versions. So do those of a
 # class of a suite, what was found of their component.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
@@ -55,7 +54,6 @@ TOGETHER = (
         "plugins/llms/transformers/tests/",
         "plugins/embedders/local-embedder/tests/test_torch.py",
     ),
-    ("tests/test_documentation.py::test_an_example_runs", "tests/test_documentation.py::test_commands_that_are_shown"),
     ("tests/test_clean_install.py::test_the_oldest",),
     ("tests/test_coming_from_qwen.py",),
     ("tests/test_hostile_neighbours.py",),
