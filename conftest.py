@@ -43,8 +43,9 @@ hypothesis.settings.register_profile("always-the-same", deadline=None, derandomi
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(PROFILE)
 
-# Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one with Qwen-Agent, environments with the oldest versions. So do those of a
-# class of a suite, what was found of their component.
+# Tests that share what is costly to make: models of torch, files that are bombs, servers and databases of others, one
+# with Qwen-Agent, environments with the oldest versions. So do those of each class of a suite, what was found of their
+# component.
 TOGETHER = (
     ("plugins/searchers/pgvector-search/tests/",),
     ("plugins/parsers/epub/tests/test_contract.py",),
