@@ -309,8 +309,8 @@ def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
 
 def _changed(data: bytes, dice: random.Random, *, count: int) -> bytes:
     changed = bytearray(data)
-    for place in [dice.randrange(len(data)) for _ in range(count)]:
-        changed[place] = dice.randrange(256)
+    for _ in range(count):
+        changed[dice.randrange(len(changed))] = dice.randrange(256)
     return bytes(changed)
 
 
