@@ -93,8 +93,9 @@ def _with_what_they_need(names: Sequence[str]) -> list[str]:
     """Distributions of ours, and those of ours that they require."""
     found = list(names)
     for name in found:  # it grows
-        needed = (_OURS.match(text) for text in importlib.metadata.requires(name) or () if "extra ==" not in text)
-        found += [match[0] for match in needed if match and match[0] not in found]
+        required = [text for text in importlib.metadata.requires(name) or () if "extra ==" not in text]
+        needed = [match[0] for match in map(_OURS.match, required) if match]
+        found += sorted({*needed} - {*found})
     return found
 
 

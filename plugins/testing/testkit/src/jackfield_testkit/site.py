@@ -202,9 +202,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSite]:
     before = dict(sys.modules)
     yield FakeSite(folder)
     # A worker of a long run has thousands of modules; to ask each where it is from took longer than most tests do.
-    for name, module in [item for item in sys.modules.items() if before.get(item[0]) is not item[1]]:
-        # A package without `__init__` has no file, only a path; not everything in `sys.modules` is a module.
-        path = getattr(module, "__path__", ())
-        places = [getattr(module, "__file__", None) or "", *(map(str, path) if isinstance(path, Iterable) else ())]
-        if any(str(place).startswith(str(folder)) for place in places):
+    new = [name for name, module in sys.modules.items() if before.get(name) is not module]
+    for name in new:
+        if _is_from(folder, sys.modules[name]):
             del sys.modules[name]
+
+
+def _is_from(folder: Path, module: object) -> bool:
+    # A package without `__init__` has no file, only a path; not everything in `sys.modules` is a module.
+    path = getattr(module, "__path__", ())
+    places = [getattr(module, "__file__", ""), *(path if isinstance(path, Iterable) else ())]
+    return any(str(place).startswith(str(folder)) for place in places)

@@ -38,6 +38,7 @@ from jackfield_testkit.suites.agent_parts import (
     Meeting,
     Waiting,
     assert_calls_are_answered,
+    assert_numbered,
     dumped,
     end_of,
     fail,
@@ -89,7 +90,7 @@ class AnswerSuite(AnswerTreeTests):
         with pytest.raises(ModelRequestError, match="refused"):
             sync.run(gathered_into(seen, agent.astream([QUESTION])))
         assert isinstance(seen[-1].event, RunFailed)
-        assert [event.number for event in seen] == list(range(1, len(seen) + 1))
+        assert_numbered(seen)
 
     def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
         agent = self.make_agent([answer("Yes.")], system_message="You echo.")
@@ -190,7 +191,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
     def test_events_are_numbered_and_the_last_says_how_it_ended(self) -> None:
         script = [calls(("repeat", {"text": "ha"}), ("repeat", {"text": "ho"})), answer("Done.")]
         events = self._events(self.make_agent(script, [repeat()]))
-        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        assert_numbered(events)
         assert len({event.run_id for event in events}) == 1
         assert isinstance(events[0].event, RunStarted)
         assert of_kind(events, RunFinished) == [events[-1].event]
@@ -407,7 +408,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         finished = end_of(events)
         assert finished.stop_reason == "cancelled"
         assert_calls_are_answered(finished.messages)
-        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        assert_numbered(events)
         again = self.make_agent([answer("Here again.")], [repeat()])
         response = again.run_nonstream([QUESTION, *finished.messages, Message("user", "Are you there?")])
         assert response[-1].content == "Here again."

@@ -156,6 +156,11 @@ def forever(request: ChatRequest) -> Sequence[ModelEvent]:
     return calls(("repeat", {"text": "again"}))
 
 
+def assert_numbered(events: Sequence[RunEvent]) -> None:
+    """Fail unless the events of a run count from one, without a gap."""
+    assert [event.number for event in events] == list(range(1, len(events) + 1))
+
+
 def results_of(messages: Iterable[Message]) -> list[object]:
     """What the tools gave, in their order."""
     return [message.content for message in messages if message.role == FUNCTION]

@@ -23,6 +23,7 @@ from jackfield_testkit.suites.agent_parts import (
     Waiting,
     asking,
     assert_calls_are_answered,
+    assert_numbered,
     end_of,
     forever,
     gathered,
@@ -116,7 +117,7 @@ class AgentTreeTests(AgentTests):
         begun = next(event for event in events if event.depth == 1)
         inner = [event for event in events if event.run_id == begun.run_id]
         assert "child" in {event.agent for event in inner}
-        assert [event.number for event in inner] == list(range(1, len(inner) + 1))
+        assert_numbered(inner)
         assert isinstance(begun.event, RunStarted)
         assert results_of(end_of(events).messages) == ["It is ha ha."]
         used = sum(turn.usage.total_tokens for turn in of_kind(events, TurnFinished))
