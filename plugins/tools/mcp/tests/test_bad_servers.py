@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -17,10 +18,11 @@ import pytest
 from jackfield import FnCallAgent, call_tool
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
 from jackfield.events import ToolFinished
+from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from jackfield_mcp import session
-from jackfield_mcp.session import ServerEndedError
+from jackfield_mcp.session import Opened, ServerEndedError
 from jackfield_mcp.toolset import MCPServers
 
 from .conftest import BAD, PATIENCE_S, call, is_running, tools_of, until
@@ -123,6 +125,22 @@ def test_a_server_that_is_only_slow_keeps_its_process(
     pid = call(bad, "bad-pid").content
     asyncio.run(_given_up(bad, "bad-slow", tmp_path / "begun"))
     assert call(bad, "bad-pid").content == pid
+
+
+def test_a_connection_that_times_out_is_lost_whether_or_not_the_call_has_a_limit(bad: MCPServers) -> None:
+    tool: Any = tools_of(bad)["bad-pid"]
+
+    async def times_out(one: Opened) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "no answer from the network")
+
+    async def ask(timeout_s: float | None) -> None:
+        async with RunResources() as resources:
+            opened = await tool.source.session(ToolContext(resources=resources))
+            await opened.do(times_out, what="the call of 'pid'", timeout_s=timeout_s)
+
+    for timeout_s in (None, 60.0):
+        with pytest.raises(ServerEndedError, match=r"during the call of 'pid'"):
+            asyncio.run(ask(timeout_s))
 
 
 async def _given_up(servers: MCPServers, name: str, begun: Path) -> None:

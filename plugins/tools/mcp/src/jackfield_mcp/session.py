@@ -303,20 +303,19 @@ class Session:
     ) -> T:
         one = await self._connected()
         call = self._asked.begin(*asking) if asking else None
+        limit = asyncio.timeout(timeout_s)
         try:
-            if timeout_s is None:
+            async with limit:
                 return await work(one)
-            async with asyncio.timeout(timeout_s):
-                return await work(one)
-        except TimeoutError as error:
-            self._probe(one)
-            raise ToolTimeoutError(
-                f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s; ask it for less at once"
-            ) from error
         except asyncio.CancelledError:
             self._probe(one)
             raise
         except Exception as error:
+            if timeout_s is not None and limit.expired():
+                self._probe(one)
+                raise ToolTimeoutError(
+                    f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s; ask it for less at once"
+                ) from error
             lost = self._is_lost(error, one)
             if lost:
                 one.is_over.set()
