@@ -62,3 +62,11 @@ def test_a_sheet_with_more_rows_than_allowed_is_refused(files: Any) -> None:
     parser = SpreadsheetParser(SpreadsheetConfig(max_rows=2))
     with pytest.raises(DocParserError, match=r"x\.xlsx cannot be read: its sheet 'Sheet' has 3 rows"):
         parser.parse(files.book(Sheet=[["a"], ["b"], ["c"]]), source="x.xlsx")
+
+
+def test_an_old_file_whose_directory_goes_in_a_circle_is_refused(files: Any) -> None:
+    data = bytearray(files.old_book(Sheet=[["a"]]))
+    entry = data.index("Workbook".encode("utf-16-le"))
+    data[entry + 68 : entry + 72] = (1).to_bytes(4, "little")  # what stands before it is itself
+    with pytest.raises(DocParserError, match=r"x\.xls is damaged"):
+        SpreadsheetParser().parse(bytes(data), source="x.xls")

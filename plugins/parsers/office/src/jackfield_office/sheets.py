@@ -39,6 +39,7 @@ _FAULTS_OF_XLRD = (
     TypeError,
     ValueError,
     struct.error,
+    RecursionError,
 )
 
 
