@@ -293,6 +293,12 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert attempt.error == "it took longer than 0.05 s (timeout_s)"
 
 
+def test_a_time_out_of_an_agent_itself_is_not_said_to_be_that_of_the_run(tmp_path: Path) -> None:
+    Backend.answer = staticmethod(lambda _: TimeoutError("the lookup gave up"))
+    (attempt,) = run(suite(tmp_path, "a", timeout_s=60.0), "live")
+    assert attempt.error == "TimeoutError: the lookup gave up"
+
+
 def test_a_run_that_ends_early_or_says_nothing_does_not_pass(tmp_path: Path) -> None:
     Backend.answer = staticmethod(lambda _: "")
     (attempt,) = run(suite(tmp_path, "a"), "live")

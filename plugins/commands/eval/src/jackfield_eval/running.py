@@ -165,17 +165,17 @@ class _Runner:
         began = loop.time()
         account = _Account()
         path = self.suite.cassettes / agent / case.name / f"{number}.json"
+        limit = asyncio.timeout(self.suite.settings.timeout_s)
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="jackfield-eval-") as folder,
                 taped(path, self.mode, self._names(folder)),
             ):
-                async with asyncio.timeout(self.suite.settings.timeout_s):
+                async with limit:
                     await self._run(self.suite.agents[agent], case, folder, account)
-        except TimeoutError:
-            account.error = f"it took longer than {self.suite.settings.timeout_s:g} s (timeout_s)"
         except Exception as error:  # noqa: BLE001 - of an agent, a tool or a scorer of anybody: the others go on
-            account.error = f"{type(error).__name__}: {error}"
+            too_long = f"it took longer than {self.suite.settings.timeout_s:g} s (timeout_s)"
+            account.error = too_long if limit.expired() else f"{type(error).__name__}: {error}"
         attempt = Attempt(agent, case.name, number, error=account.error, usage=account.spent)
         if result := account.result:
             attempt = replace(attempt, answer=result.text, stop_reason=result.stop_reason, usage=result.usage)
