@@ -9,11 +9,10 @@ from typing import Any, Literal, Unpack, get_args
 
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, closest
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, Message
 from jackfield.models import BaseChatModel
-from jackfield.settings import closest
 from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_multi_agent.files import PROMPTS

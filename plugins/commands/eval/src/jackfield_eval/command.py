@@ -65,8 +65,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
-    from jackfield.errors import ConfigError
-    from jackfield.settings import closest
+    from jackfield.errors import ConfigError, closest
 
     names = [case.name for case in suite.cases]
     chosen = {pattern: fnmatch.filter(names, pattern) for pattern in patterns or ("*",)}

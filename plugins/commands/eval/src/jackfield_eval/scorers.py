@@ -16,12 +16,12 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
 
 from jackfield import RunResult, sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, JackfieldError
+from jackfield.errors import ConfigError, JackfieldError, closest
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import FunctionCall, Usage
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
-from jackfield.settings import Settings, closest
+from jackfield.settings import Settings
 from jackfield_eval.functions import load_function
 
 _REGEX_S = 5.0  # of processor time; a search that takes longer goes back and forth, and would not end

@@ -13,9 +13,9 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from jackfield.errors import PluginError
+from jackfield.errors import PluginError, near
 from jackfield.plugins import PluginHost, Problem, Row, hook, is_incompatible
-from jackfield.settings import near, normalise
+from jackfield.settings import normalise
 from jackfield_manage.absences import misspelt_groups
 from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from pathlib import Path
 
-from jackfield.errors import ConfigError
-from jackfield.settings import closest
+from jackfield.errors import ConfigError, closest
 from jackfield_manage.choices import toml_facts, toml_value, write_whole
 from jackfield_manage.distributions import CORE
 from jackfield_manage.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version

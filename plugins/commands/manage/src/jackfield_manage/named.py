@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
-from jackfield.errors import PluginNotFoundError
+from jackfield.errors import PluginNotFoundError, closest
 from jackfield.plugins import Catalog, Row, install_hint
-from jackfield.settings import closest, normalise
+from jackfield.settings import normalise
 
 
 def rows_named(name: str, catalog: Catalog) -> list[Row]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jackfield import AgentConfig
-from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield.errors import ConfigError, PluginNotFoundError, closest
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
-from jackfield.settings import closest, normalise
+from jackfield.settings import normalise
 from jackfield.tools import name_of_entry
 from jackfield_manage.distributions import CORE
 from jackfield_manage.python_uses import PythonUses

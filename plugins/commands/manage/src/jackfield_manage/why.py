@@ -11,9 +11,9 @@ from functools import partial
 from itertools import chain, filterfalse
 from typing import TypeVar
 
-from jackfield.errors import PluginNotFoundError
+from jackfield.errors import PluginNotFoundError, closest
 from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
-from jackfield.settings import ENABLED_KINDS, Settings, closest, normalise
+from jackfield.settings import ENABLED_KINDS, Settings, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.named import distributions_named
 from jackfield_manage.standings import remarks, standing

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import ModelServiceError
+from jackfield.errors import LocalsForgotten, ModelServiceError
 from jackfield.events import ModelEvent
 from jackfield.messages import ContentItem
 from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
 from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_http.answers import AnswerReader
 from jackfield_http.client import HTTPClient

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from jackfield import sync
-from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.tracebacks import forget_locals
+from jackfield.errors import ConfigError, ModelResponseError, forget_locals
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated

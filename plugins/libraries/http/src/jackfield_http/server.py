@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jackfield import sync
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.errors import LocalsForgotten
 from jackfield_backend.keys import FoundKey, KeyRule
 from jackfield_backend.refusals import Secrets
 from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url

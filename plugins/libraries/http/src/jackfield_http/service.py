@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr
 from jackfield.config import Config
 from jackfield.errors import (
     ConfigError,
+    LocalsForgotten,
     ModelAuthError,
     ModelRequestError,
     ModelServiceError,
@@ -22,7 +23,6 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.settings import Settings
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import KeyRule, find_key
 from jackfield_backend.retries import asked_again
 from jackfield_http.client import Reply

@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jackfield.config import Configured
-from jackfield.errors import BrokenPluginError
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.errors import BrokenPluginError, LocalsForgotten
 
 if TYPE_CHECKING:
     from jackfield.plugins import PluginHost

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from jackfield.errors import ModelResponseError
+from jackfield.errors import LocalsForgotten, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.batches import embed_in_batches
 from jackfield_dashscope.config import EmbedderConfig
 from jackfield_dashscope.service import Service

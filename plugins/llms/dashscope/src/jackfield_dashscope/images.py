@@ -10,12 +10,11 @@ from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 from jackfield.config import LLMConfig
-from jackfield.errors import ModelServiceError, ModelTimeoutError
+from jackfield.errors import LocalsForgotten, ModelServiceError, ModelTimeoutError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
 from jackfield.models import BaseChatModel, name_of_server
 from jackfield.request import ChatRequest
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.prompts import image_prompt
 from jackfield_backend.retries import asked_again
 from jackfield_dashscope.answer import usage_of

@@ -8,9 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from jackfield.errors import ModelServiceError
+from jackfield.errors import LocalsForgotten, ModelServiceError
 from jackfield.settings import Settings
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.retries import asked_again
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response

@@ -14,10 +14,9 @@ import msgspec
 from pydantic import Field, SecretStr
 
 from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
-from jackfield.errors import ModelRequestError, ModelResponseError
+from jackfield.errors import LocalsForgotten, ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.batches import embed_in_batches
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH

@@ -14,9 +14,8 @@ from pydantic import Field, SecretStr, model_validator
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.errors import ConfigError, LocalsForgotten, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_pgvector_search.filling import Filling, Plan, Ready

@@ -15,9 +15,8 @@ from pydantic import Field, SecretStr
 
 from jackfield import sync
 from jackfield.config import Config, ServerAddress
-from jackfield.errors import ToolServiceError
+from jackfield.errors import LocalsForgotten, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import KeyRule, find_key
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder

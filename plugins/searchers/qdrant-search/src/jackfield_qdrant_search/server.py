@@ -15,8 +15,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError
-from jackfield.tracebacks import LocalsForgotten
+from jackfield.errors import LocalsForgotten, ToolServiceError
 from jackfield_backend.refusals import Secrets, shown
 from jackfield_search_parts.embedding import Vector
 

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from jackfield.errors import (
     ContentFilterError,
     ContextLengthError,
+    LocalsForgotten,
     ModelAuthError,
     ModelConnectionError,
     ModelNotFoundError,
@@ -48,7 +49,6 @@ from jackfield.events import (
 from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield.tracebacks import LocalsForgotten
 from jackfield_backend.keys import is_loopback
 from jackfield_backend.refusals import retry_after_s, shown
 from jackfield_http import Halves

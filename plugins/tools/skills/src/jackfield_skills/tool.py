@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jackfield.errors import ToolArgumentError
-from jackfield.settings import closest
+from jackfield.errors import ToolArgumentError, closest
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_skills.files import files_below, read_text
 from jackfield_skills.skill import FILE, Skill, body_of

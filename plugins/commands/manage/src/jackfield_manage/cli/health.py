@@ -8,9 +8,9 @@ from dataclasses import asdict
 from itertools import chain, filterfalse
 
 from jackfield.cli import print_json, printable
-from jackfield.errors import JackfieldError, PluginNotFoundError
+from jackfield.errors import JackfieldError, PluginNotFoundError, closest
 from jackfield.plugins import PluginHost
-from jackfield.settings import ENABLED_KINDS, closest, normalise
+from jackfield.settings import ENABLED_KINDS, normalise
 from jackfield_manage.apart import TIMEOUT_S
 from jackfield_manage.consent import Memory
 from jackfield_manage.distributions import CORE
