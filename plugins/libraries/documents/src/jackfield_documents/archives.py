@@ -7,7 +7,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from operator import attrgetter
 
 from jackfield.errors import DocParserError
 
@@ -105,33 +104,18 @@ class Archive:
 
     def _check_entries(self, size: int, max_unpacked: int, max_ratio: int, max_entries: int) -> None:
         entries = self._zip.infolist()
-        unpacked = sum(map(attrgetter("file_size"), entries))
+        if len(entries) > max_entries:
+            raise DocParserError(f"{self._source} cannot be read: it holds more than {max_entries} files")
+        if any(entry.flag_bits & 1 for entry in entries):
+            raise DocParserError(f"{self._source} is encrypted: save it without a password")
+        if any(entry.compress_type not in _METHODS for entry in entries):
+            raise DocParserError(f"{self._source} cannot be read: it is packed in a way that documents never are")
+        unpacked = sum(entry.file_size for entry in entries)
         # What an entry says of its size is the most that is unpacked of it, whatever it holds.
-        most = min(max_unpacked, max(_ALWAYS, max_ratio * size))
-        source = self._source
-        faults = {
-            DocParserError(f"{source} cannot be read: it holds more than {max_entries} files"): (
-                len(entries) > max_entries
-            ),
-            DocParserError(f"{source} is encrypted: save it without a password"): any(map(_is_encrypted, entries)),
-            DocParserError(f"{source} cannot be read: it is packed in a way that documents never are"): (
-                any(map(_is_packed_oddly, entries))
-            ),
-            DocParserError(
-                f"{source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
-            ): unpacked > most,
-        }
-        for fault, is_so in faults.items():
-            if is_so:
-                raise fault
-
-
-def _is_encrypted(entry: zipfile.ZipInfo) -> bool:
-    return bool(entry.flag_bits & 1)
-
-
-def _is_packed_oddly(entry: zipfile.ZipInfo) -> bool:
-    return entry.compress_type not in _METHODS
+        if unpacked > min(max_unpacked, max(_ALWAYS, max_ratio * size)):
+            raise DocParserError(
+                f"{self._source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
+            )
 
 
 def _check_kind(data: bytes, source: str) -> None:

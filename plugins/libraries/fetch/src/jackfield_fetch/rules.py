@@ -15,7 +15,6 @@ from jackfield.config import Config
 Address = IPv4Address | IPv6Address
 _KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
 _HOST = re.compile(r"[^/@:*? ]+")
-_SPECIAL = ("is_multicast", "is_reserved", "is_site_local")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -65,7 +64,12 @@ class FetchConfig(Config):
 
 def is_public(address: Address) -> bool:
     """Whether an address, and each that is written inside it, belongs to the public internet."""
-    own = address.is_global and not any(getattr(address, name, False) for name in _SPECIAL)
+    own = (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not getattr(address, "is_site_local", False)
+    )
     inside = _inside(address)
     # A prefix for addresses of IPv4 is itself reserved, and leads to what is written behind it.
     return all(is_public(one) for one in inside) if inside else own
@@ -103,19 +107,14 @@ def request_url(url: str) -> str:
 
 
 def _check(parts: SplitResult, url: str) -> None:
-    scheme = parts.scheme[:20] or "a name without a scheme"
-    faults = {
-        ValueError(f"only http and https can be fetched, not {scheme!r}"): parts.scheme not in ("http", "https"),
-        ValueError("it names no server"): not parts.hostname,
-        ValueError("it has a user name or a password in it: leave them out"): "@" in parts.netloc,
-        ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on"): (
-            # A space is printable; white space of any other kind is not.
-            "\\" in url or not url.isprintable()
-        ),
-    }
-    for fault, is_so in faults.items():
-        if is_so:
-            raise fault
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
+    if not parts.hostname:
+        raise ValueError("it names no server")
+    if "@" in parts.netloc:
+        raise ValueError("it has a user name or a password in it: leave them out")
+    if "\\" in url or not url.isprintable():  # a space is; white space of any other kind is not
+        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
 
 
 def _in_ascii(host: str) -> str:
