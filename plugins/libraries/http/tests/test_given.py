@@ -33,6 +33,7 @@ def test_the_public_names_are_these() -> None:
         "SSE_END",
         "Server",
         "Wire",
+        "arguments_of",
         "checked_url",
         "class_of_status",
         "count_of",

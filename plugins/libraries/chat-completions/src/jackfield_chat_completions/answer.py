@@ -18,11 +18,10 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FinishReason, Usage
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
-from jackfield_http import AnswerReader, Failures, Wire, count_of
+from jackfield_http import AnswerReader, Failures, Wire, arguments_of, count_of
 
 REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -285,8 +284,8 @@ class _Calls:
 
     def _read(self, delta: Mapping[str, Any]) -> FunctionCallDelta:
         function = delta.get("function") or {}
-        call_id, name = _text_at(delta, "id"), _text_at(function, "name")
-        arguments = _arguments_of(function)
+        call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
+        arguments = arguments_of(function.get("arguments"))
         call = self._call(delta.get("index"), call_id, name, arguments)
         new_id = call_id if call_id != call.id else ""
         new_name = "" if call.name else name
@@ -306,17 +305,6 @@ class _Calls:
             if key is not None:
                 self._at_index[key] = call
         return call
-
-
-def _text_at(wire: Mapping[str, Any], key: str) -> str:
-    return str(wire.get(key) or "")
-
-
-def _arguments_of(function: Mapping[str, Any]) -> str:
-    arguments = function.get("arguments")
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else dumps(arguments)
 
 
 def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:

@@ -15,7 +15,7 @@
 """
 
 from jackfield_backend.keys import KeyRule
-from jackfield_http.answers import AnswerReader, Wire, count_of
+from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of
 from jackfield_http.client import HTTPClient, Reply, checked_url
 from jackfield_http.failures import ErrorClass, Failures, class_of_status, translated
 from jackfield_http.halves import Halves
@@ -43,6 +43,7 @@ __all__ = [
     "SSEDecoder",
     "Server",
     "Wire",
+    "arguments_of",
     "checked_url",
     "class_of_status",
     "count_of",

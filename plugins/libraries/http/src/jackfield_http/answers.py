@@ -10,6 +10,7 @@ import msgspec
 
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
+from jackfield.jsontext import dumps
 from jackfield_http.failures import Failures
 from jackfield_http.halves import Halves
 from jackfield_http.jsonbytes import json_piece
@@ -143,6 +144,13 @@ class AnswerReader(ABC):
 
     def _unreadable(self, data: bytes) -> ModelServiceError:
         return self.failures.unreadable(data, advice=self.advice)
+
+
+def arguments_of(value: object) -> str:
+    """The arguments of a call as text, as which all servers should send them; '' if there are none."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value)
 
 
 def count_of(value: object) -> int:

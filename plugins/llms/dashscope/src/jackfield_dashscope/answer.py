@@ -15,10 +15,9 @@ from jackfield.events import (
     TextDelta,
     UsageReported,
 )
-from jackfield.jsontext import dumps
 from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_dashscope.errors import error_in_answer
-from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, count_of
+from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, arguments_of, count_of
 
 # DashScope has the words that Jackfield has; it documents no others, but sends them.
 REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
@@ -162,11 +161,11 @@ class _Calls:
     def read(self, delta: Mapping[str, Any], place: int) -> FunctionCallDelta:
         """The event of a delta, which stands at this place of its chunk."""
         function = delta.get("function") or {}
-        call_id, name = _text_at(delta, "id"), _text_at(function, "name")
+        call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
         number = self._number(delta.get("index"), call_id, name, place)
         old_id, old_name = self._heads[number]
         self._heads[number] = (old_id or call_id, old_name or name)
-        arguments = _arguments_of(function)
+        arguments = arguments_of(function.get("arguments"))
         return FunctionCallDelta(number, "" if old_id else call_id, "" if old_name else name, arguments)
 
     def _number(self, index: object, call_id: str, name: str, place: int) -> int:
@@ -193,14 +192,3 @@ def _key(index: object, call_id: str, place: int) -> tuple[str, object]:
     if index is not None:
         return "at", index
     return ("id", call_id) if call_id else ("place", place)
-
-
-def _text_at(wire: Mapping[str, Any], key: str) -> str:
-    return str(wire.get(key) or "")
-
-
-def _arguments_of(function: Mapping[str, Any]) -> str:
-    arguments = function.get("arguments")
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else dumps(arguments)

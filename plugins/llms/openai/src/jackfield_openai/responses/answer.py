@@ -15,10 +15,10 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FinishReason, Usage
-from jackfield_http import AnswerReader, Failures, Wire, count_of
+from jackfield_http import AnswerReader, Failures, Wire, arguments_of, count_of
 from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items
-from jackfield_openai.responses.items import Item, arguments_of, call_id_of, image_of, parts_of
+from jackfield_openai.responses.items import Item, call_id_of, image_of, parts_of
 
 # Why an answer stopped short.
 _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
-from jackfield.jsontext import dumps
 from jackfield.messages import Message
+from jackfield_http import arguments_of
 
 Item: TypeAlias = Mapping[str, Any]
 """One item of `input` or `output`, as sent."""
@@ -94,13 +94,6 @@ def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
 def call_id_of(item: Item) -> str:
     """The id that a call and its result share."""
     return str(item.get("call_id") or item.get("id") or "")
-
-
-def arguments_of(value: object) -> str:
-    """A call's arguments as text, which is what all servers should send them as."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else dumps(value)
 
 
 def image_of(item: Item) -> str | None:
