@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield_terminal import given
+from jackfield.messages import ContentItem
 from jackfield_terminal.given import attachment, documents_of, is_piped, question
 
 
@@ -75,13 +75,17 @@ def test_an_attachment_goes_as_what_it_is(tmp_path: Path, name: str, kind: str) 
     ],
 )  # fmt: skip
 def test_a_picture_that_comes_without_a_name_is_known_by_how_it_begins(
-    monkeypatch: pytest.MonkeyPatch, begins: bytes, media_type: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: bytes, media_type: str
 ) -> None:
-    monkeypatch.setattr(given, "read_input", lambda: begins)
-    assert str(attachment("-").image).startswith(f"data:{media_type};base64,")
-    monkeypatch.setattr(given, "read_input", lambda: b"RIFF\0\0\0\0WAVE" + begins)
+    def attached(content: bytes) -> ContentItem:
+        (tmp_path / "input").write_bytes(content)
+        with (tmp_path / "input").open() as standard_input:
+            monkeypatch.setattr("sys.stdin", standard_input)
+            return attachment("-")
+
+    assert str(attached(begins).image).startswith(f"data:{media_type};base64,")
     with pytest.raises(ConfigError, match="does not hold a PNG"):
-        attachment("-")
+        attached(b"RIFF\0\0\0\0WAVE" + begins)
 
 
 def test_an_attachment_that_is_not_there_is_an_error(tmp_path: Path) -> None:
