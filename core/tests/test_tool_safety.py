@@ -139,6 +139,57 @@ def test_of_every_attribute_the_stricter_wins(
     assert getattr(made.safety(), name) == stricter
 
 
+STATED: Mapping[str, tuple[object, object]] = {  # what a class says, and something more lenient
+    "needs_approval": (True, False),
+    "effects": (frozenset({"network"}), frozenset()),
+    "concurrent": (False, True),
+    "timeout_s": (3.0, None),
+}
+
+
+@pytest.mark.parametrize("how", ["instance", "subclass's instance", "property"])
+@pytest.mark.parametrize("name", STATED)
+def test_an_instance_cannot_be_more_lenient_than_its_class(name: str, how: str) -> None:
+    strict, lenient = STATED[name]
+
+    class Act(BaseTool):
+        name = "act"
+        description = "Act."
+
+        def call(self, params: Any, *, context: Any = None) -> str:
+            del params, context
+            return "done"
+
+    setattr(Act, name, strict)
+    instance = Act() if how == "instance" else type("Sub", (Act,), {})()
+    if how == "property":  # it says nothing without an instance, so what it returns counts
+        setattr(Act, name, property(lambda _: strict))
+    else:
+        setattr(instance, name, lenient)
+    assert getattr(instance.safety(), name) == strict
+
+
+@pytest.mark.parametrize("spoken", [(), frozenset(), ("files",)])
+def test_a_forbidden_effect_of_the_class_stops_an_instance_that_denies_it(spoken: Any) -> None:
+    class Send(BaseTool):
+        name = "act"
+        description = "Send."
+        effects = frozenset({"network"})
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.effects = spoken
+
+        def call(self, params: Any, *, context: Any = None) -> str:
+            del params, context
+            return "done"
+
+    agent = FnCallAgent([Send()], ScriptedModel([calls(("act", {})), answer("x")]), forbid=["network"])
+    [refused] = [event for event in events_of(agent) if isinstance(event, ToolFinished)]
+    assert refused.error == "NotAllowed"
+    assert "network" in refused.message.get_text_content()
+
+
 def test_settings_of_the_core_are_not_given_to_the_tool(site: Any) -> None:
     made = plugin_tool(site, approval="never", timeout_s=5, word="hello")
     assert dict(made.load().cfg) == {"word": "hello"}

@@ -59,9 +59,10 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """What a descriptor or a tool says. What is neither True nor False counts as the stricter of the two.
+    """Read what a descriptor or a tool states. A value that is neither True nor False counts as the stricter of the two.
 
-    What a class says holds even if its instance says something more lenient.
+    The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class hold even if its instance states
+    something more lenient. The other attributes are False unless stated, so an instance may grant them.
 
     Raises:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.

@@ -18,6 +18,9 @@ from jackfield.agents import Event, Run, RunView
 from jackfield.errors import ConfigError, ModelRequestError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import (
     ApprovalNeeded,
+    FunctionCallDelta,
+    ModelEvent,
+    ModelFinished,
     PluginEvent,
     RunEvent,
     RunFinished,
@@ -25,7 +28,7 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import FinishReason, Message, Usage
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import CancelToken
@@ -203,6 +206,42 @@ def test_limits_count_what_was_spent_before() -> None:
     assert (again.stop_reason, world.done) == ("turn_limit", ["Ada", "Bob"])
     more = FnCallAgent(world.tools(), world.model(1), limits={"turns": 3}, store=store).resume(first.run_id)
     assert (more.stop_reason, world.done) == ("finished", UNBROKEN)
+
+
+def call_of(name: str, arguments: str, reason: FinishReason) -> list[ModelEvent]:
+    return [FunctionCallDelta(0, id="call_1", name=name, arguments=arguments), ModelFinished(reason)]
+
+
+FIRST_CALLS: Mapping[str, list[ModelEvent]] = {
+    "made": call_of("pay", '{"to": "Ada"}', "tool_calls"),
+    "made twice": calls(("pay", {"to": "Ada"}), ("pay", {"to": "Bob"})),
+    "made, in an answer that was cut off after it": call_of("pay", '{"to": "Ada"}', "length"),
+    "cut off": call_of("pay", '{"to": "A', "length"),
+    "without its argument": call_of("pay", "{}", "tool_calls"),
+    "without a tool": call_of("gone", "{}", "tool_calls"),
+    "forbidden": call_of("send", "{}", "tool_calls"),
+}
+
+
+@pytest.mark.parametrize("first", FIRST_CALLS.values(), ids=FIRST_CALLS)
+def test_a_resumed_run_has_as_many_tool_calls_left_as_one_that_was_never_interrupted(first: list[ModelEvent]) -> None:
+    def agent(most: int, script: Any, store: MemoryStore, **limits: int) -> FnCallAgent:
+        world = World()
+        tools = [*world.tools(), tool(lambda: "sent", name="send", description="Send.", effects=("network",))]
+        limit: Any = {"tool_calls": most, **limits}
+        return FnCallAgent(tools, ScriptedModel(script), limits=limit, store=store, forbid=["network"])
+
+    rest = [calls(("pay", {"to": "Cleo"})), answer("Paid.")]
+    for most in range(4):
+        unbroken = agent(most, [first, *rest], MemoryStore()).ask("Pay.")
+        store = MemoryStore()
+        interrupted = agent(most, [first], store, turns=1).ask("Pay.")
+        if interrupted.stop_reason == "tool_call_limit":
+            assert unbroken.stop_reason == "tool_call_limit"
+            continue
+        resumed = agent(most, rest, store).resume(interrupted.run_id)
+        assert (most, resumed.stop_reason) == (most, unbroken.stop_reason)
+    assert unbroken.stop_reason == "finished", "the largest limit is large enough"
 
 
 def test_a_run_that_failed_goes_on_after_what_it_had_done() -> None:

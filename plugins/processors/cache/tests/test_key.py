@@ -96,6 +96,42 @@ def test_what_a_model_reads_is_in_the_key(other: ChatRequest) -> None:
     assert key_of(other) != key_of(BASE)
 
 
+CALL: dict[str, Any] = {
+    "role": "assistant",
+    "content": "hello",
+    "reasoning_content": "because",
+    "name": "bob",
+    "function_call": {"name": "pay", "arguments": '{"to": "Ada"}'},
+    "origin": {"backend": "b", "id": "1", "data": {"signature": "s"}},
+    "extra": {"function_id": "c1"},
+}
+OTHER_ROLES = {"assistant": "user"}
+
+
+def leaves(value: object, *path: str) -> list[tuple[str, ...]]:
+    if not isinstance(value, dict):
+        return [path]
+    return [leaf for key, below in value.items() for leaf in leaves(below, *path, key)]
+
+
+def with_another(value: Any, path: tuple[str, ...]) -> Any:
+    if not path:
+        return OTHER_ROLES.get(value, f"{value} ")
+    return {**value, path[0]: with_another(value[path[0]], path[1:])}
+
+
+def test_the_message_with_everything_sets_every_field_there_is() -> None:
+    assert set(CALL) == set(Message.model_fields)
+    assert set(CALL["function_call"]) == set(FunctionCall.model_fields)
+    assert set(CALL["origin"]) == set(Origin.model_fields)
+
+
+@pytest.mark.parametrize("path", leaves(CALL), ids=".".join)
+def test_each_part_of_a_message_alone_changes_the_key(path: tuple[str, ...]) -> None:
+    one, other = (replace(BASE, messages=(Message(**fields),)) for fields in (CALL, with_another(CALL, path)))
+    assert key_of(one) != key_of(other)
+
+
 def test_two_servers_are_kept_apart_by_what_the_request_says_and_a_scope_stands_over_that() -> None:
     here, there = replace(BASE, server="openai@here"), replace(BASE, server="openai@there")
     assert len({key_of(BASE), key_of(here), key_of(there), key_of(BASE, "one"), key_of(BASE, "two")}) == 5

@@ -346,6 +346,61 @@ def test_a_cancelled_call_leaves_no_code_running_and_the_state_is_kept(interpret
     assert "done is False" in asyncio.run(cancelled_and_asked())
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["cancelled", "cancelled twice"])
+@pytest.mark.parametrize("deaf", [False, True], ids=["code that stops", "code that ignores it"])
+def test_when_a_cancelled_call_returns_its_code_has_ended(
+    make_interpreter: Make,
+    is_running: Callable[[int], bool],
+    wait_until: Callable[[Callable[[], bool]], None],
+    tmp_path: Path,
+    deaf: bool,
+    again: bool,
+) -> None:
+    ended = tmp_path / "ended"
+    code = _ENDURING if deaf else _STOPPING
+    interpreter = make_interpreter()
+
+    async def cancel() -> tuple[bool, list[int]]:
+        task = asyncio.create_task(
+            interpreter.tool.call({"code": code.format(begun=str(tmp_path / "begun"), ended=str(ended))})
+        )
+        await _until_begun(tmp_path)
+        processes = interpreter.processes()
+        task.cancel()
+        if again:
+            await asyncio.sleep(0)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ended.exists(), processes
+
+    has_ended, processes = asyncio.run(cancel())
+    # Code that stops leaves a mark. Otherwise the kernel is killed, and its guard still has to end.
+    if not has_ended:
+        assert deaf or again, "the code of a cancelled call goes on"
+        wait_until(lambda: not any(map(is_running, processes)))
+    assert interpreter.run("print(1)").stdout == "1"
+
+
+_STOPPING = """
+import time
+try:
+    open({begun!r}, "w").close()
+    time.sleep(100)
+finally:
+    open({ended!r}, "w").close()
+"""
+_ENDURING = """
+import time
+open({begun!r}, "w").close()
+while True:
+    try:
+        time.sleep(100)
+    except BaseException:
+        pass
+"""
+
+
 def test_the_kernel_outlives_the_event_loop_that_used_it(interpreter: Any, read_answer: Any) -> None:
     asyncio.run(interpreter.tool.call({"code": "x = 5"}))
     assert read_answer(asyncio.run(interpreter.tool.call({"code": "print(x)"}))).stdout == "5"
