@@ -59,7 +59,7 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """Read what a descriptor or a tool states. A value that is neither True nor False counts as the stricter of the two.
+    """Read what a descriptor or a tool states. A value that is not a bool counts as the stricter of the two.
 
     The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class hold even if its instance states
     something more lenient. The other attributes are False unless stated, so an instance may grant them.

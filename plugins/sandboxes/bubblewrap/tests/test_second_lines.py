@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,8 @@ def bare_command(work_dir: Path, *argv: str) -> Sequence[str]:
 
 
 def said(work_dir: Path, code: str) -> str:
-    done = subprocess.run(
-        bare_command(work_dir, sys.executable, "-I", "-c", code), capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    command = bare_command(work_dir, sys.executable, "-I", "-c", code)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -51,7 +49,7 @@ def test_a_program_cannot_reach_the_terminal_of_its_caller(tmp_path: Path) -> No
 def test_a_program_has_namespaces_of_its_own(tmp_path: Path, kind: str) -> None:
     inside = said(tmp_path, f"import os; print(os.readlink('/proc/self/ns/{kind}'))")
     assert inside.startswith(f"{kind}:[")
-    assert inside != os.readlink(f"/proc/self/ns/{kind}")
+    assert inside != str(Path(f"/proc/self/ns/{kind}").readlink())
 
 
 def test_a_program_has_no_rights_of_root(tmp_path: Path) -> None:
@@ -68,7 +66,7 @@ def test_a_program_ends_with_the_process_that_started_bubblewrap(tmp_path: Path)
     ) as parent:
         assert parent.stdout
         outer = int(parent.stdout.readline())
-        wait_until(lambda: (tmp_path / "beat").exists())
+        wait_until((tmp_path / "beat").exists)
         parent.kill()
     wait_until(lambda: not is_running(outer))
 
@@ -80,8 +78,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_until(happened: object) -> None:
-    assert callable(happened)
+def wait_until(happened: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < give_up, "it did not happen"

@@ -357,13 +357,11 @@ def test_when_a_cancelled_call_returns_its_code_has_ended(
     again: bool,
 ) -> None:
     ended = tmp_path / "ended"
-    code = _ENDURING if deaf else _STOPPING
+    code = (_ENDURING if deaf else _STOPPING).format(begun=str(tmp_path / "begun"), ended=str(ended))
     interpreter = make_interpreter()
 
     async def cancel() -> tuple[bool, list[int]]:
-        task = asyncio.create_task(
-            interpreter.tool.call({"code": code.format(begun=str(tmp_path / "begun"), ended=str(ended))})
-        )
+        task = asyncio.create_task(interpreter.tool.call({"code": code}))
         await _until_begun(tmp_path)
         processes = interpreter.processes()
         task.cancel()
