@@ -31,6 +31,8 @@ from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, fi
 _Value = TypeVar("_Value")
 
 ENABLED_KINDS = ("processor", "observer")
+CONSIDERED_KINDS = ("parser", "sandbox")
+"""Kinds of which the best component is picked; one of a foreign package is only considered if it is enabled."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -276,7 +278,9 @@ def normalise(distribution: str) -> str:
 
 
 def enabled_form(name: str) -> str:
-    """What is enabled, in its one spelling: `processor.name`, `processor.distribution/name`, `tool.distribution/*`.
+    """Give what is enabled in its one spelling.
+
+    That is `processor.name` or `processor.distribution/name`, `parser.distribution/name` or `tool.distribution/*`.
 
     Raises:
         ConfigError: It does not begin with a kind that can be enabled.
@@ -284,9 +288,11 @@ def enabled_form(name: str) -> str:
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
     acts = kind in ENABLED_KINDS and component not in ("", "*")
+    considered = kind in CONSIDERED_KINDS and distribution and component not in ("", "*")
     asks = kind not in ENABLED_KINDS and component == "*" and distribution and kind.isidentifier()
-    if not (acts or asks):
-        kinds = " or ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
+    if not (acts or considered or asks):
+        kinds = ", ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
+        kinds += "".join(f" or {kind}.PACKAGE/NAME" for kind in CONSIDERED_KINDS)
         raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds are used by naming them in code")
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 

@@ -73,9 +73,13 @@ class Loading(Names):
         return self.spec_of(row, ComponentSpec)
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """The descriptors of all components of a kind that may be used and can be described."""
+        """Describe the components of a kind that may be picked without a name (`considered`).
+
+        One that cannot be described is left out, unless the settings are strict. A package that is only installed is
+        never imported for it; `left_out` says which those are.
+        """
         described = []
-        for row in (*self.rows(kind), *self._of_local_files(kind)):
+        for row in self.considered(kind):
             try:
                 described.append((row, self.spec_of(row, spec_class)))
             except PluginError:

@@ -21,7 +21,7 @@ from jackfield.errors import (
     closest,
 )
 from jackfield.plugins._catalog import Catalog, Problem, Row, by_name, scan
-from jackfield.plugins._known import install_hint
+from jackfield.plugins._known import install_hint, known_distribution
 from jackfield.plugins._own import ANY, Registered, row_of_local
 from jackfield.plugins._policy import is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, normalise
@@ -86,6 +86,45 @@ class Names(ABC):
     def names(self, kind: str) -> list[str]:
         """The names of a kind that may be used, without duplicates. Local files are asked."""
         return list(dict.fromkeys(row.name for row in (*self.rows(kind), *self._of_local_files(kind))))
+
+    def considered(self, kind: str) -> list[Row]:
+        """List the components of a kind that may be picked although no code names them.
+
+        These are our own packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
+        name, modules that code registers, and local files. A package that is only installed is not among them:
+        `left_out` has it.
+
+        Raises:
+            PluginError: A local file cannot be asked, and the settings are strict.
+        """
+        left_out = self.left_out(kind)
+        return [*(row for row in self.rows(kind) if row not in left_out), *self._of_local_files(kind)]
+
+    def left_out(self, kind: str) -> dict[Row, str]:
+        """Map each installed component of a kind that `considered` leaves out to the reason. Nothing is imported.
+
+        The sentence goes on after the component's address, and ends with the command that enables it.
+        """
+        return {row: reason for row in self.rows(kind) if (reason := self._why_unconsidered(row))}
+
+    def _why_unconsidered(self, row: Row) -> str:
+        if not row.is_installed or self._is_chosen(row):
+            return ""
+        remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
+        if known_distribution(row.kind, row.name) != row.distribution:
+            return f"is not used unless it is named, because {row.distribution} is not one of our packages; {remedy}"
+        doubt = self.unproven(row)
+        return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
+
+    def _is_chosen(self, row: Row) -> bool:
+        """True if the user's rules name the component or its package; a project's `allow` only takes away."""
+        rules = self.settings.unnarrowed or self.settings
+        preferred = {name for key, name in rules.prefer.items() if key.partition(".")[0] == row.kind}
+        return (
+            row.distribution in (rules.allow or ())
+            or f"{row.kind}.{row.address}" in rules.enabled
+            or row.distribution in set(map(normalise, preferred))
+        )
 
     def _of_local_files(self, kind: str) -> list[Row]:
         """What local files offer of a kind and may be used; a broken one offers nothing."""

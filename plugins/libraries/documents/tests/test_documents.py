@@ -54,12 +54,14 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.modules: list[str] = []
+        self.enabled: list[str] = []
 
     def install(self, name: str, *, parser: str, facts: str, body: str = PARSER, apart: bool = False) -> None:
         """Install a parser, which reads small files in this process unless it is to have its own: that takes longer."""
         here = 0 if apart else 1000
         module = f"parser_{name}"
         self.modules.append(module)
+        self.enabled.append(f"parser.{name}/{parser}")
         metadata = self.folder / f"{name}-1.0.dist-info"
         metadata.mkdir()
         (metadata / "entry_points.txt").write_text(f"[jackfield.v1]\nparser.{parser} = {module}_plugin\n")
@@ -72,7 +74,8 @@ class Site:
         )
 
     def reader(self, **prefer: str) -> DocumentReader:
-        settings = Settings(prefer={key.replace("_", "."): value for key, value in prefer.items()})
+        wanted = {key.replace("_", "."): value for key, value in prefer.items()}
+        settings = Settings(prefer=wanted, enabled=tuple(self.enabled))
         return DocumentReader(PluginHost(settings, paths=[str(self.folder)]))
 
     def parsed(self, name: str) -> list[str]:
@@ -188,7 +191,7 @@ def test_the_same_bytes_under_another_name_are_parsed_once_and_keep_their_own_na
 
 def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
-    host = PluginHost(Settings(), paths=[str(site.folder)])
+    host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
     reader = DocumentReader(host, parser_cfg={"lines": {"depth": 3}, "other": {"depth": 4}})
     assert read(reader, write("a.ln", b"x")).metadata == {"depth": 3}
 
@@ -196,7 +199,7 @@ def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> Non
 def test_a_file_type_can_be_given_to_another_parser(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
     site.install("other", parser="lines", facts="extensions=('ot',)")
-    host = PluginHost(Settings(), paths=[str(site.folder)])
+    host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
     settings = {"lines": {"depth": 1}, "other/lines": {"depth": 2}}
     reader = DocumentReader(host, parser_cfg=settings, parser_for={"ln": "other/lines", "log": "lines/lines"})
     assert [read(reader, write(name, b"x")).metadata["depth"] for name in ("a.ln", "b.log", "c.ot")] == [2, 1, 2]
@@ -206,7 +209,7 @@ def test_a_file_type_can_be_given_to_another_parser(site: Site, write: Write) ->
 
 def test_a_fingerprint_changes_with_a_password_and_does_not_hold_it(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
-    host, path = PluginHost(Settings(), paths=[str(site.folder)]), write("a.ln", b"x")
+    host, path = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)]), write("a.ln", b"x")
     marks = set()
     for password in ("geheim", SecretStr("geheim"), "other", None):
         reader = DocumentReader(host, parser_cfg={"lines": {"password": password}})
@@ -218,7 +221,7 @@ def test_a_fingerprint_changes_with_a_password_and_does_not_hold_it(site: Site, 
 def test_the_reader_of_a_configuration_names_the_setting_that_is_wrong(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',), config='parser_lines:Config'", body=WITH_CONFIG)
     site.install("other", parser="other", facts="extensions=('ln',)")
-    host = PluginHost(Settings(), paths=[str(site.folder)])
+    host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
     for wrong, says in (
         ({"parsers": {"line": {}}}, "rag_cfg: parsers: .*'line'"),
         ({"parsers": {"lines": {"dept": 3}}}, "rag_cfg: parsers: lines: unknown setting 'dept'; did you mean 'depth'"),
@@ -269,7 +272,9 @@ def test_a_broken_neighbour_is_named_where_it_may_be_the_reason(site: Site, writ
 
 def test_a_file_that_is_too_large_is_refused(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
-    reader = DocumentReader(PluginHost(Settings(), paths=[str(site.folder)]), max_bytes=2**20)
+    reader = DocumentReader(
+        PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)]), max_bytes=2**20
+    )
     assert read(reader, write("a.ln", b"x" * 2**20)).blocks
     with pytest.raises(DocParserError, match=r"b\.ln is larger than 1 MiB: split it, or raise max_bytes"):
         read(reader, write("b.ln", b"x" * (2**20 + 1)))

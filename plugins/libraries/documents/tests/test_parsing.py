@@ -67,6 +67,7 @@ PARSER = """
             return Document(source, (Block(data.decode()),), "", metadata=shown)
 """
 _SLOW_STEP = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
+ENABLED = ("parser.tricky/tricky",)
 FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',)"
 
 
@@ -84,6 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
+        patch.setenv("JACKFIELD_PLUGINS_ENABLED", *ENABLED)  # also in the processes that tests start
         yield folder
     sys.modules.pop("parser_tricky_plugin", None)
 
@@ -93,7 +95,9 @@ def read(site: Path, tmp_path: Path) -> Callable[..., Document]:
     def read_text(text: str, **options: Any) -> Document:
         path = tmp_path / "a.trick"
         path.write_text(text)
-        return asyncio.run(DocumentReader(PluginHost(Settings(), paths=[str(site)]), **options).read(path))
+        return asyncio.run(
+            DocumentReader(PluginHost(Settings(enabled=ENABLED), paths=[str(site)]), **options).read(path)
+        )
 
     return read_text
 
@@ -108,7 +112,7 @@ def test_files_are_parsed_in_another_process_that_stays_for_the_next(read: Read)
 
 
 def test_several_files_at_once_are_parsed_by_few_processes(site: Path, tmp_path: Path) -> None:
-    reader = DocumentReader(PluginHost(Settings(), paths=[str(site)]))
+    reader = DocumentReader(PluginHost(Settings(enabled=ENABLED), paths=[str(site)]))
     paths = [tmp_path / f"{number}.trick" for number in range(12)]
     for path in paths:
         path.write_text(path.name)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.plugins import PluginHost, Row, default_chain, enabled_by, known_components
-from jackfield.settings import ENABLED_KINDS
+from jackfield.settings import CONSIDERED_KINDS, ENABLED_KINDS
 from jackfield_manage.named import whole_name
 
 Because = Literal["enabled", "default chain", ""]
@@ -49,7 +49,8 @@ def standing(row: Row, host: PluginHost) -> Standing:
     """The same for one component, of whichever kind."""
     if row.kind in ENABLED_KINDS:
         return _of_kind(host, row.kind)[row]
-    return Standing(row, "", host.why_not(row) or "may be loaded by name")
+    left_out = host.left_out(row.kind).get(row, "") if row.kind in CONSIDERED_KINDS else ""
+    return Standing(row, "", host.why_not(row) or left_out or "may be loaded by name")
 
 
 def acting_by_default(host: PluginHost) -> frozenset[str]:

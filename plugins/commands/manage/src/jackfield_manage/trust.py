@@ -10,7 +10,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.projects import Project, trust_file
-from jackfield.settings import Settings, enabled_form
+from jackfield.settings import CONSIDERED_KINDS, Settings, enabled_form
 from jackfield_manage.choices import write_whole
 
 _EFFECT = {
@@ -105,6 +105,8 @@ def _enabled(name: str, already: str) -> str:
     kind, _, address = name.partition(".")
     if address.endswith("/*"):
         return f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}"
+    if kind in CONSIDERED_KINDS:
+        return f"enabled: {name} may be picked here without being named{already}"
     return f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}"
 
 

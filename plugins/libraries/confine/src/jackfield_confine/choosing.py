@@ -33,7 +33,8 @@ def choose_sandbox(
     """The sandbox of a setting. It is tried, which may block for a second: call it in a worker thread.
 
     Args:
-        name: `auto` for the installed one that protects from most; the name of one; or `none`.
+        name: `auto` for the one that protects from most, out of our own packages and those that the user has enabled
+            or allowed; the name of one; or `none`.
         ability: What it must be able to do: `ProgramSandbox` or `CodeSandbox`.
         settings: Those of the named one; `auto` leaves each one's defaults.
 
@@ -70,10 +71,11 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
             usable.append((-len(made.protection().covers), not is_ours, spec.name, made))
         except JackfieldError as error:  # another one may work; if none does, this is part of the message
             problems.append(f"{spec.name}: {error}")
+    left_out = [f"{row.address} {reason}" for row, reason in host.left_out("sandbox").items()]
     if usable:
         return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(
-        "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems])
+        "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems, *left_out])
         + f". Install one (pip install {SUGGESTED}, and bubblewrap of your system), or set sandbox='none' to run code "
         "with your own rights."
     )

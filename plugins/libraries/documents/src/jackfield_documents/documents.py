@@ -280,9 +280,10 @@ class DocumentReader:
         )
 
     def _broken_beside(self, specs: list[tuple[Row, ParserSpec]]) -> str:
-        described = {row for row, _ in specs}
-        broken = [row.address for row in self._plugins.rows("parser") if row not in described]
-        return f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
+        described, left_out = {row for row, _ in specs}, self._plugins.left_out("parser")
+        broken = [row.address for row in self._plugins.rows("parser") if row not in described and row not in left_out]
+        text = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
+        return text + "".join(f"; {row.address} {reason}" for row, reason in left_out.items())
 
 
 def _ambiguity(path: str, fitting: Sequence[Row], suffix: str) -> DocParserError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, filterfalse
 
 from jackfield.cli import printable
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, Row
-from jackfield.settings import ENABLED_KINDS, load_settings, normalise
+from jackfield.settings import CONSIDERED_KINDS, ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
 from jackfield_manage.named import not_installed, rows_named, whole_name
 from jackfield_manage.standings import standing
@@ -21,7 +22,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
     for name in names:
         rows = _meant(host, name)
         forms = {name, *chain.from_iterable((row.distribution, row.id, row.address) for row in rows)}
-        enabled = (*choices.enabled, *map(whole_name, filter(_is_enabled, rows)))
+        enabled = (*choices.enabled, *map(whole_name, filter(partial(_needs_enabling, host), rows)))
         choices = choices.with_changes(
             block=tuple(filterfalse(forms.__contains__, choices.block)), enabled=tuple(dict.fromkeys(enabled))
         )
@@ -43,6 +44,11 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     _write(_blocking(choices, [row.address for row in left]))
     _report(host, names)
     return 0
+
+
+def _needs_enabling(host: PluginHost, row: Row) -> bool:
+    """True if the component does nothing without a name unless it is enabled."""
+    return _is_enabled(row) or (row.kind in CONSIDERED_KINDS and row in host.left_out(row.kind))
 
 
 def _is_enabled(row: Row) -> bool:

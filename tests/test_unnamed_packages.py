@@ -1,0 +1,193 @@
+"""A package that is installed and never named is not imported, whatever is asked of Jackfield.
+
+A hostile distribution lies on the path of a real process with all of our packages. It offers a component of every kind,
+under names of its own, claims every file extension, and writes down who imported it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jackfield.hookspecs import KINDS
+from jackfield.plugins import PluginHost, known_components
+from jackfield.settings import load_settings
+from jackfield_testkit.site import FakeSite
+
+pytestmark = pytest.mark.timeout(300)
+
+HOSTILE = """
+import traceback, sys
+with open({marker!r}, "a") as file:
+    file.write(" <- ".join(frame.filename + ":" + frame.name for frame in reversed(traceback.extract_stack())) + "\\n")
+from jackfield.plugins import ParserSpec, SandboxSpec, hook
+
+@hook.parsers
+def parsers():
+    return [ParserSpec("spy", target="spy_plugin:Spy", extensions={extensions!r}, media_types=("text/plain",))]
+
+@hook.sandboxes
+def sandboxes():
+    return [SandboxSpec("spy", target="spy_plugin:Spy", runs_programs=True, runs_code=True)]
+
+class Spy: ...
+"""
+
+# Each reaches plugins in a way of its own, in a process of its own.
+DEEDS = {
+    "run-code": """
+        import asyncio
+        from jackfield import create_agent
+        from jackfield.errors import JackfieldError
+        from jackfield.testing import ScriptedModel, answer, calls
+        model = ScriptedModel([calls(("code_interpreter", {"code": "print(6 * 7)"})), answer("done")])
+        agent = create_agent("fncall", llm=model, function_list=["code_interpreter"])
+        answers = agent.run_nonstream("go", approve=lambda *_: True)
+        assert "42" in str(answers) or "sandbox" in str(answers), answers
+    """,
+    "choose-a-sandbox": """
+        from jackfield.errors import SandboxError
+        from jackfield.plugins import default_host
+        from jackfield_confine.choosing import choose_sandbox
+        from jackfield_confine.sandboxes import CodeSandbox, ProgramSandbox
+        for ability in (ProgramSandbox, CodeSandbox):
+            try:
+                print(choose_sandbox("auto", ability, host=default_host()))
+            except SandboxError as error:
+                print(error)
+    """,
+    "choose-a-sandbox-without-bubblewrap": """
+        import dataclasses
+        from jackfield.errors import SandboxError
+        from jackfield.plugins import PluginHost
+        from jackfield.settings import load_settings
+        from jackfield_confine.choosing import choose_sandbox
+        from jackfield_confine.sandboxes import ProgramSandbox
+        host = PluginHost(dataclasses.replace(load_settings(), block=frozenset(["jackfield-bubblewrap"])))
+        try:
+            print(choose_sandbox("auto", ProgramSandbox, host=host))
+        except SandboxError as error:
+            assert "jackfield plugins enable sandbox.spy/spy" in str(error), error
+        else:
+            raise AssertionError("a sandbox was chosen")
+    """,
+    "read-documents": """
+        import asyncio, pathlib
+        from jackfield_documents import DocumentReader, expand, why_nothing_reads
+        from jackfield.plugins import default_host, known_components
+        names = {f"a.{one}" for known in known_components().values() for one in known.extensions} | {"a.spy", "a"}
+        for name in names:
+            pathlib.Path(name).write_bytes(b"some text, for whatever reads it")
+        pathlib.Path("b.spy").write_bytes(bytes(range(256)))
+        names.add("b.spy")
+        reader = DocumentReader()
+        reader.parsers()
+        reading = asyncio.run(reader.read_all(sorted(names)))
+        assert "jackfield plugins enable parser.spy/spy" in str(reading.errors["b.spy"])
+        print(len(reading.documents), len(reading.errors), expand(["."], why_not=why_nothing_reads(default_host())))
+    """,
+    "build-an-index": """
+        import pathlib
+        from jackfield.cli.main import main
+        pathlib.Path("a.txt").write_text("some text")
+        pathlib.Path("b.spy").write_text("some text")
+        print(main(["index", "build", "./notes", "a.txt", "."]), main(["index", "search", "./notes", "text"]))
+    """,
+    "list": """
+        from jackfield.cli.main import main
+        for words in ("plugins list --long", "plugins search spy", "plugins why parser.spy", "plugins requirements",
+                      "plugins freeze", "plugins pipeline", "--help", "run --help"):
+            try:
+                main(words.split())
+            except SystemExit:
+                pass
+    """,
+    "make-agents": """
+        from jackfield import create_agent
+        from jackfield.errors import JackfieldError
+        from jackfield.plugins import default_host, known_components
+        from jackfield.testing import ScriptedModel
+        kinds = [one.partition(".")[2] for one in known_components() if one.startswith("agent.")]
+        for kind in ("basic", "fncall", *kinds, "no-such-kind"):
+            try:
+                create_agent(kind, llm=ScriptedModel("x"))
+            except (JackfieldError, TypeError) as error:
+                print(kind, error)
+        for kind in ("llm", "tool", "parser", "sandbox", "searcher", "store"):
+            default_host().names(kind)
+    """,
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> FakeSite:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    made = FakeSite(folder)
+    extensions = tuple(sorted({"spy", *(one for known in known_components().values() for one in known.extensions)}))
+    source = HOSTILE.format(marker=str(made.marker("spy")), extensions=extensions)
+    entries = {f"{kind}.spy": "spy_plugin" for kind in KINDS}
+    entries |= {f"{kind}.*": "spy_plugin" for kind in KINDS}
+    made.add("spy", entries, modules={"spy_plugin": source})
+    return made
+
+
+@pytest.fixture
+def run(site: FakeSite, tmp_path: Path) -> Callable[[str], str]:
+    def run_in_a_process(code: str) -> str:
+        home = tmp_path / "home"
+        home.mkdir()
+        environ = {**os.environ, "PYTHONPATH": str(site.folder), "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+        done = subprocess.run(
+            check=False,
+            args=[sys.executable, "-c", f"if True:{code}"],
+            cwd=home,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    return run_in_a_process
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_nobody_named_is_not_imported(site: FakeSite, run: Callable[[str], str], deed: str) -> None:
+    run(DEEDS[deed])
+    marker = site.marker("spy")
+    assert not marker.exists(), marker.read_text()
+
+
+@pytest.mark.parametrize(
+    "rules", [{"enabled": ("parser.spy/spy",)}, {"allow": frozenset({"spy"})}, {"prefer": {"parser.x": "spy"}}]
+)
+def test_what_the_user_names_is_considered(site: FakeSite, rules: dict[str, object]) -> None:
+    host = site.host(**rules)
+    assert [row.address for row in host.considered("parser")] == ["spy/spy"]
+    assert not host.left_out("parser")
+
+
+def test_the_allow_list_of_a_project_names_nothing(site: FakeSite, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.jackfield]\nallow = ["spy"]\n')
+    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "user" / "config.toml")
+    assert settings.allow == {"spy"}
+    host = PluginHost(settings, paths=[str(site.folder)])
+    assert host.considered("sandbox") == []
+    assert [row.address for row in host.left_out("sandbox")] == ["spy/spy"]
+
+
+def test_a_package_of_ours_that_nothing_proves_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = FakeSite(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    site.add("jackfield-pdf", {"parser.pdf": "pdf_light"}, modules={"pdf_light": "raise SystemExit"})
+    assert [row.address for row in site.host().considered("parser")] == ["jackfield-pdf/pdf"]
+    (tmp_path / "pdf_light.py").write_text("raise SystemExit('changed')")
+    assert site.host().considered("parser") == []
+    assert "was changed after installation" in next(iter(site.host().left_out("parser").values()))
