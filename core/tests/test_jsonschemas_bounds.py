@@ -9,10 +9,9 @@ from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from jackfield import BaseTool, FnCallAgent, jsonschemas
-from jackfield.jsonschemas import MOST_MISFITS, SchemaChecker, fault_of_schema
+from jackfield.jsonschemas import MOST_MISFITS, SchemaChecker, UncheckableError, fault_of_schema
 
 UNIQUE = SchemaChecker({"type": "array", "uniqueItems": True})
 
@@ -57,13 +56,13 @@ def test_no_more_than_five_misfits_of_a_great_many_are_reported() -> None:
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The schemas that are checked from now on, one after the other, with nothing remembered."""
     checked: list[Any] = []
-    check = Draft202012Validator.check_schema
+    check = jsonschemas._fault_of_schema
 
-    def noted(schema: Any, *args: Any, **kwargs: Any) -> None:
+    def noted(schema: Any) -> str:
         checked.append(schema)
-        check(schema, *args, **kwargs)
+        return check(schema)
 
-    monkeypatch.setattr(Draft202012Validator, "check_schema", noted)
+    monkeypatch.setattr(jsonschemas, "_fault_of_schema", noted)
     jsonschemas._fault_of_content.cache_clear()
     return checked
 
@@ -112,7 +111,7 @@ def test_a_schema_that_is_large_or_not_of_plain_values_is_not_kept(checks: list[
 def test_what_is_nested_too_deeply_to_be_checked_does_not_fit() -> None:
     checker = SchemaChecker({"properties": {"a": {"$ref": "#"}}})
     assert checker.misfits(_nested(100)) == []
-    assert checker.misfits(_nested(5000)) == ["it is nested too deeply to be checked"]
+    assert checker.misfits(_nested(5000)) == ["the value or its schema is nested too deeply to be checked"]
 
 
 def _nested(depth: int) -> Any:
@@ -137,3 +136,122 @@ def _steps(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def _object(**keywords: Any) -> SchemaChecker:
+    return SchemaChecker({"type": "object", **keywords})
+
+
+_LADDER = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}}
+_TREE = {"items": {"allOf": [{"$ref": "#/$defs/tree"}] * 2}}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("checker", "value"),
+    [
+        (_object(properties={"a": {"$ref": "#/$defs/d0"}}, **{"$defs": _LADDER}), {"a": 1}),
+        (
+            _object(properties={"a": {"$ref": "#/$defs/tree"}}, **{"$defs": {"tree": _TREE}}),
+            {"a": [[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]},
+        ),
+        (_object(properties={"a": {"pattern": "[ab]*a[ab]{900}c"}}), {"a": "ab" * 500_000}),
+        (_object(patternProperties={"[ab]*a[ab]{900}c": {}}), {"ab" * 500_000: 1}),
+        (_object(properties={"a": {"items": {"enum": list(range(9000))}}}), {"a": [-1] * 100}),
+    ],
+    ids=["ladder of references", "tree of references", "large pattern", "large pattern of names", "enum"],
+)
+def test_a_schema_cannot_multiply_the_work(checker: SchemaChecker, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonschemas, "_FREE_STEPS", 5000)
+    with pytest.raises(UncheckableError, match="too many steps"):
+        checker.misfits(value)
+
+
+def test_a_long_value_is_checked_however_long_it_is() -> None:
+    item = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^[a-z]+$"}}, "required": ["x"]}
+    checker = _object(properties={"a": {"items": item}})
+    assert checker.misfits({"a": [{"x": "abc"}] * 30_000}) == []
+    assert checker.misfits({"a": [{"x": "abc"}] * 30_000 + [{"x": "ABC"}]}) == [
+        "a.30000.x: 'ABC' does not match '^[a-z]+$'"
+    ]
+    assert _object(properties={"a": {"pattern": "^[a-z ]+$"}}).misfits({"a": "ab " * 1_000_000}) == []
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("schema", "misfits"),
+    [
+        ({"properties": {"x": {"pattern": "^(a+)+$"}}}, 1),
+        ({"patternProperties": {"^(a+)+$": False}}, 0),
+        ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, 1),
+        ({"propertyNames": {"pattern": "^(a+)+$"}}, 2),
+    ],
+)
+def test_a_pattern_that_backtracks_does_not_hold_up_a_check(schema: dict[str, Any], misfits: int) -> None:
+    text = "a" * 100 + "!"
+    assert len(SchemaChecker(schema).misfits({"x": text, text: 1})) == misfits
+
+
+def test_names_that_match_a_pattern_are_not_additional() -> None:
+    checker = _object(properties={"a": {}}, patternProperties={"^x-": {"type": "string"}}, additionalProperties=False)
+    assert checker.misfits({"a": 1, "x-b": "c"}) == []
+    assert checker.misfits({"x-b": 1}) == ["x-b: 1 is not of type 'string'"]
+    assert checker.misfits({"c": 1}) == ["Additional properties are not allowed ('c' was unexpected)"]
+    typed = _object(patternProperties={"^x-": {}}, additionalProperties={"type": "integer"})
+    assert typed.misfits({"x-a": "b", "n": "1"}) == ["n: '1' is not of type 'integer'"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"properties": {"a": {"pattern": "(?=a)"}}}, "lookaround"),
+        ({"patternProperties": {"(": {}}}, "unclosed group"),
+        ({"$defs": {"a": {"items": [{}, {"anyOf": [{"pattern": "("}]}]}}}, ""),
+        ({"allOf": [{"not": {"pattern": r"(a)\1"}}]}, "backreference"),
+        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "additionalProperties"),
+        ({"properties": {str(n): {"type": "string"} for n in range(6000)}}, "10,000 values"),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_not_valid(schema: dict[str, Any], fault: str) -> None:
+    reason = fault_of_schema(schema)
+    assert reason
+    assert fault in reason
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
+def test_values_in_a_schema_are_no_patterns(keyword: str) -> None:
+    assert fault_of_schema({"properties": {"pattern": {keyword: [{"pattern": "("}]}}}) == ""
+
+
+@pytest.mark.parametrize("levels", [49, 50, 1000, 100_000])
+def test_a_schema_may_be_nested_a_hundred_levels_deep(levels: int) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    fault = fault_of_schema(schema)
+    assert fault == ("" if levels < 50 else "it is nested more than 100 levels deep: split it with $defs and $ref")
+    while schema:  # freed level by level
+        schema = schema.pop("properties", {}).pop("a", {})
+
+
+def test_a_schema_that_refers_to_itself_only_ends_in_a_misfit() -> None:
+    checker = _object(properties={"a": {"$ref": "#/properties/a"}})
+    assert checker.misfits({"a": 1}) == ["the value or its schema is nested too deeply to be checked"]
+
+
+@pytest.mark.parametrize("reference", ["http://[", "#nowhere", "other.json", "#/$defs/%zz"])
+def test_a_reference_that_leads_nowhere_is_an_error_of_ours(reference: str) -> None:
+    with pytest.raises(UncheckableError):
+        _object(properties={"a": {"$ref": reference}}).misfits({"a": 1})
+
+
+def test_a_number_too_large_to_divide_does_not_fit() -> None:
+    checker = _object(properties={"a": {"multipleOf": 0.1}})
+    assert checker.misfits({"a": 10**4000}) == ["a number is too large to be checked"]
+
+
+def test_large_numbers_with_equal_hashes_are_told_apart_in_few_steps() -> None:
+    numbers = [n * (2**61 - 1) for n in range(1, 3000)]
+    assert UNIQUE.misfits(numbers) == []
+    assert UNIQUE.misfits([2**60, float(2**60)]) != []
+    assert len({hash(jsonschemas._identity(number)) for number in numbers}) > 2900

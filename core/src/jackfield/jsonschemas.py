@@ -1,28 +1,57 @@
-"""JSON Schema, draft 2020-12: check values and schemas."""
+"""JSON Schema, draft 2020-12: check values and schemas in bounded time.
+
+Schemas come from outside: from servers of tools, from files, from callers. Their patterns never backtrack (see
+`patterns`), nothing they refer to is fetched, and a schema that would multiply the work ends in an error.
+"""
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jackfield._lazy import fetching
+from jackfield.patterns import PatternError, compile_pattern
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
     Schema = Mapping[str, Any]
+    Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 MOST_MISFITS = 5
+_MAX_DEPTH = 100
+_MAX_SCHEMA_VALUES = 10_000  # at any depth; checking so many takes about a second
 _MOST_CHARS = 300
 _MOST_REMEMBERED = 16 << 10  # in bytes, of a schema: checking one takes 1 ms, and every agent has its tools checked
 _MOST_LOOKED_AT = 100  # of the misfits; each of a million entries may be one
+# A step is a few microseconds: a keyword at a value, 16 entries of a list in the schema, 1000 steps of a pattern.
+_FREE_STEPS = 50_000
+_STEPS_PER_VALUE = 20
+_CHARS_PER_VALUE = 100
+_ENTRIES_PER_STEP = 16
+_PATTERN_STEPS_PER_STEP = 1000
+_SAME_AS_FLOAT = 1 << 53
+_DATA = frozenset({"const", "enum", "default", "examples"})
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
-class UnresolvableReferenceError(ValueError):
+class UncheckableError(ValueError):
+    """A value cannot be checked against a schema; the text says why."""
+
+
+class UnresolvableReferenceError(UncheckableError):
     """A schema refers to something outside of it; nothing is ever fetched."""
+
+
+class TooCostlyError(UncheckableError):
+    """Checking a value would take far more steps than the value is long."""
+
+    def __init__(self) -> None:
+        super().__init__("the schema takes too many steps to check: use fewer nested references and shorter lists")
 
 
 class SchemaChecker:
@@ -36,25 +65,151 @@ class SchemaChecker:
         """What does not fit, a sentence each, in the order of the value, at most five; [] if all is well.
 
         Raises:
-            UnresolvableReferenceError: The schema refers to something outside of it.
+            UncheckableError: The schema refers to something outside of it, takes too many steps, or has a
+                reference or a pattern that cannot be used.
         """
+        from referencing import Registry
         from referencing.exceptions import Unresolvable
 
         if self._validator is None:
-            from jsonschema import Draft202012Validator, validators
-            from referencing import Registry
-
-            checker = validators.extend(Draft202012Validator, {"uniqueItems": _unique})  # type: ignore[no-untyped-call]
             # An empty registry: without one, a reference in a schema is fetched from wherever it points to.
-            self._validator = checker(self.schema, registry=Registry())
+            self._validator = _validator_class()(self.schema, registry=Registry())
         try:
-            found = islice(self._validator.iter_errors(value), _MOST_LOOKED_AT)
-            errors = sorted(found, key=lambda error: list(map(str, error.path)))
+            errors = _errors(self._validator, value)
         except Unresolvable as error:
             raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
         except RecursionError:
-            return ["it is nested too deeply to be checked"]
+            return ["the value or its schema is nested too deeply to be checked"]
+        except OverflowError:  # a fraction of a number of thousands of digits
+            return ["a number is too large to be checked"]
+        except PatternError as error:
+            raise UncheckableError(str(error)) from error
+        except UncheckableError:
+            raise
+        except ValueError as error:  # of the library that reads URLs
+            raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
+        errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MOST_MISFITS]]
+
+
+def _errors(validator: Draft202012Validator, value: object) -> list[ValidationError]:
+    outer = getattr(_running, "steps", None)
+    _running.steps = _Steps(value)
+    try:
+        return list(islice(validator.iter_errors(value), _MOST_LOOKED_AT))
+    finally:
+        _running.steps = outer
+
+
+class _Steps:
+    """How much work a check may still take: in proportion to the value, so that only a schema can exceed it."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+        self._left = _FREE_STEPS
+        self._is_measured = False
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            if not self._is_measured:  # not before: nearly every check is done by now
+                self._is_measured = True
+                self._left += _STEPS_PER_VALUE * _size(self._value)
+            if self._left < 0:
+                raise TooCostlyError
+
+
+class _Running(threading.local):
+    steps: _Steps | None = None
+
+
+_running = _Running()
+
+
+def _size(value: object) -> int:
+    """How many values there are in a value; a long text counts as several."""
+    size, pending = 0, [value]
+    while pending:
+        entry = pending.pop()
+        size += 1
+        if isinstance(entry, str):
+            size += len(entry) // _CHARS_PER_VALUE
+        elif isinstance(entry, dict):
+            size += sum(map(len, entry)) // _CHARS_PER_VALUE
+            pending.extend(entry.values())
+        elif isinstance(entry, list):
+            pending.extend(entry)
+    return size
+
+
+@cache
+def _validator_class() -> type[Draft202012Validator]:
+    """The library's validator, with bounded keywords in the place of those that are not."""
+    from jsonschema import Draft202012Validator, validators
+
+    own: dict[str, Keyword] = {
+        "uniqueItems": _unique,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+    }
+    keywords = {**Draft202012Validator.VALIDATORS, **own}
+    counted = {name: partial(_counted, keyword) for name, keyword in keywords.items()}
+    made: type[Draft202012Validator] = validators.extend(Draft202012Validator, counted)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _counted(
+    keyword: Keyword, validator: object, wanted: object, value: object, schema: object
+) -> Iterable[ValidationError] | None:
+    steps = _running.steps
+    if steps is not None:
+        steps.spend(1 + len(wanted) // _ENTRIES_PER_STEP if isinstance(wanted, list | dict) else 1)
+    return keyword(validator, wanted, value, schema)
+
+
+def _occurs(pattern: str, text: str) -> bool:
+    compiled = compile_pattern(pattern)
+    if _running.steps is not None:
+        _running.steps.spend(compiled.size * len(text) // _PATTERN_STEPS_PER_STEP)
+    return compiled.occurs_in(text)
+
+
+def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not _occurs(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], value: object, _: object
+) -> Iterator[ValidationError]:
+    if isinstance(value, dict):
+        for pattern, schema in patterns.items():
+            for name, entry in value.items():
+                if _occurs(pattern, name):
+                    yield from validator.descend(entry, schema, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, additional: object, value: object, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if not isinstance(value, dict):
+        return
+    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extras = [
+        name for name in value if name not in properties and not any(_occurs(pattern, name) for pattern in patterns)
+    ]
+    if isinstance(additional, dict):
+        for name in extras:
+            yield from validator.descend(value[name], additional, path=name)
+    elif not additional and extras:
+        names = ", ".join(map(repr, sorted(extras)))
+        verb = "was" if len(extras) == 1 else "were"
+        yield ValidationError(f"Additional properties are not allowed ({names} {verb} unexpected)")
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
@@ -71,7 +226,14 @@ def _identity(value: object) -> Hashable:
         return ("object", frozenset((key, _identity(entry)) for key, entry in value.items()))
     if isinstance(value, list):
         return ("array", *map(_identity, value))
-    return ("boolean", value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, int | float) and abs(value) >= _SAME_AS_FLOAT and value not in _INFINITE:
+        return ("number", hex(int(value)))  # the hash of a large number is easily that of another one
+    return value
+
+
+_INFINITE = (float("inf"), float("-inf"))
 
 
 def fault_of_schema(schema: Schema) -> str:
@@ -90,13 +252,66 @@ def _fault_of_content(content: bytes) -> str:
 
 
 def _fault_of_schema(schema: Schema) -> str:
-    from jsonschema import Draft202012Validator, SchemaError
+    from jsonschema import Draft202012Validator
 
+    if fault := _fault_of_shape(schema):
+        return fault
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return str(error.message)
+        checker = _validator_class()(Draft202012Validator.META_SCHEMA)
+        for error in checker.iter_errors(schema):
+            return str(error.message)
+        return _fault_of_patterns(schema)
+    except RecursionError:
+        return _TOO_DEEP
+
+
+_TOO_DEEP = f"it is nested more than {_MAX_DEPTH} levels deep: split it with $defs and $ref"
+
+
+def _fault_of_shape(schema: Schema) -> str:
+    nodes, level, depth = 0, [schema], 0
+    while level:
+        nodes += len(level)
+        if nodes > _MAX_SCHEMA_VALUES:
+            return f"it has more than {_MAX_SCHEMA_VALUES:,} values: describe less"
+        if depth > _MAX_DEPTH:
+            return _TOO_DEEP
+        level = [inner for entry in level for inner in _entries(entry)]
+        depth += 1
     return ""
+
+
+def _entries(value: object) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _fault_of_patterns(schema: Schema) -> str:
+    """Why one of the patterns of a schema, or of the schemas in it, cannot be used; '' if all can."""
+    for inner in _schemas_in(schema):
+        by_name = inner.get("patternProperties", {})
+        if by_name and "unevaluatedProperties" in inner:
+            return "'unevaluatedProperties' beside 'patternProperties' is not supported: use 'additionalProperties'"
+        for pattern in (*by_name, *filter(None, [inner.get("pattern")])):
+            try:
+                compile_pattern(pattern)
+            except PatternError as error:
+                return str(error)
+    return ""
+
+
+def _schemas_in(schema: object) -> Iterator[Schema]:
+    if isinstance(schema, list | tuple):
+        for entry in schema:
+            yield from _schemas_in(entry)
+    if isinstance(schema, Mapping):
+        yield schema
+        for keyword, value in schema.items():
+            if keyword in _BY_NAME and isinstance(value, Mapping):
+                yield from _schemas_in(list(value.values()))
+            elif keyword not in _DATA:
+                yield from _schemas_in(value)
 
 
 def _sentence(path: Iterable[object], message: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jackfield._lazy import needed
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
-from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema
+from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 
 _FORMS = "jackfield_qwen_forms.parameters"
 _FOR_LISTS = "parameters of a tool given as a list need jackfield-qwen-forms"
@@ -60,7 +60,7 @@ class ArgumentChecker:
             return
         try:
             misfits = self._checker.misfits(dict(arguments))
-        except UnresolvableReferenceError as error:
+        except UncheckableError as error:
             raise ToolServiceError(f"{self._name!r} cannot be called: {error}") from error
         if misfits:
             raise ToolArgumentError(f"the arguments of {self._name!r} do not fit: {'; '.join(misfits)}")

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from jackfield.config import Lang
 from jackfield.errors import ConfigError
-from jackfield.jsonschemas import SchemaChecker, UnresolvableReferenceError, fault_of_schema
+from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 from jackfield.jsontext import dumps, loads_lenient
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Form(Generic[T]):
         assert self._checker is not None  # noqa: S101 - there is one where there is no adapter
         try:
             misfits = self._checker.misfits(value)
-        except UnresolvableReferenceError as error:
+        except UncheckableError as error:
             raise ConfigError(str(error)) from error
         if misfits:
             raise MisfitError("; ".join(misfits))

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from jackfield import sync
 from jackfield.config import Lang
-from jackfield.jsonschemas import SchemaChecker
+from jackfield.jsonschemas import SchemaChecker, UncheckableError
 from jackfield.messages import Usage
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
@@ -69,7 +69,10 @@ class JsonCheck:
                 "它必须是一个 JSON 文档，别无其他" if lang == "zh" else "it must be one JSON document and nothing else"
             )
             return Verdict(False, f"{text} ({error})")
-        misfits = self._checker.misfits(value) if self._checker else []
+        try:
+            misfits = self._checker.misfits(value) if self._checker else []
+        except UncheckableError as error:  # never taken for an answer that fits
+            return Verdict(False, str(error))
         return Verdict(not misfits, "; ".join(misfits))
 
 

@@ -1,0 +1,253 @@
+"""Match regular expressions from outside in time that grows with the text only.
+
+Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and nothing can stop it. The engine here is the
+one that pydantic brings along, Rust's `regex`, which never backtracks. It reads the syntax of ECMA-262, the one of JSON
+Schema, after a few translations.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any
+
+MAX_PATTERN_CHARS = 10_000
+MAX_REPEATS = 1000
+"""How often a pattern may repeat its parts, repeats of repeats multiplied."""
+
+_TOKEN = re.compile(
+    r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a character in two halves
+      | (?P<braced>\\[pPu]\{[^{}]*\})
+      | \\c(?P<control>[A-Za-z])
+      | \\(?P<escape>.)
+      | (?P<group>\((?:\?(?:<?[=!]|P?<\w+>|[a-zA-Z-]*[:)]|.?))?)
+      | (?P<repeat>[*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})
+      | (?P<any>.)""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_FLAGS = re.compile(r"\(\?[ims]*(?:-[ims]+)?[:)]")
+_NAMED = re.compile(r"\(\?P?<[A-Za-z_]\w*>", re.ASCII)
+# The classes of ECMA-262 are of ASCII. Those of Rust know every alphabet, and a hundred of them fill 10 MB.
+_CLASSES = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[0-9A-Za-z_]",
+    "W": "[^0-9A-Za-z_]",
+    "b": r"(?-u:\b)",
+    "B": r"(?-u:\B)",
+}
+_PLAIN_ESCAPES = {"0": r"\x00", "Z": r"\z", "/": "/"}
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+class PatternError(ValueError):
+    """A regular expression cannot be used; the text says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression that takes time in proportion to the text.
+
+    Attributes:
+        text: The expression as it was written.
+        size: How many steps a character of a text takes at most.
+    """
+
+    text: str
+    size: int
+    _validator: Any = field(repr=False, compare=False)
+
+    def occurs_in(self, text: str) -> bool:
+        """True if the pattern matches anywhere in a text."""
+        if not text.isascii():  # Rust has no halves of characters
+            text = _HALF.sub("\ufffd", text)
+        matches: bool = self._validator.isinstance_python(text)
+        return matches
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(text: str) -> Pattern:
+    """Compile a regular expression of ECMA-262 that comes from outside.
+
+    `$` matches at the end only, and `\\d`, `\\w` and `\\b` know ASCII. Python's `(?P<name>…)` and `\\Z` are taken too.
+
+    Raises:
+        PatternError: The expression is not valid, is too large, or has a lookaround or a backreference, which no engine
+            can match in bounded time.
+    """
+    from pydantic import StringConstraints, TypeAdapter
+
+    if len(text) > MAX_PATTERN_CHARS:
+        raise PatternError(
+            f"the pattern has {len(text):,} characters: {MAX_PATTERN_CHARS:,} are the most; write a shorter one"
+        )
+    if _HALF.search(text):
+        raise PatternError("the pattern contains a lone surrogate: write the whole character")
+    translation = _Translation(text)
+    translated = translation.run()
+    try:
+        validator = TypeAdapter(Annotated[str, StringConstraints(pattern=translated)]).validator
+    except Exception as error:  # noqa: BLE001 - pydantic has no public name for the one that the engine raises
+        reason = str(error).rstrip().rpartition("\n")[2].strip().removeprefix("error: ").rstrip(".")
+        reason = reason.removeprefix("SchemaError: ")
+        raise PatternError(f"the pattern {_shown(text)} cannot be used: {reason}") from None
+    return Pattern(text, translation.size, validator)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 100 else text[:100] + "…")
+
+
+class _Translation:
+    """Rewrite a pattern of ECMA-262 for Rust, and measure it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._out: list[str] = []
+        self._sizes = [0]  # of the groups that are open
+        self._last = 0  # the size of the piece that a repeat would repeat
+        self._repeated = False
+
+    @property
+    def size(self) -> int:
+        return sum(self._sizes) + 1
+
+    def run(self) -> str:
+        at = 0
+        while at < len(self._text):
+            if self._text[at] == "[":
+                at = self._character_class(at)
+                continue
+            token = _TOKEN.match(self._text, at)
+            if token is None:
+                raise self._refusal("it ends in a backslash")
+            at = token.end()
+            self._take(token)
+            if self.size > 50 * MAX_REPEATS:
+                raise self._refusal("it is too large")
+        return "".join(self._out)
+
+    def _take(self, token: re.Match[str]) -> None:
+        if token["repeat"]:
+            self._repeat(token)
+            return
+        self._repeated = False
+        if token["group"]:
+            self._open(token["group"])
+        elif token["any"] == ")":
+            if len(self._sizes) > 1:
+                self._last = self._sizes.pop()
+                self._sizes[-1] += self._last
+            self._out.append(")")
+        else:
+            self._piece(self._literal(token) if token["any"] is None else _unspecial(token["any"]))
+
+    def _piece(self, written: str) -> None:
+        self._out.append(written)
+        self._last = 1
+        self._sizes[-1] += 1
+
+    def _literal(self, token: re.Match[str]) -> str:
+        if token["high"]:
+            return _joined(token["high"], token["low"])
+        if token["braced"]:
+            return token["braced"]
+        if token["control"]:
+            return f"\\x{ord(token['control'].upper()) - 64:02x}"
+        escape = token["escape"]
+        if escape in "123456789k":
+            raise self._refusal("it has a backreference, which no engine matches in bounded time: leave it out")
+        return _CLASSES.get(escape) or _escaped(escape)
+
+    def _open(self, written: str) -> None:
+        if written in ("(?=", "(?!", "(?<=", "(?<!"):
+            raise self._refusal(f"it has a lookaround, {written}…), which no engine matches in bounded time")
+        is_known = written in ("(", "(?:") or _FLAGS.fullmatch(written) or _NAMED.fullmatch(written)
+        if not is_known:
+            raise self._refusal(f"{written!r} is not supported: write (…), (?:…) or (?<name>…)")
+        self._out.append(written)
+        if not written.endswith(")"):
+            if len(self._sizes) > 100:
+                raise self._refusal("its groups are nested more than 100 levels deep")
+            self._sizes.append(0)
+
+    def _repeat(self, token: re.Match[str]) -> None:
+        is_lazy = token["repeat"] == "?" and self._repeated is True
+        if self._repeated and not is_lazy:
+            raise self._refusal(f"{token['repeat']!r} repeats a repeat: put a group around the inner one")
+        self._repeated = not self._repeated
+        self._out.append(token["repeat"])
+        if token["least"]:
+            bounds = (token["least"], token["most"] or "0")
+            times = max(int(bound[:6]) for bound in bounds)
+            if times > MAX_REPEATS:
+                raise self._refusal(f"it repeats more than {MAX_REPEATS} times: use minLength and maxLength")
+            self._sizes[-1] += self._last * max(times - 1, 0)
+            self._last *= max(times, 1)
+
+    def _character_class(self, start: int) -> int:
+        """Translate `[…]`; give the position behind it."""
+        out, at = ["["], start + 1
+        if self._text.startswith("^", at):
+            out.append("^")
+            at += 1
+        first = at
+        while at < len(self._text):
+            if self._text[at] == "]":
+                if at == first:
+                    self._repeated = False
+                    self._piece(r"[\s\S]" if out[-1] == "^" else r"[^\s\S]")  # ECMA-262: anything, and nothing
+                    return at + 1
+                self._repeated = False
+                self._piece("".join([*out, "]"]))
+                return at + 1
+            token = _TOKEN.match(self._text, at)
+            if token is None:
+                break
+            if token["escape"] or token["high"] or token["control"] or token["braced"]:
+                out.append(self._in_class(token))
+                at = token.end()
+            else:
+                out.append(self._own_sign(at, first))
+                at += 1
+        raise self._refusal("a '[' is not closed")
+
+    def _own_sign(self, at: int, first: int) -> str:
+        """Escape what means something in a class in Rust only; a `-` beside a class such as `\\w` is itself."""
+        sign = self._text[at]
+        if sign == "-":
+            beside_class = self._text[max(at - 2, first) : at] in _SETS or self._text[at + 1 : at + 3] in _SETS
+            is_range = at > first and self._text[at + 1 : at + 2] != "]" and not beside_class
+            return "-" if is_range else r"\-"
+        return f"\\{sign}" if sign in "[&~^#" else sign
+
+    def _in_class(self, token: re.Match[str]) -> str:
+        if token["escape"] == "b":
+            return r"\x08"
+        if token["escape"] in ("B", "Z"):
+            raise self._refusal(f"\\{token['escape']} stands in a class")
+        if token["escape"] in ("d", "w"):
+            return _CLASSES[token["escape"]][1:-1]
+        return self._literal(token)
+
+    def _refusal(self, reason: str) -> PatternError:
+        return PatternError(f"the pattern {_shown(self._text)} cannot be used: {reason}")
+
+
+_SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")
+
+
+def _unspecial(sign: str) -> str:
+    """A `{` that begins no repeat is itself for ECMA-262 and Python."""
+    return f"\\{sign}" if sign in "{}]" else sign
+
+
+def _escaped(escape: str) -> str:
+    if escape in _PLAIN_ESCAPES:
+        return _PLAIN_ESCAPES[escape]
+    return f"\\{escape}" if escape.isascii() else escape
+
+
+def _joined(high: str, low: str) -> str:
+    return f"\\x{{{0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00:x}}}"
