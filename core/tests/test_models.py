@@ -191,6 +191,13 @@ def test_a_rate_limit_waits_longer_than_another_fault(error: ModelServiceError) 
     assert limited >= 2 > other
 
 
+@pytest.mark.parametrize("kind", RETRIED)
+def test_a_status_429_is_a_rate_limit_in_every_class_of_error(kind: type[ModelServiceError]) -> None:
+    pause = wait_before_retry(kind("x", status=429), 1, max_retries=1, jitter=0)
+    assert pause is not None
+    assert pause >= 2
+
+
 def test_a_retry_before_any_output_is_announced_and_resets_nothing(gather: Gather) -> None:
     model = scripted([ModelOverloadedError("busy")], [TextDelta("a"), DONE], max_retries=1)
     assert gather(model.astream(ASK)) == [RetryScheduled(1, 0.5, "busy"), TextDelta("a"), DONE]

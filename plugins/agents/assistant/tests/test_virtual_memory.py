@@ -17,6 +17,7 @@ from jackfield_agent_parts import Prompts
 from jackfield_assistant import VirtualMemoryAgent
 from jackfield_assistant.memory import PROMPTS
 from jackfield_assistant.virtual import Paging
+from jackfield_metering.tokens import estimate_tokens
 
 
 @pytest.fixture
@@ -105,6 +106,28 @@ def test_where_there_is_nothing_to_know_the_model_is_told_nothing_and_reads_why(
     assert "knowledge base" not in result, "nothing was moved"
     alone.ask("And without files?")
     assert "knowledge base" not in results_of(model, 4)[0]
+
+
+def result_of(number: int, words: int) -> Message:
+    text = f"passage {number} " + "word " * words
+    return Message("function", json.dumps([{"url": f"{number}.md", "text": [text]}]), name="retrieval")
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 120))
+@example([40], 0)
+def test_the_system_message_has_the_last_result_and_as_many_before_it_as_fit(sizes: list[int], most: int) -> None:
+    results = [result_of(number, words) for number, words in enumerate(sizes)]
+    tokens = [estimate_tokens(json.loads(result.get_text_content())[0]["text"][0]) for result in results]
+    request = ChatRequest(model="m", messages=(Message("user", "go"), *results))
+    system, _, *prepared = Paging(Prompts.read(PROMPTS), most).prepare(request).messages
+    shown = [number for number in range(len(sizes)) if f"passage {number} " in system.get_text_content()]
+    first = shown[0]
+    assert shown == [*range(first, len(sizes))], "the newest ones, and the last always"
+    assert first == len(sizes) - 1 or sum(tokens[first:]) <= most
+    assert first == 0 or sum(tokens[first - 1 :]) > most, "no more would fit"
+    assert ["no longer" in message.get_text_content() for message in prepared] == [
+        number < first for number in range(len(sizes))
+    ]
 
 
 RESULTS = st.one_of(

@@ -259,6 +259,20 @@ def test_requirements_that_are_not_met_are_named_with_what_is_there(site: Any) -
     assert "never" not in told
 
 
+@pytest.mark.parametrize("version", ["2.0a1", "2.0rc1", "2.0.dev3", "2.0.post1", "2.0+local.1"])
+def test_a_version_of_any_form_meets_a_requirement_that_it_lies_within(site: Any, version: str) -> None:
+    site.add("lib", version=version)
+    add(site, TOOL.format(""), requires=["lib>=1,<3"])
+    found = look(site)["acme"]
+    assert (found.status, found.why) == ("ok", ""), found.why
+
+
+def test_a_pre_release_of_the_version_that_is_needed_comes_before_it(site: Any) -> None:
+    site.add("lib", version="2.0rc1")
+    add(site, TOOL.format(""), requires=["lib>=2.0"])
+    assert "it needs lib>=2.0, and 2.0rc1 is installed" in look(site)["acme"].why
+
+
 def test_a_file_that_was_edited_after_the_installation_is_named(site: Any) -> None:
     add(site, TOOL.format(""))
     with (site.folder / "acme_heavy.py").open("a") as file:
@@ -348,6 +362,7 @@ def test_two_pins_that_contradict_each_other_are_named_as_such_and_not_mended_by
         ("<2", ">=2", False), ("<2", ">1", True), ("==1.4.*", "!=1.4", True), ("==1.4", "!=1.4", False),
         ("~=1.4", "<1.4", False), ("~=1.4", "<1.5", True), (">1,<2", "!=1.5", True), ("<=1", ">1", False),
         ("==1.4.*", "!=1.4.*", False), ("<2", "!=1.*", True), ("", "<1", True),
+        (">=2.0a1", "<=2.0rc1", True), (">=2.0rc1", "<2.0b1", False),
     ],
 )  # fmt: skip
 def test_whether_two_pins_contradict_each_other_is_known_for_every_operator(one: str, other: str, agree: bool) -> None:

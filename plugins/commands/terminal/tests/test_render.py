@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import io
+from typing import get_args
 
-from jackfield.events import HandedOff, RunEvent, TextDelta, ToolStarted
-from jackfield.messages import FunctionCall
+import pytest
+
+from jackfield.events import (
+    ApprovalNeeded,
+    HandedOff,
+    HistoryTrimmed,
+    PluginEvent,
+    ReasoningDelta,
+    RetryScheduled,
+    RunEvent,
+    RunFinished,
+    StopReason,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from jackfield.messages import FunctionCall, Message, Usage
 from jackfield_terminal.render import Renderer
 
 
@@ -26,3 +44,42 @@ def test_what_agents_below_do_is_noted_with_their_name_and_is_not_the_answer() -
     renderer.show(RunEvent("r", 2, "other", 0, HandedOff("boss", "other")))
     assert out.getvalue() == "mine\n"
     assert notes.getvalue() == "  helper → add {}\n→ other has the conversation\n"
+
+
+CALL = FunctionCall("add", "{}")
+METADATA = {"isolation": "none: a test", "note": "it leaks"}
+EVENTS = [
+    ReasoningDelta("because"),
+    TextDelta("yes"),
+    ToolStarted(0, "c", CALL),
+    ToolProgress(0, "c", "half"),
+    ToolFinished(0, "c", Message("function", "3", name="add"), 0.5, "", METADATA),
+    RetryScheduled(1, 0.5, "busy"),
+    StreamReset("again"),
+    HistoryTrimmed(1, 0, 9, 5),
+    PluginEvent("acme.note", {"note": "look out"}),
+    ApprovalNeeded((CALL,), ("c",)),
+    HandedOff("boss", "other"),
+    *(RunFinished(reason, (), Usage()) for reason in get_args(StopReason)),
+]
+
+
+def shown(events: list[RunEvent], *, quiet: bool) -> tuple[str, list[str]]:
+    out, notes = io.StringIO(), io.StringIO()
+    renderer = Renderer(out, notes, colour=False, quiet=quiet)
+    for event in events:
+        renderer.show(event)
+    renderer.note("by the way")
+    renderer.note("saved a.png", always=True)
+    renderer.note_once("! skipped b.txt")
+    return out.getvalue(), notes.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_quiet_shows_the_answer_files_and_warnings_and_nothing_else(depth: int) -> None:
+    events = [RunEvent("r", number, "helper", depth, event) for number, event in enumerate(EVENTS)]
+    answer, lines = shown(events, quiet=False)
+    quiet_answer, quiet_lines = shown(events, quiet=True)
+    assert quiet_answer == answer
+    assert quiet_lines == [line for line in lines if line.startswith(("!", "saved "))]
+    assert 5 < len(quiet_lines) < len(lines)

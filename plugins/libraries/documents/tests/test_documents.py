@@ -15,8 +15,16 @@ from pydantic import SecretStr
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_documents import DocumentReader, RAGConfig, Reading, chunk_document, passages, why_nothing_reads
-from jackfield_documents.documents import _bytes_of
+from jackfield_documents import (
+    DocumentReader,
+    RAGConfig,
+    Reading,
+    chunk_document,
+    documents,
+    passages,
+    why_nothing_reads,
+)
+from jackfield_documents.documents import _bytes_of, file_signature
 from jackfield_search_parts.documents import Document
 
 PARSER = """
@@ -179,6 +187,26 @@ def test_a_file_just_written_is_read_again_even_if_its_times_do_not_move(site: S
     for number in range(10, 60):
         path.write_bytes(str(number).encode())
         assert read(reader, str(path)).blocks[0].text == str(number)
+
+
+def test_a_file_system_with_a_coarse_clock_does_not_hide_a_quick_rewrite(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def coarse(path: str) -> tuple[int, ...]:
+        modified, changed, *rest = file_signature(path)
+        tick = 2 * 10**9  # as FAT's
+        return (modified // tick * tick, changed // tick * tick, *rest)
+
+    monkeypatch.setattr(documents, "file_signature", coarse)
+    site.install("lines", parser="lines", facts="extensions=('ln',)")
+    reader = site.reader()
+    path = tmp_path / "a.ln"
+    signatures = set()
+    for number in range(10, 60):
+        path.write_bytes(str(number).encode())
+        signatures.add(coarse(str(path)))
+        assert read(reader, str(path)).blocks[0].text == str(number)
+    assert len(signatures) < 50, "some rewrites did not show in the times"
 
 
 def test_the_same_bytes_under_another_name_are_parsed_once_and_keep_their_own_name(site: Site, write: Write) -> None:

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield_http import SSE_END, DataLineDecoder, SSEDecoder, sse
@@ -36,6 +36,23 @@ def test_cutting_the_bytes_elsewhere_never_changes_the_events(
     assert decoded([codecs.BOM_UTF8 + body]) == decoded(cut(codecs.BOM_UTF8 + body, offsets)) == decoded([body])
     whole = decoded([body])
     assert whole == [payload.encode().strip() for payload in payloads]
+    assert decoded(cut(body, offsets)) == whole
+    assert decoded([bytes([byte]) for byte in body]) == whole
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(payloads.map("".join).filter(str.strip), min_size=1, max_size=3), max_size=4),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.lists(st.integers(0, 10_000), max_size=8),
+)
+@example([["a", "b"]], "\r\n", [8])
+def test_cutting_inside_a_line_end_never_ends_an_event(
+    events: list[list[str]], newline: str, offsets: list[int]
+) -> None:
+    body = "".join(newline.join([*(f"data: {line}" for line in lines), "", ""]) for lines in events).encode()
+    whole = ["\n".join(line.strip(" \t\x0b\x0c") for line in lines).encode() for lines in events]
+    assert decoded([body]) == whole
     assert decoded(cut(body, offsets)) == whole
     assert decoded([bytes([byte]) for byte in body]) == whole
 

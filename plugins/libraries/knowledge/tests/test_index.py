@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield_documents import DocumentReader
-from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index_names
+from jackfield_documents import DocumentReader, file_signature
+from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index, index_names
 from jackfield_search_parts.documents import Document
 from jackfield_search_parts.searching import Chunk
 
@@ -116,6 +116,22 @@ def test_a_change_that_shows_in_nothing_but_the_content_is_seen() -> None:
     os.utime("docs/a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
     build()
     assert texts() == ["two"]
+
+
+def test_a_file_system_with_a_coarse_clock_does_not_hide_a_quick_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    def coarse(path: str) -> tuple[int, ...]:
+        modified, changed, *rest = file_signature(path)
+        tick = 2 * 10**9  # as FAT's
+        return (modified // tick * tick, changed // tick * tick, *rest)
+
+    monkeypatch.setattr(index, "file_signature", coarse)
+    signatures = set()
+    for number in range(10, 20):
+        Path("docs/a.md").write_text(str(number))
+        signatures.add(coarse("docs/a.md"))
+        build("docs")
+        assert texts() == [str(number)]
+    assert len(signatures) < 10, "some rewrites did not show in the times"
 
 
 def test_other_sizes_cut_everything_anew_and_stay() -> None:

@@ -124,10 +124,20 @@ def test_what_runs_from_right_to_left_is_not_lost() -> None:
     assert sorted(letters(read(data).blocks[0].text)) == sorted(letters(HEBREW))
 
 
-@pytest.mark.parametrize("hyphen", [b"-", b"\\001"])
-def test_a_word_that_a_hyphen_breaks_is_one(hyphen: bytes) -> None:
-    text = b"BT /F 10 Tf 72 700 Td (a word that hyphen%s) Tj 0 -12 Td (ation breaks in two) Tj ET" % hyphen
-    assert read(written(text, font=differing(b"/uni2010"))).blocks[0].text == "a word that hyphenation breaks in two"
+@pytest.mark.parametrize(
+    ("before", "after"), [("hyphen", "ation"), ("25", "ation"), ("Ref.", "5"), ("hyphen", " ation")]
+)
+def test_a_soft_hyphen_is_a_place_to_break_and_never_a_letter_or_a_space(before: str, after: str) -> None:
+    text = f"BT /F 10 Tf 72 700 Td (a word that {before}\\001) Tj 0 -12 Td ({after} breaks in two) Tj ET"
+    data = written(text.encode(), font=differing(b"/uni00AD"))
+    assert read(data).blocks[0].text == f"a word that {before}{after.strip()} breaks in two"
+
+
+@pytest.mark.parametrize("glyph", ["hyphen", "uni2010", "uni00AD", "softhyphen", "sfthyphen"])
+def test_a_word_that_a_hyphen_breaks_is_one(glyph: str) -> None:
+    text = b"BT /F 10 Tf 72 700 Td (a word that hyphen\\001) Tj 0 -12 Td (ation breaks in two) Tj ET"
+    data = written(text, font=differing(b"/%s" % glyph.encode()))
+    assert read(data).blocks[0].text == "a word that hyphenation breaks in two"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import shlex
 import socket
@@ -168,6 +169,21 @@ def test_words_find_what_keyword_search_finds(make: Make) -> None:
 
 def test_hits_below_the_lowest_cosine_are_left_out(make: Make) -> None:
     assert indexes_of(search(make(search="vectors", min_score=0.2), "violin strings")) == [1]
+
+
+def test_a_hit_that_has_the_lowest_cosine_is_kept(make: Make) -> None:
+    hits = search(make(search="vectors"), "violin strings")
+    scores = [hit.score for hit in hits]
+    assert scores[0] > scores[1]
+    for number, least in enumerate(scores):
+        kept = search(make(search="vectors", min_score=least), "violin strings")
+        assert [hit.chunk.index for hit in kept][: number + 1] == [hit.chunk.index for hit in hits[: number + 1]]
+    just_above = (
+        search(make(search="vectors", min_score=math.nextafter(scores[0], 2)), "violin strings")
+        if scores[0] < 1
+        else []
+    )
+    assert just_above == []
 
 
 def test_many_vectors_get_an_index_and_are_found_with_it(make: Make, rows: Rows) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import threading
 import traceback
@@ -166,6 +167,17 @@ def test_a_searcher_that_was_closed_opens_again(make: Make, qdrant: Any) -> None
 
 def test_hits_below_the_lowest_score_are_left_out(make: Make) -> None:
     assert places(search(make(min_score=0.2), "violin strings")) == [1]
+
+
+def test_a_hit_that_has_the_lowest_score_is_kept(make: Make) -> None:
+    hits = search(make(), "violin strings")
+    scores = [hit.score for hit in hits]
+    assert scores[0] > scores[1]
+    for number, least in enumerate(scores):
+        kept = search(make(min_score=least), "violin strings")
+        assert [hit.chunk.index for hit in kept][: number + 1] == [hit.chunk.index for hit in hits[: number + 1]]
+    just_above = search(make(min_score=math.nextafter(scores[0], 2)), "violin strings") if scores[0] < 1 else []
+    assert just_above == []
 
 
 # --- what a server may do wrong ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_long_texts_are_cut_and_a_query_of_keywords_is_asked_by_its_text(server:
 
 def test_hits_below_the_lowest_score_are_left_out(make: Make) -> None:
     assert [hit.chunk.index for hit in search(make(min_score=0.2), "violin strings")] == [1]
+
+
+def test_a_hit_that_has_the_lowest_score_is_kept(make: Make) -> None:
+    hits = search(make(), "violin strings")
+    scores = [hit.score for hit in hits]
+    assert scores[0] > scores[1]
+    for number, least in enumerate(scores):
+        kept = search(make(min_score=least), "violin strings")
+        assert [hit.chunk.index for hit in kept][: number + 1] == [hit.chunk.index for hit in hits[: number + 1]]
+    just_above = search(make(min_score=math.nextafter(scores[0], 2)), "violin strings") if scores[0] < 1 else []
+    assert just_above == []
 
 
 # --- what is kept in a file ---
