@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field
 
 from jackfield import AgentConfig
@@ -21,6 +20,7 @@ from jackfield.config import Config
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_parts.tables import FORMS, parse_table, read_text
 from jackfield_eval.scorers import Contains, Scorer, scorer_of
 
 _MAX_BYTES = 16 << 20
@@ -127,32 +127,14 @@ def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, 
 
 
 def _table(path: Path) -> dict[str, Any]:
-    table = _value_of(_text_of(path), path)
+    text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
+    try:
+        table = parse_table(text, FORMS.get(path.suffix.lower(), "yaml"))
+    except ValueError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(table, dict) or not table.get("cases"):
         raise ConfigError(f"{path} has no cases: it needs a list 'cases', each with name, prompt and expect or score")
     return {str(key): value for key, value in table.items()}
-
-
-def _text_of(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8") if path.stat().st_size <= _MAX_BYTES else None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not UTF-8 text: {error}") from None
-    if text is None:
-        raise ConfigError(f"{path} is larger than 16 MiB, too large for a file of cases")
-    return text
-
-
-def _value_of(text: str, path: Path) -> object:
-    try:
-        # An alias can stand for aliases, so that a short file is a value of any size.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ConfigError(f"{path}: aliases (*name) are not allowed: write the value again")
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
 
 
 def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, fields
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-import yaml
-
 from jackfield.errors import ConfigError
+from jackfield_agent_parts.tables import parse_table
 from jackfield_new.rendering import rendered
 
 Answer = str | bool
@@ -59,11 +58,12 @@ def read_questions(template: Traversable) -> list[Question]:
         ConfigError: The template is missing, or uses features that only copier understands.
     """
     try:
-        told = yaml.safe_load((template / "copier.yml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        table = parse_table((template / "copier.yml").read_text(encoding="utf-8"), "yaml")
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"the template of plugins cannot be read ({error}); try: pip install --force-reinstall jackfield-new"
         ) from error
+    told: Mapping[str, Any] = table if isinstance(table, dict) else {}
     return [_question(name, details) for name, details in told.items() if not name.startswith("_")]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError, LocalsForgotten
 from jackfield_agent_parts.configs import AgentConfig, is_agent
+from jackfield_agent_parts.tables import FORMS, Form, parse_table, read_text
 
 MAX_FILE_BYTES = 1 << 20
 _PATHS = ("files", "knowledge_files", "prompts")
@@ -29,13 +29,20 @@ def load_agent_config(path: str | Path) -> AgentConfig:
 def _config_of(file: Path) -> AgentConfig:
     text = text_of(file)
     try:
-        table = _parsed(file.suffix.lower(), text)
-    except (ValueError, RecursionError) as error:
+        table = parse_table(text, _form_of(file))
+    except ValueError as error:
         # Without the cause, which may carry all of the text: a key may be in it.
         raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
     return AgentConfig.parse(_placed(file, table), what=str(file))
+
+
+def _form_of(file: Path) -> Form:
+    form = FORMS.get(file.suffix.lower())
+    if form is None:
+        raise ValueError("an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
+    return form
 
 
 def _placed(file: Path, value: Any, key: str = "") -> Any:
@@ -53,44 +60,10 @@ def _beside(file: Path, name: str) -> str:
     return name if _SCHEME.match(name) and not path.exists() else str(path)
 
 
-def _parsed(suffix: str, text: str) -> Any:
-    match suffix:
-        case ".yaml" | ".yml":
-            import yaml
-
-            try:
-                return yaml.safe_load(text)
-            except yaml.YAMLError as error:
-                raise ValueError(f"it is not YAML: {_place_of(error)}") from None  # its own words quote the line
-        case ".toml":
-            import tomllib
-
-            return tomllib.loads(text)
-        case ".json":
-            return json.loads(text)
-    raise ValueError("an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
-
-
-def _place_of(error: Any) -> str:
-    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "it cannot be read"
-    return f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(problem)
-
-
 def text_of(file: Path) -> str:
     """The text of a file that describes an agent.
 
     Raises:
         ConfigError: It cannot be read, is larger than 1 MiB, or is not UTF-8.
     """
-    try:
-        text = file.read_text(encoding="utf-8") if file.stat().st_size <= MAX_FILE_BYTES else None
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        # Without the cause, which carries all of the text: a key may be in it.
-        raise ConfigError(f"{file} is not UTF-8 text: {error.reason}, at byte {error.start}") from None
-    except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
-        raise ConfigError(f"{str(file)!r} is not the name of a file") from error
-    if text is None:
-        raise ConfigError(f"{file} is larger than 1 MiB, too large for an agent file")
-    return text
+    return read_text(file, max_bytes=MAX_FILE_BYTES, what="an agent file")

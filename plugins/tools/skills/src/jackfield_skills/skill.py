@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield_agent_parts.tables import parse_table
 from jackfield_skills.files import read_text
 
 FILE = "SKILL.md"
@@ -18,8 +16,6 @@ _MAX_DEPTH = 10
 _MAX_NAME, _MAX_DESCRIPTION = 64, 1024
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-# The one in C, where it was built: of a thousand skills, this is most of the time.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +66,9 @@ def _front_matter(text: str) -> dict[object, object]:
             f"---, within {_MAX_FRONT_MATTER // 1024} KiB"
         )
     try:
-        _check_shape(found[1])
-        table = yaml.load(found[1], Loader=_Loader)  # noqa: S506 - it is the safe one
-    except yaml.YAMLError as error:
-        raise ValueError(f"its front matter is not YAML: {' '.join(str(error).split())[:200]}") from None
+        table = parse_table(found[1], "yaml", max_depth=_MAX_DEPTH)
+    except ValueError as error:
+        raise ValueError(f"its front matter cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ValueError("its front matter must have the lines name: and description:")
     return table
@@ -98,47 +93,3 @@ def _description(table: dict[object, object]) -> str:
         raise ValueError(f"its description has {len(description):,} characters; {_MAX_DESCRIPTION:,} are allowed")
     # One line, in which nothing is hidden from people: a model reads it beside those of others.
     return "".join(one for one in " ".join(description.split()) if one.isprintable())
-
-
-# --- YAML from anybody ------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Open:
-    """A list or table that is being read."""
-
-    is_table: bool
-    keys: set[str] = field(default_factory=set)
-    wants_key: bool = True
-
-
-def _check_shape(text: str) -> None:
-    """Look at the parts before a value is made of them.
-
-    Raises:
-        ValueError: It has aliases, which may stand for a value of any size; a key twice; or is nested too deeply.
-        yaml.YAMLError: It is not YAML.
-    """
-    opened: list[_Open] = []
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError("its front matter has an alias (*name), which is not allowed: write the value again")
-        if isinstance(event, yaml.CollectionEndEvent):
-            opened.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            _note_key(event, opened)
-            if isinstance(event, yaml.CollectionStartEvent):
-                opened.append(_Open(isinstance(event, yaml.MappingStartEvent)))
-        if len(opened) > _MAX_DEPTH:
-            raise ValueError("its front matter is nested too deeply")
-
-
-def _note_key(event: yaml.NodeEvent, opened: list[_Open]) -> None:
-    if not opened or not opened[-1].is_table:
-        return
-    table = opened[-1]
-    if table.wants_key and isinstance(event, yaml.ScalarEvent):
-        if event.value in table.keys:
-            raise ValueError(f"its front matter has {event.value[:40]!r} twice")
-        table.keys.add(event.value)
-    table.wants_key = not table.wants_key

@@ -1,0 +1,197 @@
+"""Read YAML, TOML and JSON that anybody may have written: bounded, without aliases, and without surprises in texts.
+
+Every reader of YAML in Jackfield goes through this module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from jackfield.errors import ConfigError
+
+Form = Literal["yaml", "toml", "json"]
+
+FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
+"""The forms by the ending of a file's name, in lower case."""
+
+MAX_DEPTH = 64
+# The parser in C takes a tenth of the time; it is missing where PyYAML was built without libyaml.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def parse_table(text: str, form: Form, *, max_depth: int = MAX_DEPTH) -> object:
+    """Parse a text, and check the value before anything else sees it.
+
+    Args:
+        text: The whole text of a file.
+        form: How it is written.
+        max_depth: How many lists and tables may be inside each other.
+
+    Raises:
+        ValueError: The text is not of this form; it has a YAML alias or a key twice; it is nested too deeply; or one
+            of its texts contains a NUL or a lone surrogate. No value is shown, since it may be a secret.
+    """
+    try:
+        value = _PARSERS[form](text, max_depth)
+        _check_value(value, max_depth)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {max_depth} levels deep") from None
+    return value
+
+
+def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file") -> str:
+    """Read a file of settings.
+
+    Raises:
+        ConfigError: It cannot be read, is not a regular file, is larger than `max_bytes`, or is not UTF-8.
+    """
+    try:
+        # Not blocking: nothing ever comes out of a pipe that somebody left there.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            raw = file.read(max_bytes + 1) if is_regular else b""
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
+        raise ConfigError(f"{str(path)!r} is not the name of a file") from error
+    if not is_regular:
+        raise ConfigError(f"{path} cannot be read: Is a directory or a device, not a regular file")
+    if len(raw) > max_bytes:
+        raise ConfigError(f"{path} is larger than {max_bytes >> 20} MiB, too large for {what}")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # Without the cause, which carries the whole text: a key may be in it.
+        raise ConfigError(f"{path} is not UTF-8 text: {error.reason}, at byte {error.start}") from None
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or table that is being parsed."""
+
+    is_table: bool
+    keys: set[str] = field(default_factory=set)
+    wants_key: bool = True
+
+
+def _parse_yaml(text: str, max_depth: int) -> object:
+    try:
+        # The events first: of nine aliases of nine aliases, a short text becomes a value of any size.
+        _check_events(yaml.parse(text, Loader=_Loader), max_depth)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe one
+    except yaml.YAMLError as error:
+        raise ValueError(f"it is not YAML: {_place_of(error)}") from None  # its own words quote the line
+
+
+def _check_events(events: Iterable[yaml.Event], max_depth: int) -> None:
+    opened: list[_Open] = []
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"aliases (*name) are not allowed{_line(event)}: write the value again")
+        if isinstance(event, yaml.CollectionEndEvent):
+            opened.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            _note_key(event, opened)
+            if isinstance(event, yaml.CollectionStartEvent):
+                opened.append(_Open(isinstance(event, yaml.MappingStartEvent)))
+        if len(opened) > max_depth:
+            raise ValueError(f"it is nested more than {max_depth} levels deep{_line(event)}")
+
+
+def _note_key(event: yaml.NodeEvent, opened: list[_Open]) -> None:
+    if not opened or not opened[-1].is_table:
+        return
+    table = opened[-1]
+    if table.wants_key and isinstance(event, yaml.ScalarEvent):
+        if event.value in table.keys:
+            raise ValueError(f"it has the key {event.value[:40]!r} twice{_line(event)}")
+        table.keys.add(event.value)
+    table.wants_key = not table.wants_key
+
+
+def _line(event: yaml.Event) -> str:
+    return f", line {event.start_mark.line + 1}" if event.start_mark else ""
+
+
+def _place_of(error: Any) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "it cannot be read"
+    return f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(problem)
+
+
+# --- TOML and JSON ----------------------------------------------------------------------------------------------------
+
+
+def _parse_toml(text: str, _: int) -> object:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _parse_json(text: str, _: int) -> object:
+    return json.loads(text, object_pairs_hook=_table_without_repetition, parse_constant=_refuse_constant)
+
+
+def _table_without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table: dict[str, object] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ValueError(f"it has the key {key[:40]!r} twice")
+        table[key] = value
+    return table
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+_PARSERS = {"yaml": _parse_yaml, "toml": _parse_toml, "json": _parse_json}
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _check_value(value: object, max_depth: int) -> None:
+    """Check depth and texts without recursion, so that no value can exhaust the stack."""
+    waiting: list[tuple[str, int, object]] = [("", 0, value)]
+    while waiting:
+        place, depth, one = waiting.pop()
+        if isinstance(one, str):
+            _check_text(place, one)
+            continue
+        if isinstance(one, dict | list) and depth >= max_depth:
+            raise ValueError(f"it is nested more than {max_depth} levels deep")
+        waiting += ((key, depth + 1, inner) for key, inner in _parts_of(place, one))
+
+
+def _parts_of(place: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield "a key", key
+            yield (f"{place}.{key}" if place else str(key)), inner
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield f"{place}.{number}" if place else str(number), inner
+
+
+def _check_text(place: str, text: str) -> None:
+    if text.isascii() and "\0" not in text:
+        return
+    shown = ascii(place)[1:-1][-120:] or "the text"
+    if "\0" in text:
+        raise ValueError(f"{shown} contains a NUL character: remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{shown} contains a lone surrogate: fix its encoding") from None
