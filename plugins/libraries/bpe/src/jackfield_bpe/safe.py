@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from jackfield.normal_forms import normalize
+
 if TYPE_CHECKING:
     import tiktoken
 
@@ -85,7 +87,7 @@ class SafeEncoding:
         if text.isascii():
             return text
         if self.normal_form is not None:
-            text = unicodedata.normalize(self.normal_form, text)
+            text = normalize(self.normal_form, text)
         try:
             text.encode()
         except UnicodeEncodeError:

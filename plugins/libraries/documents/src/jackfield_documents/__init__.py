@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jackfield_documents.chunking import chunk_document, corpus_of
     from jackfield_documents.decoding import Decoded, decode
     from jackfield_documents.documents import DocumentReader, Fingerprint, Reading, file_signature, is_settled
+    from jackfield_documents.encodings import codec_of
     from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
     from jackfield_documents.named_searchers import check_weights, searchers_by_name
@@ -65,6 +66,7 @@ __all__ = [
     "check_weights",
     "choose",
     "chunk_document",
+    "codec_of",
     "corpus_of",
     "decode",
     "expand",
@@ -99,6 +101,7 @@ _HOME = {
     "corpus_of": "chunking",
     "Decoded": "decoding",
     "decode": "decoding",
+    "codec_of": "encodings",
     "DocumentReader": "documents",
     "Fingerprint": "documents",
     "Reading": "documents",

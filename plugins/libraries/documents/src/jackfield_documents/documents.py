@@ -22,6 +22,7 @@ from jackfield.messages import basename_of
 from jackfield.plugins import ParserSpec, PluginHost, Row, default_host, install_hint, parser_of_extension
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
+from jackfield_documents.encodings import as_marked_utf8
 from jackfield_documents.keep import Kept
 from jackfield_documents.parsing import (
     ParseJob,
@@ -39,6 +40,7 @@ _KEPT_CHARS = 50_000_000
 _MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
 _MOST_NAME = 200  # characters
+_HEAD_BYTES = 4096  # which parsers are chosen by
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class _Key:
     content_hash: str
     row: Row
     suffix: str
+    codec: str = ""  # the one that the server names
 
 
 class DocumentReader:
@@ -156,7 +159,8 @@ class DocumentReader:
             key, _ = await in_worker(self._identified, name)
         # It is kept in files, and a password may be among the settings.
         settings = hashlib.sha256(json.dumps(self._cfg_of(key.row), default=_plain).encode()).hexdigest()
-        return Fingerprint(key.content_hash, json.dumps((key.row.address, key.row.version, key.suffix, settings)))
+        how = (key.row.address, key.row.version, key.suffix, settings, *filter(None, [key.codec]))
+        return Fingerprint(key.content_hash, json.dumps(how))
 
     def parsers(self) -> str:
         """Changes whenever another parser may read some file, or the same one differently."""
@@ -176,7 +180,9 @@ class DocumentReader:
         return replace(document, source=url)
 
     def _key_of_page(self, page: Page) -> _Key:
-        return _Key(hashlib.sha256(page.data).hexdigest(), self._row_for(page.name, page.data), _suffix(page.name))
+        head = page.data[:_HEAD_BYTES]
+        row = self._row_for(page.name, as_marked_utf8(head, page.codec) if page.codec else head)
+        return _Key(hashlib.sha256(page.data).hexdigest(), row, _suffix(page.name), page.codec)
 
     def _identified(self, path: str) -> tuple[_Key, bytes | None]:
         """What decides how a file is read, and its bytes if it took them to find out."""
@@ -201,14 +207,17 @@ class DocumentReader:
         spec = self._plugins.spec_of(key.row, ParserSpec)
         try:
             if len(data) <= min(spec.in_process_bytes, _MOST_HERE) or not can_start_processes():
-                document = self._parsed_here(key.row, data, name)
+                document = self._parsed_here(key, data, name)
             else:
-                document = self._parsed_apart(key.row, spec, data, name)
+                document = self._parsed_apart(key, spec, data, name)
         except PluginError as error:
             raise DocParserError(f"{name} cannot be read: {error}") from error
         return replace(document, content_hash=key.content_hash)
 
-    def _parsed_here(self, row: Row, data: bytes, name: str) -> Document:
+    def _parsed_here(self, key: _Key, data: bytes, name: str) -> Document:
+        row = key.row
+        if key.codec:
+            data = as_marked_utf8(data, key.codec)
         parser = self._parsers.get(row, lambda: self._parser(row))
         try:
             return parser.parse(data, source=name)
@@ -220,8 +229,9 @@ class DocumentReader:
                 f"{name} cannot be read: the parser {_described(row)} failed ({type(error).__name__})"
             ) from error
 
-    def _parsed_apart(self, row: Row, spec: ParserSpec, data: bytes, name: str) -> Document:
-        job = ParseJob(_described(row), spec.target, self._cfg_of(row), spec.secrets, name)
+    def _parsed_apart(self, key: _Key, spec: ParserSpec, data: bytes, name: str) -> Document:
+        row = key.row
+        job = ParseJob(_described(row), spec.target, self._cfg_of(row), spec.secrets, name, key.codec)
         try:
             return parse_apart(job, data, self._limits)
         except ParserUnavailableError as error:
@@ -322,7 +332,7 @@ def _by_media_type(specs: Iterable[tuple[Row, ParserSpec]], path: str, data: byt
     # README, Makefile, a script in some language: what is text can be read as text.
     may_be_text = not guessed or guessed.startswith("text/")
     exact = _of_media_type(specs, guessed)
-    return exact or (_of_media_type(specs, "text/plain") if may_be_text and _is_text(data[:4096]) else [])
+    return exact or (_of_media_type(specs, "text/plain") if may_be_text and _is_text(data[:_HEAD_BYTES]) else [])
 
 
 def _of_media_type(specs: Iterable[tuple[Row, ParserSpec]], media_type: str) -> list[Row]:

@@ -75,6 +75,7 @@ class ParseJob:
         settings: The parser's settings.
         secrets: The names of the environment variables that it may read; no other that looks like a secret is passed.
         source: The name of the file, for its errors.
+        codec: The encoding of the text if it is known from elsewhere, else ''; the process decodes it first.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ParseJob:
     settings: Mapping[str, object] | None
     secrets: tuple[str, ...]
     source: str
+    codec: str = ""
 
 
 class ParserUnavailableError(Exception):
@@ -299,6 +301,7 @@ def _header(job: ParseJob, limits: ParserLimits) -> bytes:
         "target": job.target,
         "settings": job.settings,
         "source": job.source,
+        "codec": job.codec,
         "environment": {name: os.environ[name] for name in job.secrets if name in os.environ},
         "memory_bytes": limits.memory_bytes,
         "cpu_s": limits.cpu_s,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jackfield.errors import DocParserError
+from jackfield_documents.encodings import as_marked_utf8
 from jackfield_search_parts.documents import Document, Parser
 
 IDLE_S = 60.0
@@ -97,6 +98,8 @@ def _answer(job: Mapping[str, Any], data: bytes, parsers: dict[str, Parser]) -> 
         return
     try:
         with _limits(memory_bytes=job["memory_bytes"], cpu_s=job["cpu_s"]):
+            if job["codec"]:
+                data = as_marked_utf8(data, job["codec"])
             yield from list(_frames(parser.parse(data, source=job["source"])))
     except DocParserError as error:
         yield json.dumps({"error": str(error)}).encode()

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from jackfield.errors import DocParserError, ToolServiceError
 from jackfield.messages import basename_of
+from jackfield_documents.encodings import codec_of
 
 if TYPE_CHECKING:
     from jackfield_fetch import Fetched, Fetcher
@@ -38,11 +39,13 @@ class Page:
 
     Attributes:
         name: Such a file's name: the last part of the URL, with an extension that says of which type it is.
-        data: The bytes; of a text in another encoding than its own, in UTF-8 with a mark.
+        data: The bytes, as the server sent them.
+        codec: The encoding of a text that the server names; '' if it names none, or the bytes begin with a mark.
     """
 
     name: str
     data: bytes
+    codec: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Pages:
             self._keep(url, seen)
         if not seen.page.content:
             raise DocParserError(f"{basename_of(url)} is empty")
-        return Page(_file_name(seen.page), _marked(seen.page))
+        return Page(_file_name(seen.page), seen.page.content, _codec_of(seen.page))
 
     def _keep(self, url: str, seen: _Seen) -> None:
         self._seen.pop(url, None)
@@ -112,12 +115,9 @@ def _file_name(page: Fetched) -> str:
     return name + (mimetypes.guess_extension(page.media_type) or "")
 
 
-def _marked(page: Fetched) -> bytes:
-    """A text's bytes so that any parser reads them as the server says, whatever else stands in them: as UTF-8."""
+def _codec_of(page: Fetched) -> str:
+    """The encoding in which any parser is to read a text, whatever the text says of itself. Nothing is decoded here."""
     is_text = page.media_type.startswith("text/") or page.media_type.endswith(("+xml", "/xml"))
-    if not is_text or not page.charset or page.content.startswith(_MARKS):
-        return page.content
-    try:
-        return page.content.decode(page.charset, errors="replace").encode("utf-8-sig")
-    except (LookupError, ValueError):  # no such encoding, or one that is not of texts
-        return page.content
+    if not is_text or page.content.startswith(_MARKS):
+        return ""
+    return codec_of(page.charset) or ""

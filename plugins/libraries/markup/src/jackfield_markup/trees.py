@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from lxml import etree
 
 from jackfield.errors import DocParserError
-from jackfield_documents import Decoded, decode
+from jackfield_documents import Decoded, codec_of, decode
 
 Element: TypeAlias = Any  # of lxml, which has no types
 
@@ -19,19 +19,7 @@ _HEAD_BYTES = 4096
 _CHARSET = re.compile(
     rb"""<(?:meta\b[^>]{0,400}?charset|\?xml\b[^>]{0,200}?encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
 )
-# The codecs of Python that are encodings of texts. UTF-16 is none of them: what says so of itself in ASCII is not.
-_ENCODINGS = ("utf-8", "cp", "iso", "koi8", "gb", "big5", "euc", "shift_jis", "mac", "ascii", "hz", "johab", "tis")
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-# What pages call themselves, and what browsers take them for (WHATWG Encoding).
-_MEANT = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc_kr": "cp949",
-    "shift_jis": "cp932",
-}
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>", re.I)
 _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _NAMED_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31};)")
@@ -118,11 +106,9 @@ def _declared(data: bytes) -> str | None:
     found = _CHARSET.search(data[:_HEAD_BYTES])
     if not found:
         return None
-    try:
-        name = codecs.lookup(found[1].decode("ascii", "replace")).name
-    except LookupError:
-        return None
-    return _MEANT.get(name, name) if name.startswith(_ENCODINGS) else None
+    codec = codec_of(found[1].decode("ascii", "replace"))
+    # A page that says in ASCII that it is in UTF-16 is not.
+    return None if codec is None or codec.startswith("utf-16") else codec
 
 
 def _character(entity: re.Match[str]) -> str:

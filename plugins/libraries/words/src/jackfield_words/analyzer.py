@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Literal
 
+from jackfield.normal_forms import normalize
 from jackfield_search_parts.searching import Chunk
 from jackfield_words.stopwords import ABOUT_DOCUMENTS, STOP_WORDS
 
@@ -71,7 +71,7 @@ class Analyzer:
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, each as often as it occurs."""
         if not text.isascii():
-            text = unicodedata.normalize("NFKC", text).replace("’", "'")
+            text = normalize("NFKC", text).replace("’", "'")
         found: list[str] = []
         for match in _TOKEN.finditer(text):
             found += self._terms_of.get(match.lastgroup, self.terms_of_word)(match[0])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from jackfield.normal_forms import normalize
 from jackfield_offline.knowledge import Passage
 
 _LINE = re.compile(r"[^\n]*\n?")
@@ -83,7 +83,7 @@ def terms(text: str) -> Iterator[Term]:
         if match["cjk"]:
             yield from _chinese_terms(match["cjk"], match.start())
         else:
-            word = _base_form(unicodedata.normalize("NFKC", match["word"]).casefold())
+            word = _base_form(normalize("NFKC", match["word"]).casefold())
             if word not in _STOP_WORDS:
                 yield Term(word, match.start(), match.end())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 import rjieba
 
+from jackfield.normal_forms import normalize
 from jackfield_words import Analyzer
 from jackfield_words.stopwords import STOP_WORDS
 
@@ -60,7 +60,7 @@ def _counted(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str
 
 def _words(text: str) -> Iterator[str]:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = normalize("NFKC", text)
     for match in _TOKEN.finditer(text):
         token = match[0]
         if _IS_HAN.match(token):

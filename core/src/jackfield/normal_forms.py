@@ -1,0 +1,41 @@
+"""Normal forms of Unicode, in time that grows with the text only."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Literal
+
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+_MOST_MARKS = 30  # in a row, as in the Stream-Safe Text Format: no script has more than a few
+_END_OF_LETTERS = 0x20000  # from here on, Unicode has Han characters and signs of private use
+_JOINER = "\u034f"  # which is invisible, and ends a row of marks
+
+
+def normalize(form: NormalForm, text: str) -> str:
+    """Normalise a text like `unicodedata.normalize`, but cut endless rows of combining marks.
+
+    Python sorts the marks of a letter in quadratic time, in C code that holds the interpreter: 80,000 of them take five
+    seconds. After 30 marks in a row, a combining grapheme joiner begins a new one.
+
+    Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.
+    """
+    if unicodedata.is_normalized(form, text):  # linear: marks in disorder end it at once
+        return text
+    return unicodedata.normalize(form, _rows_of_marks().sub(rf"\g<0>{_JOINER}", text))
+
+
+@cache
+def _rows_of_marks() -> re.Pattern[str]:
+    """As many marks as are allowed in a row, with more behind them."""
+    marks: list[list[int]] = []
+    for code in range(0x300, _END_OF_LETTERS):
+        if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):
+            if marks and marks[-1][1] == code - 1:
+                marks[-1][1] = code
+            else:
+                marks.append([code, code])
+    mark = "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in marks) + "]"
+    return re.compile(f"{mark}{{{_MOST_MARKS}}}(?={mark})")
