@@ -38,8 +38,10 @@ class Asked:
         return call
 
     def end(self, call: Asking) -> None:
-        """A call no longer runs."""
+        """A call no longer runs; the questions it has not answered are withdrawn."""
         self._calls.remove(call)
+        for waiting in call.waiting:
+            waiting.cancel()
 
     async def elicit(self, context: Any, params: Any) -> mcp_types.ElicitResult:  # noqa: ARG002 - it is called by name
         """The answer to a question of the server; the SDK's form of such a function."""
@@ -60,7 +62,7 @@ class Asked:
             if content is None:
                 _log.warning("MCP server %r asked for what an approval cannot give: declined", self._server)
                 return ElicitResult(action="decline")
-        if call.questions > _MOST_QUESTIONS or not await on_loop(call.loop, _awaited(call.ask, question)):
+        if call.questions > _MOST_QUESTIONS or not await call.answer(question):
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=content)
 
@@ -68,12 +70,24 @@ class Asked:
 class Asking:
     """A call that runs, and whom to ask."""
 
-    __slots__ = ("ask", "loop", "questions")
+    __slots__ = ("ask", "loop", "questions", "waiting")
 
     def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> None:
         self.ask = ask
         self.loop = loop
         self.questions = 0
+        self.waiting: set[asyncio.Task[bool]] = set()
+
+    async def answer(self, question: Mapping[str, object]) -> bool:
+        """Ask; False if the call ends before there is an answer."""
+        waiting = asyncio.ensure_future(on_loop(self.loop, _awaited(self.ask, question)))
+        self.waiting.add(waiting)
+        try:
+            await asyncio.wait([waiting])
+        finally:
+            self.waiting.discard(waiting)
+            waiting.cancel()
+        return not waiting.cancelled() and waiting.result()
 
 
 async def _awaited(ask: Ask, question: Mapping[str, object]) -> bool:

@@ -23,7 +23,7 @@ from jackfield.tools import check_tool_schema
 from jackfield_mcp.servers import ServerConfig
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import Client, MCPError
 
 _log = logging.getLogger(__name__)
 
@@ -206,8 +206,8 @@ async def _has_resources(client: Client) -> bool:
         if (await client.list_resources()).resources:
             return True
         return bool((await client.list_resource_templates()).resource_templates)
-    except MCPError:
-        return False
+    except MCPError as error:
+        return _refused(error)
 
 
 async def _has_prompts(client: Client) -> bool:
@@ -217,8 +217,15 @@ async def _has_prompts(client: Client) -> bool:
         return False
     try:
         return bool((await client.list_prompts()).prompts)
-    except MCPError:
-        return False
+    except MCPError as error:
+        return _refused(error)
+
+
+def _refused(error: MCPError) -> bool:
+    """Take a refusal for an empty list; a lost connection is no answer, and is raised."""
+    if error.message == "Connection closed":
+        raise error
+    return False
 
 
 def _definition_of(tool: Any, server: str) -> Definition | None:

@@ -61,7 +61,8 @@ class RemoteServer:
         )
 
     async def _note(self, response: httpx2.Response) -> None:
-        if response.status_code >= httpx2.codes.BAD_REQUEST:
+        # Streams for notifications (GET) are optional; only a request's own answer says why it failed.
+        if response.request.method == "POST" and response.status_code >= httpx2.codes.BAD_REQUEST:
             self.status = response.status_code
             self.problem = f"answered HTTP {response.status_code}"
 

@@ -100,6 +100,7 @@ class ServerConfig(Config):
     connect_timeout_s: float = Field(default=60.0, gt=0)
     list_timeout_s: float = Field(default=30.0, gt=0)
     call_timeout_s: float | None = Field(default=None, gt=0, description="None: as the agent's tools")
+    close_timeout_s: float = Field(default=3.0, gt=0, description="How long the server may take to end")
 
     include: tuple[str, ...] = Field(
         default=(), description="The tools that are offered, such as 'read_*'; all if empty"

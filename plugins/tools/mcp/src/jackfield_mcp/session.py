@@ -1,13 +1,17 @@
-"""One server, reached at first use, and again when it has ended; from any event loop.
+"""A session with one server: connected at first use, again after it has ended, and from any event loop.
 
-The SDK's client must be closed in the task that opened it. So each server has one task of its own, on the core's
-background loop, where all that is asked of it runs as well; what comes from another loop is handed over.
+The SDK's client must be closed in the task that opened it. So each connection has a task of its own, on the core's
+background loop. Calls from other loops are handed over to that loop.
+
+Nothing here waits for a future that another task might forget. The future of a connection belongs to the task that
+opens it and is settled when that task ends, however it ends. A closed connection ends the calls that still wait on it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import os
 import threading
@@ -32,7 +36,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _ALIVE_S = 5.0  # for a server that has not answered in time to show that it is still there
+_LAST_WORD_S = 1.0  # for a call to use an answer that came just before its connection was closed
 _LOST = ("Connection closed", "Session terminated")  # what the SDK says of a connection, and of a forgotten session
+# How the SDK reports an answer that never came, or that it could not read; the server may have done the call.
+_NO_ANSWER = ("SSE stream", "Failed to parse", "Server returned an error", "server answered", "Unexpected content")
 _MOST_NOTE = 20_000  # characters
 _FALL_BACK = (400, 404, 405, 406, 415)  # how an address of SSE refuses streamable HTTP
 
@@ -41,15 +48,15 @@ class ServerEndedError(ToolServiceError):
     """A server ended, or could not be reached; the next call tries again."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Opened:
-    """A server that is spoken to.
+    """A server that is connected.
 
     Attributes:
         client: Speaks to it.
         way: A `ServerProcess` or a `RemoteServer`.
         is_over: Set when it is to be closed.
-        listing: What it offers; None until it was asked, and again when it says that this has changed.
+        listing: Its tools, resources and prompts; None until they are listed, and again after they change.
         callable: The names of tools that are in this listing, and approved.
     """
 
@@ -58,16 +65,98 @@ class Opened:
     is_over: asyncio.Event
     listing: Listing | None = None
     callable: set[str] = field(default_factory=set)
+    _deadlines: set[asyncio.Timeout] = field(default_factory=set)
+    _is_closed: bool = False
+
+    async def do(self, work: Callable[[Opened], Awaitable[T]], deadline: asyncio.Timeout) -> T:
+        """Do something with the client, until the deadline at most, or until soon after the connection is closed."""
+        async with deadline:
+            self._deadlines.add(deadline)
+            try:
+                if self._is_closed:
+                    self._bring_forward(deadline)
+                return await work(self)
+            finally:
+                self._deadlines.discard(deadline)
+
+    def say_closed(self) -> None:
+        """End the calls that still wait for an answer: none can come any more."""
+        self._is_closed = True
+        self.is_over.set()
+        for deadline in self._deadlines:
+            self._bring_forward(deadline)
+
+    def has_ended(self) -> bool:
+        """Return whether no call can be answered any more."""
+        return self._is_closed or self.way.ended.is_set()
+
+    def _bring_forward(self, deadline: asyncio.Timeout) -> None:
+        soon = asyncio.get_running_loop().time() + _LAST_WORD_S
+        if not deadline.expired():
+            when = deadline.when()
+            deadline.reschedule(soon if when is None else min(when, soon))
+
+
+class _Connection:
+    """One opening of a server: the task that opens and closes it, and the future that callers wait for."""
+
+    def __init__(self, task: asyncio.Task[None], opened: asyncio.Future[Opened], name: str) -> None:
+        self.task = task
+        self.opened = opened
+        self._name = name
+        task.add_done_callback(self._settle)
+
+    def is_usable(self) -> bool:
+        """Return whether it is open, or still being opened."""
+        if self.task.done():
+            return False
+        if not self.opened.done():
+            return True
+        return not self.opened.cancelled() and not self.opened.exception() and not self.opened.result().is_over.is_set()
+
+    def _settle(self, _: asyncio.Task[None]) -> None:
+        if not self.opened.done():
+            text = f"MCP server {self._name!r} was closed before it was connected; nothing was done"
+            self.opened.set_exception(ServerEndedError(text, code="server_ended"))
+        if not self.opened.cancelled():
+            self.opened.exception()  # it counts as seen, even without a caller
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    """A session's part on the background loop, from its first call until it is closed."""
+
+    loop: asyncio.AbstractEventLoop
+    process: int
+    context: contextvars.Context
+    connection: _Connection | None = None
+    probing: asyncio.Task[None] | None = None
+    is_closed: bool = False
+
+    def is_usable(self) -> bool:
+        """Return whether calls can be handed to it, from any thread."""
+        return not self.is_closed and self.process == os.getpid() and not self.loop.is_closed()
+
+    async def close(self) -> None:
+        """Close the connection and wait for its end, which `close_timeout_s` limits."""
+        self.is_closed = True
+        tasks = [self.probing] if self.probing is not None else []
+        if self.connection is not None:
+            tasks.append(self.connection.task)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
 
 class Session:
-    """A server, whoever uses it. `aclose` ends it; it can be used again afterwards.
+    """A session with one server, for any number of callers. `aclose` ends it; it can be used again afterwards.
 
     Args:
-        name: What it is called in texts.
-        server: How it is reached.
-        keeper: Where it is kept what it offers.
-        host: Where the model is looked up that the server may ask, if its configuration names one.
+        name: The server's name in texts.
+        server: Its configuration.
+        keeper: Keeps its list of tools between starts.
+        host: Finds the model that the server may ask, if its configuration names one.
     """
 
     def __init__(self, name: str, server: ServerConfig, keeper: Keeper, host: PluginHost) -> None:
@@ -76,13 +165,8 @@ class Session:
         self._keeper = keeper
         self._host = host
         self._lock = threading.Lock()
-        self._task: sync.Stream[None] | None = None
-        self._process = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        # On the loop only:
-        self._wanted = asyncio.Event()
-        self._opened: asyncio.Future[Opened] | None = None
-        self._probing: asyncio.Task[None] | None = None
+        self._task: sync.Stream[_Link] | None = None
+        self._link: _Link | None = None
         self._asked = Asked(name)
 
     async def do(
@@ -94,28 +178,28 @@ class Session:
         again: bool = False,
         ask: Ask | None = None,
     ) -> T:
-        """Have something done with the client, which is opened if need be.
+        """Do something with the client, which is opened first if need be.
 
         Args:
-            work: What to do.
-            what: What it is, for texts: "the call of 'add'".
+            work: Does it.
+            what: Its name in texts: "the call of 'add'".
             timeout_s: How long it may take, without opening the client.
-            again: It does no harm if it is done twice, so it is when the server ends meanwhile.
-            ask: Answers what the server asks meanwhile, on this loop.
+            again: It may be done twice, so it is repeated once if the server ends meanwhile.
+            ask: Answers the server's questions meanwhile, on this loop.
 
         Raises:
             ServerEndedError: The server cannot be reached, or ended meanwhile.
             ToolTimeoutError: It took too long.
             ToolServiceError: The server refused.
         """
-        if self._loop is None or self._process != os.getpid() or self._loop.is_closed():
-            await sync.in_worker(self._begin)
-        assert self._loop is not None  # noqa: S101 - set by `_begin`
-        here = asyncio.get_running_loop()
-        return await on_loop(self._loop, self._doing(work, what, timeout_s, again, (ask, here) if ask else None))
+        link = self._link
+        if link is None or not link.is_usable():
+            link = await sync.in_worker(self._begin)
+        asking = (ask, asyncio.get_running_loop()) if ask else None
+        return await on_loop(link.loop, self._doing(link, work, what, timeout_s, again=again, asking=asking))
 
     async def listing(self) -> Listing:
-        """What the server offers.
+        """List the server's tools, resources and prompts.
 
         Raises:
             ToolServiceError: As `do`; or it offers too much.
@@ -123,7 +207,7 @@ class Session:
         return await self.do(self.listing_of, what="the listing of its tools", again=True)
 
     async def listing_of(self, one: Opened) -> Listing:
-        """What the server offers, asked once for each time it is reached, and when it says that it has changed."""
+        """List what the server offers, once for each connection and after each change that it reports."""
         if one.listing is None:
             limit = self.server.list_timeout_s
             try:
@@ -131,12 +215,14 @@ class Session:
                     found = await listed(one.client, self.name, self.server)
             except TimeoutError:
                 one.is_over.set()
-                raise ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s") from None
+                raise _with_note(
+                    ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s"), one.way.told()
+                ) from None
             one.listing = await self._kept(found)
         return one.listing
 
     async def approve(self, one: Opened, tool: Definition) -> None:
-        """Keep that somebody approved a tool as it is now."""
+        """Record the approval of a tool as it is now."""
         one.listing = (await self.listing_of(one)).approving(tool)
         await sync.in_worker(self._keeper.save, self.server.identity(), one.listing)
 
@@ -151,54 +237,70 @@ class Session:
     async def aclose(self) -> None:
         """End the server, and wait until it has ended."""
         with self._lock:
-            task, self._task, self._loop = self._task, None, None
+            task, self._task, self._link = self._task, None, None
         if task is not None:
             await sync.in_worker(task.close)
 
-    def _begin(self) -> None:
+    def _begin(self) -> _Link:
         with self._lock:
-            if self._task is None or self._process != os.getpid() or (self._loop and self._loop.is_closed()):
-                self._process = os.getpid()
+            if self._link is None or not self._link.is_usable():
                 self._task = sync.iterate(self._own())
-                next(self._task)
+                self._link = next(self._task)
+            return self._link
 
     # --- on the loop ---
 
-    async def _own(self) -> AsyncIterator[None]:
-        """The one task that opens and closes the client."""
-        self._loop, self._wanted, self._opened = asyncio.get_running_loop(), asyncio.Event(), None
-        yield None
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            try:
-                await self._serve()
-            except Exception:  # noqa: BLE001 - what a broken connection raises while it is closed is what broke it
-                _log.debug("MCP server %r: closing failed", self.name, exc_info=True)
+    async def _own(self) -> AsyncIterator[_Link]:
+        """Own a link until the session is closed."""
+        link = _Link(asyncio.get_running_loop(), os.getpid(), contextvars.copy_context())
+        try:
+            yield link
+            await asyncio.Event().wait()
+        finally:
+            await link.close()
 
-    async def _serve(self) -> None:
-        opened = self._opened
-        assert opened is not None  # noqa: S101 - whoever wants one has put it there
-        async with AsyncExitStack() as stack:
-            try:
-                one = await self._open(stack)
-            except Exception as error:  # noqa: BLE001 - whoever waits for it has it
-                self._opened = None
-                if not opened.done():
-                    opened.set_exception(error)
-                    opened.exception()  # nobody may wait any more
-                return
+    async def _connected(self, link: _Link) -> Opened:
+        connection = link.connection
+        if link.is_closed:
+            raise ServerEndedError(
+                f"MCP server {self.name!r} was closed before it was asked; nothing was done", code="server_ended"
+            )
+        if connection is None or not connection.is_usable():
+            opened: asyncio.Future[Opened] = link.loop.create_future()
+            serving = self._serve(opened, connection)
+            # In the context of the session, not of the call that happens to come first.
+            connection = _Connection(link.loop.create_task(serving, context=link.context), opened, self.name)
+            link.connection = connection
+        return await asyncio.shield(connection.opened)
+
+    async def _serve(self, opened: asyncio.Future[Opened], earlier: _Connection | None) -> None:
+        """Open the client, and close it when the connection is over. The one task that may do both."""
+        if earlier is not None:
+            await asyncio.wait([earlier.task])  # the server may hold a port or a lock until it has ended
+        loop = asyncio.get_running_loop()
+        one: Opened | None = None
+        try:
+            async with asyncio.timeout(None) as closing, AsyncExitStack() as stack:
+                try:
+                    one = await self._open(stack)
+                    if not opened.done():
+                        opened.set_result(one)
+                    await _any_of(one.is_over, one.way.ended)
+                finally:
+                    if one is not None:
+                        one.is_over.set()
+                    closing.reschedule(loop.time() + self.server.close_timeout_s)
+        except Exception as error:  # noqa: BLE001 - callers get the reason; a failure to close was caused by the same
             if not opened.done():
-                opened.set_result(one)
-            try:
-                await _any_of(one.is_over, one.way.ended)
-            finally:
-                self._opened = None
-                one.is_over.set()
-            _log.info("MCP server %r %s", self.name, one.way.problem or "is closed")
+                opened.set_exception(error)
+            _log.debug("MCP server %r: closing failed", self.name, exc_info=True)
+        finally:
+            if one is not None:
+                one.say_closed()
+                _log.info("MCP server %r %s", self.name, one.way.problem or "is closed")
 
     async def _open(self, stack: AsyncExitStack) -> Opened:
-        """The client, once the server has answered.
+        """Open the client, and wait until the server has answered.
 
         Raises:
             ServerEndedError: It did not.
@@ -216,7 +318,9 @@ class Session:
                     client = await inner.enter_async_context(self._client(streams))
                     await self._listen(client, inner)
             except BaseException as error:
-                await inner.aclose()
+                with contextlib.suppress(Exception):  # the first failure is the one to report
+                    async with asyncio.timeout(self.server.close_timeout_s):
+                        await inner.aclose()
                 if not isinstance(error, Exception):
                     raise
                 failure = error
@@ -256,8 +360,9 @@ class Session:
     async def _noticed(self, message: object) -> None:
         from mcp_types import ToolListChangedNotification
 
-        if isinstance(message, ToolListChangedNotification) and self._opened is not None and self._opened.done():
-            one = self._opened.result()
+        connection = self._link.connection if self._link else None
+        if isinstance(message, ToolListChangedNotification) and connection and connection.is_usable():
+            one = await connection.opened
             one.listing = None
             one.callable.clear()
 
@@ -284,39 +389,32 @@ class Session:
         named = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return self.server.without_secrets(named)[:500]
 
-    async def _connected(self) -> Opened:
-        opened = self._opened
-        if opened is not None and opened.done() and not (one := opened.result()).is_over.is_set():
-            return one
-        if opened is None or opened.done():
-            opened = self._opened = asyncio.get_running_loop().create_future()
-            self._wanted.set()
-        return await asyncio.shield(opened)
-
     async def _doing(
         self,
+        link: _Link,
         work: Callable[[Opened], Awaitable[T]],
         what: str,
         timeout_s: float | None,
+        *,
         again: bool,
         asking: tuple[Ask, asyncio.AbstractEventLoop] | None,
     ) -> T:
-        one = await self._connected()
+        one = await self._connected(link)
         call = self._asked.begin(*asking) if asking else None
-        limit = asyncio.timeout(timeout_s)
+        deadline = asyncio.timeout(timeout_s)
         try:
-            async with limit:
-                return await work(one)
+            return await one.do(work, deadline)
         except asyncio.CancelledError:
-            self._probe(one)
+            self._probe(link, one)
             raise
         except Exception as error:
-            if timeout_s is not None and limit.expired():
-                self._probe(one)
+            lost = self._is_lost(error, one, deadline)
+            if deadline.expired() and not lost:
+                self._probe(link, one)
                 raise ToolTimeoutError(
-                    f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s; ask it for less at once"
+                    f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s, so it may or may not have "
+                    f"been done; ask it for less at once"
                 ) from error
-            lost = self._is_lost(error, one)
             if lost:
                 one.is_over.set()
             if not (lost and again):
@@ -324,14 +422,18 @@ class Session:
         finally:
             if call is not None:
                 self._asked.end(call)
-        return await self._doing(work, what, timeout_s, False, asking)
+        return await self._doing(link, work, what, timeout_s, again=False, asking=asking)
 
-    def _is_lost(self, error: Exception, one: Opened) -> bool:
+    def _is_lost(self, error: Exception, one: Opened, deadline: asyncio.Timeout) -> bool:
         import anyio
         from mcp import MCPError
 
+        if isinstance(error, JackfieldError):
+            return False
         if isinstance(error, MCPError):  # its codes are also those of servers
-            return one.way.ended.is_set() or error.message in _LOST
+            return one.has_ended() or error.message in _LOST
+        if deadline.expired() or isinstance(error, RuntimeError):  # of a client that was closed before the call
+            return one.has_ended()
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError | OSError)
 
     def _as_tool_error(self, error: Exception, one: Opened, what: str, *, lost: bool) -> Exception:
@@ -348,6 +450,12 @@ class Session:
                 code="server_ended",
             )
             return _with_note(ended, told)
+        if isinstance(error, MCPError) and error.message.startswith(_NO_ANSWER):
+            return ServerEndedError(
+                f"MCP server {self.name!r} gave no answer to {what}, which may or may not have been done: "
+                f"{one.way.problem or self.text_of(error)}",
+                code="no_answer",
+            )
         if isinstance(error, MCPError):
             return ToolServiceError(
                 f"MCP server {self.name!r} refused {what}: {self.server.without_secrets(error.message)[:2000]}",
@@ -357,10 +465,10 @@ class Session:
         wrong = ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
-    def _probe(self, one: Opened) -> None:
-        """See whether a server that was too slow is still there; one that is not is reached again by the next call."""
-        if self._probing is None or self._probing.done():
-            self._probing = asyncio.get_running_loop().create_task(self._ask_for_a_sign(one))
+    def _probe(self, link: _Link, one: Opened) -> None:
+        """Check that a server that was too slow is still there; otherwise the next call reaches it again."""
+        if not link.is_closed and (link.probing is None or link.probing.done()):
+            link.probing = link.loop.create_task(self._ask_for_a_sign(one))
 
     async def _ask_for_a_sign(self, one: Opened) -> None:
         try:

@@ -28,7 +28,8 @@ from jackfield_mcp.servers import ServerConfig
 
 _log = logging.getLogger(__name__)
 
-_GRACE_S = 1.0  # for a server to end by itself after its standard input has, and again after SIGTERM
+_STEPS = 3  # of an end: its standard input, SIGTERM, SIGKILL; each has its part of `close_timeout_s`
+_EXIT_CODE_S = 1.0  # for a server that closed its standard output to say how it ended
 _AT_EXIT_S = 0.5
 _READ_BYTES = 2**18
 _KEPT_BYTES = 8192  # of standard error
@@ -86,7 +87,7 @@ class ServerProcess:
                     for task in started:
                         task.cancel()
         finally:
-            await _end(process, patience_s=0.0 if self.problem else _GRACE_S)
+            await _end(process, self._server.close_timeout_s / _STEPS, is_gone=bool(self.problem))
 
     async def _read(
         self, process: asyncio.subprocess.Process, received: MemoryObjectSendStream[SessionMessage | Exception]
@@ -121,7 +122,7 @@ class ServerProcess:
 
     async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
         try:
-            code = await asyncio.wait_for(process.wait(), _GRACE_S)
+            code = await asyncio.wait_for(process.wait(), _EXIT_CODE_S)
         except TimeoutError:
             return "closed its standard output"
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
@@ -175,12 +176,12 @@ class _Lines:
         return lines
 
 
-async def _end(process: asyncio.subprocess.Process, *, patience_s: float) -> None:
+async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gone: bool) -> None:
     """End a server as the protocol wants it: first its standard input, then a signal, then another one."""
     try:
         if process.stdin is not None:
             process.stdin.close()
-        for ask, limit in ((None, patience_s), (signal.SIGTERM, _GRACE_S)):
+        for ask, limit in ((None, 0.0 if is_gone else patience_s), (signal.SIGTERM, patience_s)):
             if ask is not None:
                 _signal(process.pid, ask)
             with contextlib.suppress(TimeoutError):
