@@ -7,7 +7,6 @@ knows go unchanged into `extra_body`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -27,14 +26,12 @@ from pydantic import (
 from jackfield._lazy import fetching, needed
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError, closest
+from jackfield.secrets import StatesSecrets, is_secret, shows_no_user
 
 Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]
 
 HIDDEN = "**********"
-_NAMED_LIKE_SECRETS = re.compile(
-    r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|cookie|headers|dsn)$", re.IGNORECASE
-)
 
 
 class SettingsDict(dict[str, Any]):
@@ -61,22 +58,8 @@ def without_secrets(value: object) -> Any:
     return [*map(without_secrets, value)] if isinstance(value, list | tuple) else value
 
 
-def is_secret(name: object, value: object) -> bool:
-    """Whether a setting or a variable is named like a secret, or is an address with a password in it."""
-    if isinstance(value, str) and "://" in value:
-        return not _shows_no_user(value)
-    return value is not None and bool(_NAMED_LIKE_SECRETS.search(str(name)))
-
-
-def _shows_no_user(address: str) -> bool:
-    authority, _, path = address.partition("://")[2].partition("/")
-    _, colon, port = authority.rpartition(":")
-    # A password may have a slash in it: what is before that is then no port.
-    return "@" not in authority and not ("@" in path and colon and not port.isdigit())
-
-
 def _without_user(address: str) -> str:
-    if not _shows_no_user(address):
+    if not shows_no_user(address):
         raise ValueError(
             "an address must not contain a user name or a password: set api_key, or a header in extra_headers"
         )
@@ -175,7 +158,7 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
     return cls
 
 
-class Configured:
+class Configured(StatesSecrets):
     """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
 
     A class states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no

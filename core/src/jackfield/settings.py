@@ -90,11 +90,16 @@ class Settings:
         """The value of a key or token, or None; the environment, as it is now, wins over the user's file."""
         if self._only is not None and variable not in self._only:
             return None
-        return os.environ.get(variable) or self._secrets.get(variable) or None
+        value = os.environ.get(variable) or self._secrets.get(variable) or None
+        if value is not None:
+            from jackfield.secrets import learn_secret  # listing plugins needs none
 
-    def secret_values(self) -> list[str]:
-        """The values of all keys and tokens in the user's file, to take them out of texts."""
-        return [*filter(None, self._secrets.values())]
+            learn_secret(variable, value)
+        return value
+
+    def named_secrets(self) -> dict[str, str]:
+        """Return the keys and tokens of the user's file by their names, for hiding them in texts."""
+        return {name: value for name, value in self._secrets.items() if value}
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
         """These settings, which tell no other keys and tokens than these."""

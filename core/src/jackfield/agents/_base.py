@@ -34,6 +34,7 @@ from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Form, Output, form_of
 from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._resources import RunResources
+from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import name_of_entry, tools_of
@@ -74,7 +75,7 @@ class AgentOptions(TypedDict, total=False):
     host: PluginHost | None
 
 
-class Agent:
+class Agent(StatesSecrets):
     """The base class of every agent kind: a subclass defines `_events`, or `_run` as in Qwen-Agent.
 
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.

@@ -30,6 +30,7 @@ from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
+from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _STOPS = "jackfield_backend.stops"
 _QWEN_FORMS = "jackfield_qwen_forms.models"
 
 
-class BaseChatModel(ABC):
+class BaseChatModel(StatesSecrets, ABC):
     """The base class of backends.
 
     A backend sets `backend` and `facts` and defines `stream`. It makes no connection and imports no SDK before the

@@ -11,12 +11,13 @@ from typing import ClassVar
 from jackfield.events import RunEvent
 from jackfield.plugins._acting import acting
 from jackfield.plugins._host import PluginHost
+from jackfield.secrets import StatesSecrets
 
 MAX_FAULTS = 3
 _log = logging.getLogger("jackfield.observers")
 
 
-class Observer(ABC):
+class Observer(StatesSecrets, ABC):
     """Sees the events of all runs, also of several at once: what belongs to one run is kept by `event.run_id`."""
 
     name: ClassVar[str]
@@ -26,7 +27,7 @@ class Observer(ABC):
         """Take note of one event. It runs between two events of the run: it must not wait, nor change the event."""
 
 
-class Observers:
+class Observers(StatesSecrets):
     """The observers of one agent. A fault of one is logged and costs the run nothing; three silence it."""
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:

@@ -9,14 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jackfield_records.hiding import Hide
     from jackfield_records.recording import Recording
     from jackfield_records.replays import events_of, fork, replay
 
-__all__ = ["Hide", "Recording", "events_of", "fork", "replay"]
+__all__ = ["Recording", "events_of", "fork", "replay"]
 
 _MODULES = {
-    "Hide": "hiding",
     "Recording": "recording",
     "events_of": "replays",
     "fork": "replays",

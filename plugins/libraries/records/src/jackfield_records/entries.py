@@ -26,13 +26,18 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.secrets import SEAL, Secrets, digest_of, has_digest
 from jackfield_records.eventjson import event_from_json, event_to_json
 
 Step: TypeAlias = ModelEvent | AgentEvent
 """An event of the run itself; those of agents that it asks are theirs."""
 
 RESUMED, ADDED = "Resumed", "Added"
+DIGESTS = "digests"
+"""The key under which a question for approval has a digest of each call, as it was shown to be approved."""
+_ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
+_ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
 _REPORTED = '{"event": "PluginEvent"'
 
 
@@ -47,11 +52,31 @@ def entry_of(event: Step, *, whole: bool) -> str:
     return f'{{"event": "{name}", {written(event)}}}'
 
 
-def read_entry(entry: str) -> dict[str, Any]:
-    """An entry as an object.
+def hide_entry(entry: str, secrets: Secrets) -> str:
+    """Return an entry with placeholders for secrets; one that has any also holds a digest of what it was.
+
+    Writing is fast as long as there is nothing to hide: only then is the entry taken apart.
+    """
+    is_question = entry.startswith(_ASKS_FOR_APPROVAL)
+    if not (is_question or secrets.may_be_in(entry)):
+        return entry
+    told = json.loads(entry)
+    structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
+    digests = {DIGESTS: [_digest_of(call, secrets) for call in told["calls"]]} if is_question else {}
+    sealed = secrets.seal(told)
+    return json.dumps({**sealed, **structure, **digests}) if digests or SEAL in sealed else entry
+
+
+def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
+    """Return an entry as an object.
+
+    Args:
+        entry: As a store keeps it.
+        secrets: Put back in place of their placeholders, if the digest proves that the entry had them. An entry whose
+            secrets are missing or have changed keeps its digest.
 
     Raises:
-        StoreError: It is not one.
+        StoreError: It is not an object.
     """
     try:
         told = json.loads(entry)
@@ -59,13 +84,18 @@ def read_entry(entry: str) -> dict[str, Any]:
         raise StoreError(f"the record cannot be read: an entry is not JSON ({error})") from None
     if not isinstance(told, dict):
         raise StoreError("the record cannot be read: an entry is not an object")
-    return told
+    if SEAL not in told:
+        return told
+    structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
+    rest, is_whole = (told, False) if secrets is None else secrets.unseal(told)
+    return {**rest, **structure} if is_whole else {**rest, **structure, SEAL: told.get(SEAL)}
 
 
-def reported_in(entries: Iterable[str]) -> tuple[PluginEvent, ...]:
-    """What plugins have reported; no other entry is read."""
-    told = [read_entry(entry) for entry in entries if entry.startswith(_REPORTED)]
-    events = (event_in(one.pop("event"), one) for one in told if not one.get("bare"))
+def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple[PluginEvent, ...]:
+    """What plugins have reported, unless a secret in it is not known here; no other entry is read."""
+    told = [read_entry(entry, secrets) for entry in entries if entry.startswith(_REPORTED)]
+    whole = [one for one in told if not one.get("bare") and SEAL not in one]
+    events = (event_in(one.pop("event"), one) for one in whole)
     return tuple(event for event in events if isinstance(event, PluginEvent))
 
 
@@ -89,6 +119,20 @@ def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:
     """
     event = event_in("ResponseReplaced", {"messages": told.get("messages", [])})
     return event.messages if isinstance(event, ResponseReplaced) else ()
+
+
+def _digest_of(call: object, secrets: Secrets) -> str:
+    call = call if isinstance(call, dict) else {}
+    return digest_of(_as_approved(call), is_secret=secrets.are_in(str(call.get("arguments", ""))))
+
+
+def is_as_approved(call: FunctionCall, digest: str) -> bool:
+    """Return True if a call has the digest that was recorded when it was put to a person."""
+    return has_digest(_as_approved({"name": call.name, "arguments": call.arguments}), digest)
+
+
+def _as_approved(call: Mapping[str, Any]) -> list[object]:
+    return [call.get("name"), call.get("arguments")]
 
 
 def _metadata(event: ToolFinished) -> str:

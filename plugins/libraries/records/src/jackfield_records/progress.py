@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,9 +21,11 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import Message
-from jackfield_records.entries import ADDED, RESUMED, Step, event_in, messages_in, read_entry
+from jackfield.messages import FunctionCall, Message
+from jackfield.secrets import SEAL, Secrets, placeholders_in
+from jackfield_records.entries import ADDED, DIGESTS, RESUMED, Step, event_in, is_as_approved, messages_in, read_entry
 
+_log = logging.getLogger(__name__)
 _NOT_MADE = "CutOff"  # the error of a call that the answer was cut off in
 
 
@@ -56,6 +59,8 @@ class Progress:
         asked: The runs below that were not asked for again yet, by what they were asked; see `key_of`.
         entries, below: How many entries and runs below the record has.
         end: How it ended, the last time; None while it runs.
+        digests: The digests of the calls that wait for approval, by their ids.
+        hidden: The ids of calls whose arguments contain a secret that is not known here.
     """
 
     messages: tuple[Message, ...] = ()
@@ -72,7 +77,9 @@ class Progress:
     entries: int = 0
     below: int = 0
     end: RunFinished | RunFailed | None = None
-    _allowed: set[str] = field(default_factory=set)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    _allowed: dict[str, FunctionCall] = field(default_factory=dict)
     _in_doubt: set[str] = field(default_factory=set)
     _instead: list[Message] | None = None
     _results: dict[int, ToolFinished] = field(default_factory=dict)
@@ -100,7 +107,7 @@ class Progress:
             case ToolFinished():
                 self._tool_finished(event)
             case ApprovalDecided(allowed=True):
-                self._allowed.add(event.call_id)
+                self._allowed[event.call_id] = event.call
             case HandedOff():
                 self._settle()
                 self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
@@ -120,7 +127,7 @@ class Progress:
         self.parts[-1].done += event.messages
         self.parts[-1].turns += 1
         # Tools run once this is written: until there is a result, nobody knows.
-        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
+        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), {}
         self._spend(Spent(turns=1, usage=event.usage))
 
     def _tool_finished(self, event: ToolFinished) -> None:
@@ -163,10 +170,13 @@ class Progress:
     def put_into(self, run: Run) -> None:
         """Have a run go on from here."""
         self._settle()
+        waiting = {planned.call_id: planned.call for planned in open_calls([*self.messages, *self.now()])}
+        self._check_known(waiting)
         run.id, run.resume, run.recorded = self.run_id, True, self
         run.context = replace(run.context, run_id=self.run_id)
         # What somebody has allowed is asked about once; but not that it may be made twice.
-        run.answers = {**dict.fromkeys(self._allowed - self.began, True), **run.answers}
+        allowed = [one for one, call in self._allowed.items() if one not in self.began and waiting.get(one) == call]
+        run.answers = {**dict.fromkeys(allowed, True), **self._as_approved(run.answers, waiting)}
         run.spent, run.reported = self.spent, tuple(self.reported)
         own, *later = self.parts
         run.done = tuple(own.done)
@@ -177,6 +187,30 @@ class Progress:
             )
         else:
             run.in_doubt, run.handing = frozenset(self.began), self.handing
+
+    def _check_known(self, waiting: Mapping[str, FunctionCall]) -> None:
+        if unknown := sorted(waiting.keys() & self.hidden):
+            call = waiting[unknown[0]]
+            secrets = ", ".join(placeholders_in(call.arguments))
+            raise StoreError(
+                f"the run cannot go on here: the arguments of the call {call.name!r} contain a secret that is not "
+                f"known or has changed ({secrets}): set it as it was, or begin a new run"
+            )
+
+    def _as_approved(self, answers: Mapping[str, bool], waiting: Mapping[str, FunctionCall]) -> dict[str, bool]:
+        """The answers, but for approvals of calls that are not those that were shown to be approved."""
+        changed = [
+            one
+            for one, said in answers.items()
+            if said and one in waiting and one in self.digests and not is_as_approved(waiting[one], self.digests[one])
+        ]
+        for one in changed:
+            _log.warning(
+                "run %s: the call %r was changed in the record after approval was asked for: approve it again",
+                self.run_id,
+                waiting[one].name,
+            )
+        return {one: said for one, said in answers.items() if one not in changed}
 
     def now(self) -> tuple[Message, ...]:
         """All messages that it has made."""
@@ -201,27 +235,29 @@ def key_of(place: str, agent: str, messages: Sequence[Message]) -> str:
     return digest.hexdigest()[:32]
 
 
-def progress_of(entries: Iterable[str]) -> Progress:
-    """How far a recorded run is.
+def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progress:
+    """How far a recorded run is; secrets are put back into what it has done.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
     """
     progress = Progress()
-    for _ in steps(entries, progress):
+    for _ in steps(entries, progress, secrets):
         pass
     return progress
 
 
-def steps(entries: Iterable[str], progress: Progress) -> Iterator[tuple[Progress, Step]]:
+def steps(
+    entries: Iterable[str], progress: Progress, secrets: Secrets | None = None
+) -> Iterator[tuple[Progress, Step]]:
     """The events among the entries with the run that they belong to, each after that has taken it.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
     """
     runs = [progress]
-    for told in map(read_entry, entries):
-        name = told.pop("event", None)
+    for told in (read_entry(entry, secrets) for entry in entries):
+        name, is_hidden, digests = told.pop("event", None), told.pop(SEAL, None), told.pop(DIGESTS, ())
         if told.get("bare"):
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
         run = _run_of(told, runs)
@@ -232,6 +268,10 @@ def steps(entries: Iterable[str], progress: Progress) -> Iterator[tuple[Progress
         else:
             event = event_in(name, told)
             run.feed(event)
+            if is_hidden and isinstance(event, TurnFinished | RunStarted):
+                run.hidden.update(_ids_of_hidden_calls(event.messages))
+            if isinstance(event, ApprovalNeeded):
+                run.digests = dict(zip(event.call_ids, digests, strict=False))
             if isinstance(event, RunFinished):
                 run.added(event.messages)
             yield run, event
@@ -250,6 +290,10 @@ def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
     if not isinstance(number, int) or not 0 <= number < len(runs):
         raise StoreError(f"the record cannot be read: there is no run {number!r} below")
     return runs[number]
+
+
+def _ids_of_hidden_calls(messages: Sequence[Message]) -> set[str]:
+    return {one.call_id for one in open_calls(messages) if placeholders_in(one.call.arguments)}
 
 
 def _open_ids(messages: Sequence[Message]) -> set[str]:

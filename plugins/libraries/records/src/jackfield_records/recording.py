@@ -29,9 +29,9 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import USER, Message
+from jackfield.secrets import Secrets, secrets_of
 from jackfield.streams import closing
-from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, listed, reported_in
-from jackfield_records.hiding import Hide
+from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, hide_entry, listed, reported_in
 from jackfield_records.progress import Progress, key_of, progress_of
 from jackfield_records.stores import RUNNING, Store, StoredRun
 
@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
 _KEPT = (TurnFinished, ToolFinished, HandedOff, ApprovalNeeded, RunFinished, RunFailed, *_NOTES)
 _LONGEST_TITLE = 100
+_MOST_OF_A_QUESTION = 20_000  # for its title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +48,13 @@ class Recording:
 
     Attributes:
         store: Where.
-        hide: Takes secrets out of what is written.
+        secrets: Hidden in what is written, and put back into what is read to go on.
         agent: The name of the agent.
         goes_on: Whether it can go on with an interrupted run.
     """
 
     store: Store
-    hide: Hide
+    secrets: Secrets
     agent: str
     goes_on: bool
 
@@ -67,7 +68,7 @@ class Recording:
         if run_id is None:
             return None
         _, entries = await self.store.read(run_id)
-        progress = progress_of(entries)
+        progress = progress_of(entries, self.secrets)
         progress.run_id, progress.entries = run_id, len(entries)
         if not self.goes_on and progress.now():
             raise ConfigError(
@@ -89,20 +90,20 @@ class Recording:
         whole = self.store.content
         if run.session and run.toolbox is not None:
             run.reported = await self._reported_before(run.session)
-        title = self.hide(_title(run.messages)) if whole else ""
+        title = _title(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
-        first = self.hide(entry_of(RunStarted(run.messages), whole=whole))
+        first = hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await self.store.create(stored, [first])
-        return Recorder(_Writer(self.store, run.id, hold, self.hide), Progress(messages=run.messages))
+        return Recorder(_Writer(self.store, run.id, hold, self.secrets), Progress(messages=run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
         """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
         last = await self.store.runs(session=session, limit=1)
-        return reported_in((await self.store.read(last[0].run_id))[1]) if last else ()
+        return reported_in((await self.store.read(last[0].run_id))[1], self.secrets) if last else ()
 
     async def _going_on(self, run: Run, progress: Progress) -> Recorder:
         hold = await self.store.hold(run.id)
-        writer = _Writer(self.store, run.id, hold, self.hide, below=progress.below)
+        writer = _Writer(self.store, run.id, hold, self.secrets, below=progress.below)
         recorder = Recorder(writer, progress)
         try:
             await self._check_unchanged(run.id, progress.entries)
@@ -119,7 +120,7 @@ class Recording:
 
 
 def recording_of(agent: Agent) -> Recording:
-    """How the runs of an agent are recorded, without its API key and the secrets of the user's settings.
+    """Return how the runs of an agent are recorded, without the secrets of the agent and of all that it uses.
 
     Raises:
         ConfigError: They are not.
@@ -127,9 +128,8 @@ def recording_of(agent: Agent) -> Recording:
     label = agent.name or type(agent).__name__
     if agent.store is None:
         raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
-    key = getattr(getattr(agent.llm, "config", None), "api_key", None)
-    hide = Hide(agent.host.settings, *([key.get_secret_value()] if key else []))
-    return Recording(store=agent.store, hide=hide, agent=label, goes_on=agent._goes_on())
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    return Recording(store=agent.store, secrets=secrets, agent=label, goes_on=agent._goes_on())
 
 
 @dataclass(kw_only=True)
@@ -214,16 +214,17 @@ class _Writer:
     store: Store
     run_id: str
     hold: int
-    hide: Hide
+    secrets: Secrets
     below: int = 0
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def append(self, number: int, entries: Sequence[str], state: str = RUNNING) -> None:
         """Append entries of the run that has this number in the record."""
+        entries = [hide_entry(entry, self.secrets) for entry in entries]
         if number:  # a run below is not the end of the whole
             state, entries = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in entries]
         async with self._turn:  # agents that work side by side
-            await self.store.append(self.run_id, self.hold, [*map(self.hide, entries)], state=state)
+            await self.store.append(self.run_id, self.hold, entries, state=state)
 
 
 class Recorder:
@@ -304,6 +305,7 @@ class Recorder:
         """Write that a run below begins; gives what records it."""
         writer = self.writer
         writer.below += 1
+        writer.secrets.include(run.agent)
         number = writer.below
         begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "key": key}
         first = entry_of(RunStarted(run.messages), whole=self._whole)
@@ -356,8 +358,8 @@ class Recorder:
         await self.writer.append(self._progress.number, [*notes, *entries], state)
 
 
-def _title(messages: Sequence[Message]) -> str:
-    """The beginning of the last question, on one line."""
+def _title(messages: Sequence[Message], secrets: Secrets) -> str:
+    """The beginning of the last question, on one line; it is cut after secrets are hidden, so that no part is left."""
     asked = next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
-    line = " ".join(asked[: 4 * _LONGEST_TITLE].split())
+    line = " ".join(secrets.hide(asked[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())
     return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1] + "…"

@@ -9,6 +9,7 @@ from typing import Any
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.models import BaseChatModel, backend_of, get_chat_model
 from jackfield.plugins import PluginHost
+from jackfield.secrets import StatesSecrets
 
 # What says how to speak to one server, or how patient and how talkative one model is: another has its own.
 _OF_ONE_MODEL = frozenset(
@@ -26,7 +27,7 @@ _OF_ONE_MODEL = frozenset(
 _OF_THE_QUESTION = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
 
 
-class Candidate:
+class Candidate(StatesSecrets):
     """A model by its configuration. Several threads may ask for it at once.
 
     Args:
