@@ -85,7 +85,7 @@ BROKEN_SOURCES = {
 def test_a_broken_plugin_fails_alone_with_an_error_that_names_it(site: FakeSite, source: str) -> None:
     site.add("acme-broken", {"tool.weather": "acme_broken_light"}, modules={"acme_broken_light": source})
     site.add_tools("acme-sound", "search")
-    host = site.host()
+    host = site.host(enabled=("tool.acme-broken/weather", "tool.acme-sound/search"))
     with pytest.raises(BrokenPluginError, match="acme-broken"):
         host.spec("tool", "weather", ToolSpec)
     assert describe(host, "search") == "From acme_sound_light."
@@ -149,12 +149,12 @@ def test_a_kind_this_core_does_not_know_costs_nothing_else(site: FakeSite) -> No
 # --- files that no parser likes ---
 
 
-def test_an_unrelated_package_with_a_file_that_is_not_utf8_matters_to_nobody(site: FakeSite) -> None:
+def test_an_unrelated_package_with_a_file_that_is_not_utf8_is_reported_and_costs_no_name(site: FakeSite) -> None:
     site.add("unrelated", raw=b"[console_scripts]\ncaf\xe9 = unrelated:main\n")
     site.add_tools("acme-sound", "search")
     host = site.host()
     assert describe(host, "search") == "From acme_sound_light."
-    assert host.problems() == ()
+    assert [problem.distribution for problem in host.problems()] == ["unrelated"]
 
 
 def test_a_plugin_whose_file_is_not_utf8_is_a_problem_of_its_own(site: FakeSite) -> None:

@@ -135,6 +135,9 @@ ENTRY_POINTS: Mapping[str, tuple[bytes, str]] = {
     "a-nul": (b"[jackfield.v1]\ntool.x2 = x\0y\n", "x2"),
     "no-value": (b"[jackfield.v1]\ntool.x3\n", "x3"),
     "no-kind": (b"[jackfield.v1]\nx4 = x\n", "x4"),
+    "utf16": ("[jackfield.v1]\ntool.x5 = x\n".encode("utf-16"), "NUL"),
+    "garbage-of-another-group": (b"[console_scripts]\nx = \xff\xfe\n", "UTF-8"),
+    "a-byte-order-mark": (b"\xef\xbb\xbf[jackfield.v1]\ntool.x6 = x\n", "byte order mark"),
 }
 
 
@@ -411,7 +414,7 @@ def test_an_agent_runs_beside_a_file_that_the_standard_library_cannot_read(
 def test_a_hostile_import_is_a_plugin_error_for_who_asks_and_nothing_for_others(site: FakeSite, deed: str) -> None:
     site.add("acme-hostile", {"tool.hostile": "acme_hostile"}, modules={"acme_hostile": DEEDS[deed][0]})
     site.add_tools("acme-sound", "search")
-    host = site.host()
+    host = site.host(enabled=("tool.acme-sound/search", "tool.acme-hostile/hostile"))
     for _ in range(2):  # a remembered error is the same as a fresh one
         with pytest.raises(PluginError, match="acme-hostile") as caught:
             host.load("tool", "hostile")
@@ -425,7 +428,7 @@ def test_a_wrong_descriptor_is_a_plugin_error_for_who_asks_and_nothing_for_other
     source = SPEC.format(name=name, module="acme_hostile", more=DESCRIPTORS[name][0])
     site.add("acme-hostile", {f"tool.{name}": "acme_hostile"}, modules={"acme_hostile": source})
     site.add_tools("acme-sound", "search")
-    host = site.host()
+    host = site.host(enabled=("tool.acme-sound/search", f"tool.acme-hostile/{name}"))
     with pytest.raises(PluginError, match="acme-hostile") as caught:
         host.spec("tool", name, ToolSpec)
     assert len(str(caught.value)) < 2000

@@ -148,11 +148,43 @@ def test_good_lines_beside_a_bad_one_count(site: Any) -> None:
 
 
 def test_a_neighbour_without_a_readable_file_is_no_row_and_no_failure(site: Any) -> None:
-    (site.folder / "folder-1.0.dist-info/entry_points.txt").mkdir(parents=True)
     (site.folder / "empty-1.0.dist-info").mkdir()
+    site.add("other", raw="[console_scripts]\ncaf\u00e9 = other:main\n".encode())
     (site.folder / "file-1.0.dist-info").write_text("not a folder")
     (site.folder / "loop-1.0.dist-info").symlink_to(site.folder / "loop-1.0.dist-info")
     assert scan([str(site.folder)]) == Catalog((), ())
+
+
+GARBAGE = {
+    "not UTF-8": b"[console_scripts]\nx = \xff\xfe\n",
+    "UTF-16": "[jackfield.v1]\ntool.x = x\n".encode("utf-16"),
+    "UTF-16 without a mark": "[jackfield.v1]\ntool.x = x\n".encode("utf-16-le"),
+    "a byte order mark": b"\xef\xbb\xbf[jackfield.v1]\ntool.x = x\n",
+    "noise": bytes(range(256)) * 10,
+    "more than a megabyte": b"# filler\n" * 130_000 + b"[jackfield.v1]\ntool.x = x\n",
+}
+
+
+@pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage_in_a_neighbours_file_is_reported(site: Any, raw: bytes) -> None:
+    site.add("garbled", raw=raw)
+    site.add("sound", {"tool.good": "good"})
+    catalog = scan([str(site.folder)])
+    assert [row.id for row in catalog.rows] == ["tool.good"]
+    assert [problem.distribution for problem in catalog.problems] == ["garbled"]
+    assert "entry_points.txt" in catalog.problems[0].text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_what_is_in_the_place_of_a_neighbours_file_is_reported(site: Any) -> None:
+    for name in ("folder", "link", "odd@name"):
+        (site.folder / f"{name}-1.0.dist-info").mkdir()
+    (site.folder / "folder-1.0.dist-info/entry_points.txt").mkdir()
+    for name in ("link", "odd@name"):
+        (site.folder / f"{name}-1.0.dist-info/entry_points.txt").symlink_to("nowhere")
+    problems = scan([str(site.folder)]).problems
+    assert {one.distribution for one in problems} == {"folder", "link", "odd@name"}
+    assert all("cannot be read" in one.text for one in problems)
 
 
 def test_an_entry_for_another_major_is_listed_with_it(site: Any) -> None:

@@ -194,7 +194,7 @@ BREAKAGES = {
 def test_a_broken_plugin_costs_its_own_names_and_is_named(site: Any, source: str) -> None:
     site.add("bad-one", {"tool.x": "bad_light"}, modules={"bad_light": source})
     site.add_tools("sound", "good")
-    host = site.host()
+    host = site.host(enabled=("tool.bad-one/x", "tool.sound/good"))
     for _ in range(2):
         with pytest.raises(BrokenPluginError, match="bad-one"):
             host.spec("tool", "x", ToolSpec)
@@ -264,7 +264,7 @@ def test_a_descriptor_of_another_kind_is_refused(site: Any) -> None:
 def test_strict_mode_raises_what_is_otherwise_left_out(site: Any) -> None:
     site.add_tools("bad", "x", before="raise RuntimeError('no licence')")
     with pytest.raises(BrokenPluginError, match="no licence"):
-        site.host(strict=True).specs("tool", ToolSpec)
+        site.host(strict=True, enabled=("tool.bad/x",)).specs("tool", ToolSpec)
 
 
 def test_strict_mode_raises_malformed_metadata_each_time_one_asks(site: Any) -> None:

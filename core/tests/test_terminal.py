@@ -83,7 +83,7 @@ def folder(tmp_path: Path) -> Path:
     odd.mkdir()
     (odd / "METADATA").write_text(f"Metadata-Version: 2.1\nName: evil-{HOSTILE}\nVersion: {HOSTILE}\n")
     (odd / "entry_points.txt").write_text("[jackfield.v1]\ntool.evil = evil.plugin\n")
-    (tmp_path / "agent.json").write_text(json.dumps({"llm": "bad:m", "function_list": [HOSTILE]}))
+    (tmp_path / "agent.json").write_text(json.dumps({"llm": "bad:m", "function_list": [HOSTILE.replace("\0", "")]}))
     (tmp_path / "odd.json").write_text(json.dumps({HOSTILE: 1}))
     (tmp_path / "\x1b[31m.json").write_text("{")
     return tmp_path

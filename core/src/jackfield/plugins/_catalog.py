@@ -110,9 +110,14 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
     found = _Found()
     for folder in _folders(sys.path if paths is None else paths):
         for location in _locations(folder, found.problems):
-            raw = read_some(f"{location}/entry_points.txt", _MAX_FILE_BYTES)
-            if raw and _MENTIONS_A_GROUP.search(raw):  # 99 of 100 distributions end here
+            path = f"{location}/entry_points.txt"
+            raw = read_some(path, _MAX_FILE_BYTES)
+            if raw and _MENTIONS_A_GROUP.search(raw):  # 1 of 100 distributions
                 found.take(raw, location)
+            elif raw is None and os.path.lexists(path):
+                found.report("entry_points.txt cannot be read, so nothing that it offers is found", location)
+            elif raw and (fault := _fault_of_garbage(raw)):
+                found.report(fault, location)
     return Catalog(tuple(sorted(found.rows, key=by_name)), tuple(found.problems))
 
 
@@ -173,13 +178,10 @@ class _Found:
 
     def take(self, raw: bytes, location: str) -> None:
         """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
-        folder, _, name = location.rpartition("/")
-        stem = (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
-        name, _, version = stem.partition("-")
-        distribution = _NAME_SEPARATORS.sub("-", name).lower()
+        stem = _stem(location)
+        distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
-            fault = f"is not a valid name and version of a package: {stem[:120]!r}"
-            self.problems.append(Problem(repr(name)[1:81], fault, location))
+            self.report(f"is not a valid name and version of a package: {stem[:120]!r}", location)
             return
         used = self._used.setdefault(distribution, location)
         if used != location:  # the first on the path is the one that imports find
@@ -188,6 +190,13 @@ class _Found:
             self.problems.append(Problem(distribution, fault, location))
         else:
             self._parse(raw.decode(), distribution, version.partition("-")[0], location)
+
+    def report(self, fault: str, location: str) -> None:
+        """Add a problem of a distribution of which nothing is used."""
+        stem = _stem(location)
+        distribution, _ = _name_and_version(stem)
+        name = distribution if _DISTRIBUTION.match(distribution) else repr(stem.partition("-")[0])[1:-1][:80]
+        self.problems.append(Problem(name, fault, location))
 
     def _parse(self, text: str, distribution: str, version: str, location: str) -> None:
         found: dict[tuple[int, str], Row] = {}
@@ -201,6 +210,28 @@ class _Found:
                 kind, _, name = entry.partition(".")
                 found[api, entry] = Row(kind, name, target, distribution, version, api, location)
         self.rows += found.values()
+
+
+def _stem(location: str) -> str:
+    """The part of a folder's name that has the name and the version of the distribution."""
+    folder, _, name = location.rpartition("/")
+    return (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
+
+
+def _name_and_version(stem: str) -> tuple[str, str]:
+    name, _, version = stem.partition("-")
+    return _NAME_SEPARATORS.sub("-", name).lower(), version
+
+
+def _fault_of_garbage(raw: bytes) -> str:
+    """Why a file without our group cannot be believed to be without it, or ''."""
+    if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
+        return ""
+    if b"\0" in raw:
+        return "entry_points.txt has a NUL byte, so nothing that it offers is found"
+    if raw.startswith(b"\xef\xbb\xbf") and b"jackfield" in raw:
+        return "entry_points.txt begins with a byte order mark, so its first group is not found"
+    return _fault_of_file(raw)
 
 
 def _fault_of_file(raw: bytes) -> str:
