@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import itertools
 import socket
@@ -321,3 +322,173 @@ def test_a_name_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_text_is_fetched_or_refused_with_words(text: str) -> None:
     assert len(shown(text)) <= 200
     assert shown(text).isprintable()
+
+
+# --- every hop --------------------------------------------------------------------------------------------------------
+
+
+def test_each_address_is_checked_before_its_server_is_asked(server: Server) -> None:
+    server.answer = lambda asked: written("", "302 Found", location="/b") if "GET /a " in asked else written("there")
+    checked: list[tuple[str, int]] = []
+
+    async def check(url: str) -> None:
+        checked.append((url, len(server.requests)))
+
+    found = asyncio.run(Fetcher(allow=LOCAL).fetch(f"{server.url}/a", check=check))
+    assert found.content == b"there"
+    assert checked == [(f"{server.url}/a", 0), (f"{server.url}/b", 1)]
+
+
+def test_a_check_ends_the_fetch_at_the_redirect_it_refuses(server: Server) -> None:
+    server.answer = lambda _: written("", "302 Found", location="/b")
+
+    async def check(url: str) -> None:
+        if url.endswith("/b"):
+            raise ToolServiceError("not this one")
+
+    with pytest.raises(ToolServiceError, match="not this one"):
+        asyncio.run(Fetcher(allow=LOCAL).fetch(f"{server.url}/a", check=check))
+    assert len(server.requests) == 1
+
+
+def test_what_is_known_of_a_page_is_not_told_to_another_address_and_not_believed_from_it(server: Server) -> None:
+    def answer(asked: str) -> bytes:
+        if "GET /a " in asked:
+            return written("", "302 Found", location="/b")
+        return written("", "304 Not Modified") if "if-none-match" in asked.lower() else written("new")
+
+    known = Fetched(f"{server.url}/a", "text/plain", "", '"1"', "", b"old")
+    server.answer = answer
+    assert fetch(f"{server.url}/a", known).content == b"new"
+    server.answer = lambda asked: (
+        written("", "302 Found", location="/b") if "GET /a " in asked else written("", "304 Not Modified")
+    )
+    with pytest.raises(FetchError, match="HTTP 304"):
+        fetch(f"{server.url}/a", known)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://[", "http://[::1", "//[x]/", "http://a:99999/", "http://a:b/", "http://" + "a" * 9000, "x" * 9000],
+)
+def test_a_redirect_to_an_address_that_cannot_be_read_is_an_error_of_ours(server: Server, location: str) -> None:
+    server.answer = lambda _: written("", "302 Found", location=location)
+    with pytest.raises(FetchError, match="cannot be fetched"):
+        fetch(server.url)
+    assert len(server.requests) == 1
+
+
+@given(st.binary(max_size=40))
+def test_any_redirect_is_followed_or_an_error_of_ours(location: bytes) -> None:
+    from jackfield_fetch.fetcher import _redirect, _target
+
+    with contextlib.suppress(FetchError):
+        _target(_redirect("http://a.test/b", location.decode("latin-1")))
+
+
+@pytest.mark.timeout(20)
+def test_a_url_of_a_megabyte_of_marks_is_refused_at_once() -> None:
+    url = "http://" + "a\u0301\u0316" * 300_000
+    assert len(shown(url)) <= 200
+    with pytest.raises(FetchError, match="more than 8,192 characters"):
+        asyncio.run(Fetcher().fetch(url))
+
+
+# --- packed bodies ----------------------------------------------------------------------------------------------------
+
+
+def test_all_members_of_a_packed_body_are_read(server: Server) -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(b"two ") + gzip.compress(b"three")
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"
+    for pieces in ([packed], [packed[:30], packed[30:31], packed[31:]]):
+        server.answer = lambda _, pieces=pieces: iter([head, *pieces])  # type: ignore[misc]
+        assert fetch(server.url).content == b"one two three"
+
+
+@pytest.mark.parametrize("rest", [b"\0\0\0", b"garbage", gzip.compress(b"x")[:9], b"\x1f"])
+def test_what_stands_behind_a_packed_body_is_an_error(server: Server, rest: bytes) -> None:
+    server.answer = lambda _: written(gzip.compress(b"hello") + rest, content_encoding="gzip")
+    with pytest.raises(FetchError, match=r"is damaged|cut short"):
+        fetch(server.url)
+
+
+def test_the_limit_holds_for_all_members_together(server: Server) -> None:
+    server.answer = lambda _: written(gzip.compress(b"x" * 600) * 2, content_encoding="gzip")
+    with pytest.raises(FetchError, match="is larger than"):
+        fetch(server.url, max_bytes=1000)
+    assert len(fetch(server.url, max_bytes=1200).content) == 1200
+
+
+def test_members_without_content_do_not_go_on_for_ever(server: Server) -> None:
+    server.answer = lambda _: written(gzip.compress(b"") * 11_000, content_encoding="gzip")
+    with pytest.raises(FetchError, match="more than 10,000 members"):
+        fetch(server.url)
+
+
+# --- others have their turn -------------------------------------------------------------------------------------------
+
+
+def _turns(fetcher: Fetcher, url: str) -> tuple[int, BaseException | None]:
+    """How often another task had its turn during a fetch, and how that ended."""
+
+    async def count() -> tuple[int, BaseException | None]:
+        task = asyncio.ensure_future(fetcher.fetch(url))
+        turns = 0
+        while not task.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns, task.exception()
+
+    return asyncio.run(count())
+
+
+class _Reads:
+    """How many lines of HTTP are read between two turns of other tasks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from jackfield_fetch import fetcher
+
+        self.most = 0
+        end_of_lines = fetcher._end_of_lines
+
+        def noted(data: bytes, most: int) -> int:
+            end = end_of_lines(data, most)
+            self.most = max(self.most, data[:end].count(b"\r\n"))
+            return end
+
+        monkeypatch.setattr(fetcher, "_end_of_lines", noted)
+
+
+def test_a_body_of_tiny_chunks_gives_others_their_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks = 20_000
+    server.answer = lambda _: (
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * chunks + b"0\r\n\r\n"
+    )
+    reads = _Reads(monkeypatch)
+    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
+    assert error is None
+    assert turns > 2 * chunks / 128
+    assert 0 < reads.most <= 128
+
+
+def test_interim_answers_without_end_are_an_error_and_give_others_their_turn(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer = lambda _: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 2000)
+    reads = _Reads(monkeypatch)
+    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
+    assert "does not speak HTTP" in str(error)
+    assert turns > 256 * 1024 / len(b"HTTP/1.1 100 Continue\r\n\r\n") / 64
+    assert reads.most <= 128
+
+
+def test_a_bomb_gives_others_their_turn_while_it_is_unpacked(server: Server) -> None:
+    server.answer = lambda _: written(gzip.compress(b"\0" * 15_000_000), content_encoding="gzip")
+    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
+    assert error is None
+    assert turns > 15
+
+
+def test_headers_of_a_usual_size_are_read(server: Server) -> None:
+    server.answer = lambda _: b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + written("hello", x_long="a" * 50_000)
+    assert fetch(server.url).content == b"hello"

@@ -18,6 +18,7 @@ from jackfield import FnCallAgent, call_tool
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.plugins import ToolSpec, default_host
 from jackfield.tools import BaseTool, ToolContext, Workspace
+from jackfield_files import folder
 from jackfield_files.edits import Edit, edited
 from jackfield_files.globs import matcher
 from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
@@ -177,6 +178,24 @@ def test_a_missing_file_is_answered_with_close_names(root: Path, do: Do) -> None
 
 
 # --- write and edit ---
+
+
+def test_the_copy_of_a_private_file_is_private_while_it_is_written(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "key").write_text("a secret")
+    (root / "key").chmod(0o600)
+    modes: list[int] = []
+    keep_rights = folder._keep_rights
+
+    def note(file: int, status: os.stat_result) -> None:
+        modes.append(os.fstat(file).st_mode & 0o7777)
+        keep_rights(file, status)
+
+    monkeypatch.setattr(folder, "_keep_rights", note)
+    do(WriteFile, path="key", content="another secret")
+    assert modes == [0o600]
+    assert (root / "key").stat().st_mode & 0o7777 == 0o600
 
 
 def test_a_file_is_written_whole_with_its_folders_and_keeps_its_permissions(root: Path, do: Do) -> None:

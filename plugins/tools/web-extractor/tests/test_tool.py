@@ -162,3 +162,71 @@ def test_a_page_without_text_and_one_that_nothing_reads(web: Web) -> None:
 def test_settings_are_checked_when_it_is_made() -> None:
     with pytest.raises(ConfigError, match=r"web_extractor: fetch_cfg"):
         WebExtractor(fetch_cfg={"alow": []})
+
+
+# --- redirects --------------------------------------------------------------------------------------------------------
+
+
+def test_a_redirect_leads_only_to_servers_that_may_be_read(web: Web) -> None:
+    with Web() as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        web.pages["/away"] = (302, "text/plain", f"{other.url}/".encode())
+        tool = WebExtractor(ALLOWED, hosts=[f"127.0.0.1:{web.server_port}"])
+        with pytest.raises(ToolServiceError, match=r"cannot be read: only pages of 127\.0\.0\.1"):
+            read(web, "/away", tool)
+        assert other.asked == []
+        other.shutdown()
+
+
+def test_a_redirect_leads_to_no_page_that_its_server_excludes(web: Web) -> None:
+    with Web() as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        other.pages["/robots.txt"] = (200, "text/plain", b"User-agent: *\nDisallow: /private\n")
+        other.pages["/private"] = other.pages["/"]
+        web.pages["/away"] = (302, "text/plain", f"{other.url}/private".encode())
+        web.pages["/open"] = (302, "text/plain", f"{other.url}/".encode())
+        with pytest.raises(ToolServiceError, match=r"robots\.txt asks programs not to"):
+            read(web, "/away")
+        assert other.asked == ["/robots.txt"]
+        assert "High" in read(web, "/open").content
+        other.shutdown()
+
+
+def test_the_rules_of_a_server_are_not_fetched_from_one_that_may_not_be_read(web: Web) -> None:
+    with Web() as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        web.pages["/robots.txt"] = (302, "text/plain", f"{other.url}/robots.txt".encode())
+        with pytest.raises(ToolServiceError, match="only pages of"):
+            read(web, tool=WebExtractor(ALLOWED, hosts=[f"127.0.0.1:{web.server_port}"]))
+        assert other.asked == []
+        other.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_read"),
+    [(["127.0.0.1"], True), (["127.0.0.1:{port}"], True), (["127.0.0.1:1"], False), (["a"], False)],
+)
+def test_a_name_with_a_port_means_that_port_only(web: Web, hosts: list[str], is_read: bool) -> None:
+    tool = WebExtractor(ALLOWED, hosts=[host.format(port=web.server_port) for host in hosts])
+    if is_read:
+        assert "High" in read(web, tool=tool).content
+    else:
+        with pytest.raises(ToolServiceError, match="only pages of"):
+            read(web, tool=tool)
+        assert web.asked == []
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://127.0.0.1:x/", "http://127.0.0.1:99999/", "http://" + "a" * 9000])
+def test_a_url_that_cannot_be_read_is_an_error_for_the_model(url: str) -> None:
+    for settings in ({}, {"hosts": ["example.com"]}):
+        with pytest.raises(ToolServiceError):
+            asyncio.run(WebExtractor(ALLOWED, **settings).call({"url": url}))
+
+
+def test_links_that_cannot_be_read_stay_as_they_are(web: Web) -> None:
+    long = "http://" + "a\u0301\u0316" * 5000
+    links = f"<a href='http://[x'>this</a> and <a href='{long}'>that</a> and <a href='/c'>more</a>"
+    web.pages["/"] = (200, "text/html; charset=utf-8", f"<main><p>See {links}.</p></main>".encode())
+    content = read(web).content
+    assert "[this](http://[x)" in content
+    assert f"[more]({web.url}/c)" in content

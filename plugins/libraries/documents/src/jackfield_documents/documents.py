@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,8 @@ class DocumentReader:
         kept_chars: How much text is kept for the next reading of the same bytes; 50 million characters if None.
         limits: What parsing one file may take.
         fetch_cfg: The settings of `jackfield_fetch.FetchConfig`, by which URLs are fetched.
+        check_url: Awaited with each URL before its server is asked, those of redirects included. It raises a
+            `ToolServiceError` if the URL may not be read.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class DocumentReader:
         kept_chars: int | None = None,
         limits: ParserLimits | None = None,
         fetch_cfg: Mapping[str, Any] | None = None,
+        check_url: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._host = host
         self._max_bytes = max_bytes
@@ -109,7 +112,7 @@ class DocumentReader:
         self._documents: Kept[_Key, Document] = Kept(_KEPT_CHARS if kept_chars is None else kept_chars, size_of=_chars)
         self._parsers: Kept[Row, Parser] = Kept(100)
         self._seen: dict[str, tuple[tuple[int, ...], _Key]] = {}
-        self._pages = Pages(fetch_cfg, max_bytes)
+        self._pages = Pages(fetch_cfg, max_bytes, check_url)
 
     async def read(self, path: str | os.PathLike[str]) -> Document:
         """Read a file or what a URL names; `source` of the document is the path or the URL as given.

@@ -6,7 +6,7 @@ import codecs
 import mimetypes
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -60,9 +60,16 @@ class Pages:
     Args:
         settings: Those of `jackfield_fetch.FetchConfig`.
         max_bytes: The largest page, unless the settings say it.
+        check: Awaited with each URL before its server is asked, those of redirects included.
     """
 
-    def __init__(self, settings: Mapping[str, Any] | None, max_bytes: int) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any] | None,
+        max_bytes: int,
+        check: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self._check = check
         self._settings = {"max_bytes": max_bytes, **(settings or {})}
         self._made: Fetcher | None = None
         self._seen: dict[str, _Seen] = {}
@@ -76,7 +83,7 @@ class Pages:
         seen = self._seen.get(url)
         if seen is None or time.monotonic() - seen.at > FRESH_S:
             try:
-                page = await self._fetcher.fetch(url, known=seen.page if seen else None)
+                page = await self._fetcher.fetch(url, known=seen.page if seen else None, check=self._check)
             except ToolServiceError as error:
                 raise DocParserError(str(error)) from error
             seen = _Seen(time.monotonic(), page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jackfield_fetch.fetcher import Fetched, Fetcher, FetchError
-from jackfield_fetch.rules import FetchConfig, is_public, shown
+from jackfield_fetch.networks import is_public
+from jackfield_fetch.rules import MAX_URL_CHARS, FetchConfig, shown
 
-__all__ = ["FetchConfig", "FetchError", "Fetched", "Fetcher", "is_public", "shown"]
+__all__ = ["MAX_URL_CHARS", "FetchConfig", "FetchError", "Fetched", "Fetcher", "is_public", "shown"]

@@ -5,21 +5,29 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import ssl
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 import httpcore2
 
 from jackfield.errors import ToolServiceError
-from jackfield_fetch.rules import FetchConfig, address_of, request_url, shown
+from jackfield_fetch.rules import MAX_URL_CHARS, FetchConfig, address_of, request_url, shown
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KNOWN_AS = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the header of gzip
+_MOST_MEMBERS = 10_000
+_MOST_HEAD_BYTES = 256 * 1024
+_MOST_LINES = 128  # of what a server has sent that are read before others have their turn
+UNPACKED_AT_ONCE = 2**20
+
+CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
+"""Raises a `ToolServiceError` if a URL may not be fetched."""
 
 
 class FetchError(ToolServiceError):
@@ -65,12 +73,14 @@ class Fetcher:
         given = cfg.model_dump(exclude_unset=True) if isinstance(cfg, FetchConfig) else dict(cfg or {})
         self.config = FetchConfig.parse({**given, **settings}, what="fetch_cfg")
 
-    async def fetch(self, url: str, *, known: Fetched | None = None) -> Fetched:
+    async def fetch(self, url: str, *, known: Fetched | None = None, check: CheckURL | None = None) -> Fetched:
         """Fetch what a URL names.
 
         Args:
             url: With `http:` or `https:`.
             known: What it gave before, which is given again if the server says that nothing has changed.
+            check: Awaited with each URL before its server is asked: with `url`, and with each one that a redirect
+                leads to. An error that it raises ends the fetch.
 
         Raises:
             FetchError: It may not be fetched, the server fails or refuses, or limits are passed.
@@ -78,7 +88,7 @@ class Fetcher:
         seconds = self.config.timeout_s
         try:
             async with asyncio.timeout(seconds):
-                return await self._followed(url, known)
+                return await self._followed(url, known, check)
         except TimeoutError:
             raise FetchError(f"{shown(url)} was not there after {seconds:g} seconds: try again later") from None
         except httpcore2.TimeoutException as error:
@@ -88,12 +98,17 @@ class Fetcher:
         except (httpcore2.NetworkError, OSError) as error:
             raise FetchError(f"{shown(url)} cannot be fetched: {_reason(error)}") from error
 
-    async def _followed(self, url: str, known: Fetched | None) -> Fetched:
+    async def _followed(self, url: str, known: Fetched | None, check: CheckURL | None) -> Fetched:
         here = url
         for _ in range(self.config.max_redirects + 1):
-            found = await self._once(here, known)
+            _target(here)  # only an address that can be read is checked
+            if check is not None:
+                await check(here)
+            # What is known of a page is told to its own server, and believed from it, only.
+            found = await self._once(here, known if known and known.url == here else None)
             if isinstance(found, Fetched):
                 return found
+            _target(found)
             if urlsplit(here).scheme == "https" and urlsplit(found).scheme == "http":
                 raise FetchError(f"{shown(url)} leads from https to http: fetch {shown(found)} itself, if you trust it")
             here = found
@@ -103,12 +118,14 @@ class Fetcher:
         """What one server gives, or where it sends us."""
         target = _target(url)
         async with AsyncExitStack() as stack:
-            pool = httpcore2.AsyncConnectionPool(network_backend=_Guarded(self.config, shown(url)))
+            network = _Guarded(self.config, shown(url))
+            pool = httpcore2.AsyncConnectionPool(network_backend=network)
             await stack.enter_async_context(pool)
             answer = await stack.enter_async_context(pool.stream("GET", target, headers=self._headers(known)))
+            network.head_is_complete()
             headers = _read_headers(answer.headers)
             if answer.status in _REDIRECTS and headers.get("location"):
-                return urljoin(url, headers["location"])
+                return _redirect(url, headers["location"])
             if answer.status == 304 and known:
                 return known
             if answer.status != 200:
@@ -131,11 +148,16 @@ class Fetcher:
             raise too_large
         body = bytearray()
         async for piece in pieces:
-            # One byte more than there may be says that there is more; the rest of a bomb is never unpacked.
-            body += _unpacked(url, unpack, piece, most + 1 - len(body))
-            if len(body) > most:
-                raise too_large
-        if not unpack.eof:
+            try:
+                for part in unpack.feed(piece):
+                    body += part
+                    if len(body) > most:  # the rest of a bomb is never unpacked
+                        raise too_large
+                    if len(part) == UNPACKED_AT_ONCE:
+                        await asyncio.sleep(0)  # unpacking holds the interpreter: others have their turn
+            except zlib.error as error:
+                raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
+        if not unpack.may_end:
             raise FetchError(f"{shown(url)} cannot be fetched: it is cut short")
         return bytes(body)
 
@@ -145,6 +167,13 @@ def _target(url: str) -> str:
         return request_url(url)
     except ValueError as error:
         raise FetchError(f"{shown(url)} cannot be fetched: {error}") from None
+
+
+def _redirect(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location[: MAX_URL_CHARS + 1])
+    except ValueError:
+        raise FetchError(f"{shown(url)} cannot be fetched: it leads to an address that cannot be read") from None
 
 
 def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -157,36 +186,54 @@ def _stated_length(headers: Mapping[str, str]) -> int:
     return int(length[:20]) if length.isdecimal() else 0
 
 
-def _unpacked(url: str, unpack: _Unpacking, piece: bytes, most: int) -> bytes:
-    try:
-        return unpack.decompress(piece, most)
-    except zlib.error as error:
-        raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
-
-
 class _Unpacking(Protocol):
-    """Unpacks a body piece by piece. `eof`: it may end here."""
+    """Unpacks a body piece by piece. `may_end`: the body may be complete."""
 
     @property
-    def eof(self) -> bool: ...
+    def may_end(self) -> bool: ...
 
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+    def feed(self, piece: bytes) -> Iterator[bytes]: ...
 
 
 class _NotPacked:
-    """Unpacks a body that is not packed."""
+    """Passes on a body that is not packed."""
 
-    eof = True
+    may_end = True
 
-    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes:  # noqa: ARG002 - zlib's
-        return data
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        yield piece
+
+
+class _Gzip:
+    """Unpacks a body of gzip, all members of it (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
+
+    Raises `zlib.error` for damaged members, for too many of them, and for anything else behind them.
+    """
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+        self._members = 1
+
+    @property
+    def may_end(self) -> bool:
+        return self._member.eof
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            if self._member.eof:
+                self._members += 1
+                if self._members > _MOST_MEMBERS:
+                    raise zlib.error(f"it has more than {_MOST_MEMBERS:,} members")
+                self._member = zlib.decompressobj(_GZIP)
+            yield self._member.decompress(piece, UNPACKED_AT_ONCE)
+            piece = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
 
 
 def _unpacker(url: str, headers: Mapping[str, str]) -> _Unpacking:
     coding = headers.get("content-encoding", "").strip().lower()
     if coding not in ("gzip", "x-gzip", "identity", ""):
         raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
-    return zlib.decompressobj(_GZIP) if coding.endswith("gzip") else _NotPacked()
+    return _Gzip() if coding.endswith("gzip") else _NotPacked()
 
 
 def _fetched(url: str, headers: Mapping[str, str], content: bytes) -> Fetched:
@@ -209,6 +256,23 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         self._config = config
         self._url = url
         self._plain = httpcore2.AnyIOBackend()
+        self._head_bytes = 0
+        self._has_head = False
+
+    def head_is_complete(self) -> None:
+        """Count no more bytes: the headers of the answer are here."""
+        self._has_head = True
+
+    def count(self, size_bytes: int) -> None:
+        """Count bytes that come before the end of the headers, interim answers (`100 Continue`) among them.
+
+        Raises:
+            RemoteProtocolError: There are too many of them.
+        """
+        if not self._has_head:
+            self._head_bytes += size_bytes
+            if self._head_bytes > _MOST_HEAD_BYTES:
+                raise httpcore2.RemoteProtocolError("the headers never end")
 
     async def connect_tcp(
         self,
@@ -226,7 +290,8 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         failure: Exception = OSError("it has no address")
         for address in await self._addresses(host.strip("[]"), port):
             try:
-                return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+                stream = await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+                return _Paced(stream, self)
             except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
                 failure = error
         raise failure
@@ -243,6 +308,56 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
                 f"the setting 'allow' of fetching"
             )
         return addresses
+
+
+class _Paced(httpcore2.AsyncNetworkStream):
+    """A connection that gives a few lines at a time, and others their turn in between.
+
+    A server may send a megabyte in chunks of one byte, or `100 Continue` for ever: each costs far more than its bytes.
+    """
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, network: _Guarded) -> None:
+        self._stream = stream
+        self._network = network
+        self._rest = b""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library's
+        if self._rest:
+            await asyncio.sleep(0)
+            data = self._rest
+        else:
+            data = await self._stream.read(max_bytes, timeout)
+        end = _end_of_lines(data, _MOST_LINES)
+        self._rest = data[end:]
+        self._network.count(end)
+        return data[:end]
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the library's
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's
+    ) -> httpcore2.AsyncNetworkStream:
+        return _Paced(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._network)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _end_of_lines(data: bytes, most: int) -> int:
+    """Where the first lines of HTTP end, if there are more of them than `most`; else the end of the data."""
+    if data.count(b"\r\n") <= most:
+        return len(data)
+    end = 0
+    for _ in range(most):
+        end = data.index(b"\r\n", end) + 2
+    return end
 
 
 def _reason(error: Exception) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import Field, field_validator
 
 from jackfield.config import Config
+from jackfield_fetch.networks import Address, inner_address, is_public
 
-Address = IPv4Address | IPv6Address
+MAX_URL_CHARS = 8192
+"""Longer addresses are not read: Python splits a hostile one in quadratic time."""
 _KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
 _HOST = re.compile(r"[^/@:*? ]+")
-_NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class FetchConfig(Config):
@@ -51,7 +52,8 @@ class FetchConfig(Config):
         """Whether a server may be asked at an address that its name stands for."""
         if is_public(address) or _plain(host) in self._hosts:
             return True
-        return any(one in network for network in self._networks for one in (address, *_inside(address)))
+        meant = tuple(filter(None, (address, inner_address(address))))
+        return any(one in network for network in self._networks for one in meant)
 
     @cached_property
     def _hosts(self) -> frozenset[str]:
@@ -62,39 +64,14 @@ class FetchConfig(Config):
         return tuple(ip_network(name, strict=False) for name in self.allow if _is_network(name))
 
 
-def is_public(address: Address) -> bool:
-    """Whether an address, and each that is written inside it, belongs to the public internet."""
-    own = (
-        address.is_global
-        and not address.is_multicast
-        and not address.is_reserved
-        and not getattr(address, "is_site_local", False)
-    )
-    inside = _inside(address)
-    # A prefix for addresses of IPv4 is itself reserved, and leads to what is written behind it.
-    return all(is_public(one) for one in inside) if inside else own
-
-
-def _inside(address: Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address leads to: mapped, translated or tunnelled."""
-    if isinstance(address, IPv4Address):
-        return []
-    found = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), _at_the_end(address))
-    return list(filter(None, found))
-
-
-def _at_the_end(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that the last bits are, where they are one."""
-    is_old_form = int(address) >> 32 == 0 and int(address) > 1  # ::1.2.3.4
-    return IPv4Address(int(address) & 0xFFFFFFFF) if is_old_form or address in _NAT64 else None
-
-
 def request_url(url: str) -> str:
     """A URL as it is asked for: in ASCII, and without its fragment.
 
     Raises:
         ValueError: It is not one that can be fetched; the text says why, without what the URL may keep secret.
     """
+    if len(url) > MAX_URL_CHARS:
+        raise ValueError(f"its address has more than {MAX_URL_CHARS:,} characters")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -127,7 +104,7 @@ def _in_ascii(host: str) -> str:
 def shown(url: str) -> str:
     """A URL as it may be shown: without query and user, where keys stand, and no longer than a line."""
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url[:MAX_URL_CHARS])
         where = parts.netloc.rpartition("@")[2]
     except ValueError:
         return "a URL that cannot be read"

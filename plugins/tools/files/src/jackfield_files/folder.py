@@ -93,7 +93,8 @@ class Target:
     def put(self, data: bytes) -> None:
         """Put data in the place of the file's, whole or not at all; its permissions stay."""
         made = f".{secrets.token_hex(8)}.tmp"
-        file = os.open(made, _NEW, 0o666, dir_fd=self._folder)
+        # The copy of a private file is private from its first byte on.
+        file = os.open(made, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
         try:
             with os.fdopen(file, "wb") as stream:
                 stream.write(data)

@@ -16,7 +16,7 @@ from jackfield.errors import DocParserError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import default_host
 from jackfield.tools import BaseTool, ToolResult, says_if_not_awaited
 from jackfield_documents import DocumentReader, is_url
-from jackfield_fetch import FetchConfig, Fetcher, FetchError, shown
+from jackfield_fetch import MAX_URL_CHARS, FetchConfig, Fetcher, FetchError, shown
 from jackfield_search_parts.documents import Document
 from jackfield_web_extractor.plugin import tools
 
@@ -24,6 +24,7 @@ _LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
 _KNOWN_S = 3600.0  # after which a server's rules are asked for again
 _MOST_SERVERS = 256
 _MOST_RULES = 500 * 1024  # bytes, as RFC 9309 has it
+_PORTS = {"http": 80, "https": 443}
 _REFUSED = 500  # from here on a server has failed, and what it would say is not known
 
 
@@ -32,7 +33,9 @@ class WebExtractorConfig(Config):
 
     part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
     hosts: tuple[str, ...] = Field(
-        default=(), description="The servers that may be read, with all below them (example.com); all if empty"
+        default=(),
+        description="The servers that may be read, with all below them (example.com), or one port of them "
+        "(example.com:8080); all if empty",
     )
     obey_robots: bool = Field(default=True, description="Whether pages that a server's robots.txt excludes are left")
     fetch_cfg: Mapping[str, Any] = Field(
@@ -74,9 +77,7 @@ class WebExtractor(BaseTool):
         url, part = arguments["url"].strip(), arguments.get("part", 1)
         if not is_url(url):
             raise ToolArgumentError(f"{url[:100]!r} is not a URL: begin it with https://")
-        self._check_host(url)
-        if self.config.obey_robots:
-            await self._check_robots(url)
+        await self._check(url)  # here as well: a page that is kept is not fetched again
         document = await self._reader.read(url)
         parts = _parts(_texts(document, url), self.config.part_chars)
         if part > len(parts):
@@ -84,15 +85,21 @@ class WebExtractor(BaseTool):
         text = _written(parts, part, document.title)
         return ToolResult(text, {"sources": [url], "title": document.title, "parts": len(parts)})
 
-    def _check_host(self, url: str) -> None:
-        host = (urlsplit(url).hostname or "").rstrip(".")
+    async def _check(self, url: str) -> None:
+        """Raise ToolServiceError if a page may not be read; redirects lead to pages as well."""
+        await self._check_host(url)
+        if self.config.obey_robots:
+            await self._check_robots(url)
+
+    async def _check_host(self, url: str) -> None:
+        host, port = _server_of(url)
         allowed = [name.lower().strip(".") for name in self.config.hosts]
-        if allowed and not any(f".{host}".endswith(f".{name}") for name in allowed):
+        if allowed and not any(_is_below(host, port, name) for name in allowed):
             raise ToolServiceError(f"{shown(url)} cannot be read: only pages of {', '.join(allowed)} can")
 
     async def _check_robots(self, url: str) -> None:
         parts = urlsplit(url)
-        server = f"{parts.scheme}://{parts.netloc}"
+        server = f"{parts.scheme}://{parts.netloc.lower()}"
         known = self._rules.get(server)
         if known is None or time.monotonic() - known[0] > _KNOWN_S:
             known = self._rules[server] = (time.monotonic(), await self._robots(server))
@@ -109,7 +116,7 @@ class WebExtractor(BaseTool):
         """
         fetcher = Fetcher(self._fetching, max_bytes=_MOST_RULES)
         try:
-            found = await fetcher.fetch(f"{server}/robots.txt")
+            found = await fetcher.fetch(f"{server}/robots.txt", check=self._check_host)
         except FetchError as error:
             if error.code is None or int(error.code) >= _REFUSED:
                 raise
@@ -119,8 +126,41 @@ class WebExtractor(BaseTool):
     @property
     def _reader(self) -> DocumentReader:
         if self._made is None:
-            self._made = DocumentReader(self.host or default_host(), fetch_cfg=self._fetching.model_dump())
+            self._made = DocumentReader(
+                self.host or default_host(), fetch_cfg=self._fetching.model_dump(), check_url=self._check
+            )
         return self._made
+
+
+def _server_of(url: str) -> tuple[str, int | None]:
+    """The host and the port of a URL.
+
+    Raises:
+        ToolServiceError: The URL cannot be read.
+    """
+    try:
+        parts = urlsplit(url[:MAX_URL_CHARS])
+        return (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        raise ToolServiceError("the URL cannot be read: check its host and its port") from None
+
+
+def _is_below(host: str, port: int | None, name: str) -> bool:
+    """True if a server is the named one, or below it; a name with a port means that port only."""
+    domain, colon, named_port = name.rpartition(":")
+    if colon and named_port.isdecimal():
+        return port == int(named_port[:6]) and _is_below(host, port, domain)
+    return f".{host}".endswith(f".{name}")
+
+
+def _linked(url: str, link: str) -> str:
+    """Where a link of a page leads; a link that cannot be read stays as it is."""
+    if len(link) > MAX_URL_CHARS:
+        return link
+    try:
+        return urljoin(url, link)
+    except ValueError:
+        return link
 
 
 def _note(part: int, parts: int) -> str:
@@ -133,7 +173,7 @@ def _texts(document: Document, url: str) -> list[str]:
     texts = []
     for block in document.blocks:
         text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
-        texts.append(_LINK.sub(lambda found: urljoin(url, found[0]), text) if block.kind != "code" else text)
+        texts.append(_LINK.sub(lambda found: _linked(url, found[0]), text) if block.kind != "code" else text)
     if not texts:
         raise DocParserError(f"{shown(url)} has no text")
     return texts
