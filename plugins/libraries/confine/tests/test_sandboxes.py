@@ -131,7 +131,8 @@ def test_what_a_sandbox_protects_from_is_one_sentence() -> None:
     said = str(Protection("jail", frozenset({"files", "network", "cpu", "memory", "file_size"})))
     assert said == (
         "jail: the code cannot reach files other than its own or use the network; it can see or signal other "
-        "processes; limited: memory, CPU time and the size of files; not limited: the number of processes"
+        "processes; limited: memory of each process, CPU time and the size of files; not limited: memory of all "
+        "processes together and the number of processes"
     )
 
 

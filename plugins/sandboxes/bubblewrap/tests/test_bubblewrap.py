@@ -53,6 +53,28 @@ def test_python_stays_read_only_in_a_folder_that_can_be_written(
     assert not (inside / "planted").exists(), done.stdout
 
 
+def test_a_mount_below_a_readable_folder_is_read_only(run: Run, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root mounts")
+    (tmp_path / "readable" / "inner").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    inner = tmp_path / "readable" / "inner"
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(inner)], check=True)
+    try:
+        (inner / "note").write_text("of the host")
+        (inner / "note").chmod(0o666)
+        done = run(
+            f"cd {inner}; cat note; chmod 600 note; touch -d @1 note; echo x > note",
+            work_dir=str(tmp_path / "work"),
+            readable=(str(tmp_path / "readable"),),
+        )
+        assert done.stdout == b"of the host"
+        assert ((inner / "note").stat().st_mode & 0o777, (inner / "note").read_text()) == (0o666, "of the host")
+        assert (inner / "note").stat().st_mtime > 1
+    finally:
+        subprocess.run(["umount", str(inner)], check=True)
+
+
 def test_a_folder_that_is_named_by_a_link_is_that_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -100,12 +122,38 @@ def test_its_own_tmp_has_the_size_of_the_settings(tmp_path: Path) -> None:
 @pytest.fixture
 def afresh() -> Any:
     """Nothing is known yet of what works here, before and after."""
-    known = (bubblewrap._problem, bubblewrap._can_disable_namespaces, landlock._problem, landlock._has_namespaces)
+    known = (bubblewrap._probe, bubblewrap._can_disable_namespaces, landlock._probe, landlock._has_namespaces)
     for one in known:
         one.cache_clear()
     yield
     for one in known:
         one.cache_clear()
+
+
+# --- the first process ---
+
+TRACE = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for pid in {1, os.getppid()}:
+    print(libc.ptrace(16, pid, 0, 0), os.strerror(ctypes.get_errno()))
+"""
+
+
+def test_code_that_traces_the_first_process_and_ends_ends_the_sandbox(run: Run, tmp_path: Path) -> None:
+    done = run(f"{sys.executable} -I -S -c '{TRACE}'", limits=Limits(wall_s=20))
+    assert not done.timed_out
+    assert b"Operation not permitted" in done.stdout
+
+
+def test_what_ends_first_if_memory_runs_out_stays_the_program(run: Run) -> None:
+    done = run("cat /proc/self/oom_score_adj; echo 0 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj")
+    assert done.stdout == b"1000\n1000\n"
+
+
+def test_files_that_root_s_code_makes_never_run_as_root(run: Run, tmp_path: Path) -> None:
+    run("cp /bin/true planted; chmod 4755 planted; chmod u+s,g+s planted; chmod 6755 .")
+    assert not any(path.stat().st_mode & 0o6000 for path in (tmp_path, *tmp_path.iterdir()))
 
 
 @pytest.mark.usefixtures("afresh")
@@ -135,7 +183,7 @@ def test_without_landlock_the_kernel_that_has_it_is_named(monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("afresh")
-def test_without_namespaces_landlock_does_not_claim_network_and_processes(
+def test_without_namespaces_the_filter_takes_their_place_and_processes_are_not_claimed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(landlock, "NAMESPACES", "none of them")
@@ -144,7 +192,9 @@ def test_without_namespaces_landlock_does_not_claim_network_and_processes(
         protection = sandbox.protection()
     except SandboxError as error:
         pytest.skip(str(error))
-    assert (protection.layer, {"network", "processes"} & protection.covers) == ("landlock", set())
+    assert protection.layer == "landlock"
+    assert {"files", "network", "memory"} <= protection.covers
+    assert "processes" not in protection.covers
     (tmp_path / "other").write_text("secret")
     (tmp_path / "work").mkdir()
     program = Program(
@@ -157,12 +207,52 @@ def test_without_namespaces_landlock_does_not_claim_network_and_processes(
 
 
 @pytest.mark.usefixtures("afresh")
+def test_without_namespaces_a_program_may_not_have_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(landlock, "NAMESPACES", "none of them")
+    program = Program(argv=("true",), work_dir=str(tmp_path), network=True)
+    with pytest.raises(SandboxError, match=r"Docker's: install bubblewrap, allow user namespaces, or run it without"):
+        LandlockSandbox().command(program)
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize("sandbox", [Bubblewrap, LandlockSandbox], ids=["bubblewrap", "landlock"])
+def test_without_a_filter_memory_is_not_claimed(monkeypatch: pytest.MonkeyPatch, sandbox: type[ProgramSandbox]) -> None:
+    # As on a machine whose system calls have no table.
+    real = landlock.guarded
+    for module in (bubblewrap, landlock):
+        monkeypatch.setattr(module, "guarded", lambda *given, **more: real(*given, **{**more, "filtered_by": ""}))
+    try:
+        protection = sandbox().protection()
+    except SandboxError as error:
+        pytest.skip(str(error))
+    assert "memory" not in protection.covers
+    assert "files" in protection.covers
+    assert "not limited: memory of each process" in str(protection)
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize("sandbox", [Bubblewrap, LandlockSandbox], ids=["bubblewrap", "landlock"])
+def test_without_a_control_group_the_memory_of_all_processes_is_not_claimed(
+    monkeypatch: pytest.MonkeyPatch, sandbox: type[ProgramSandbox]
+) -> None:
+    real = landlock.guarded
+    for module in (bubblewrap, landlock):
+        monkeypatch.setattr(module, "guarded", lambda *given, **more: real(*given, **{**more, "is_grouped": False}))
+    try:
+        protection = sandbox().protection()
+    except SandboxError as error:
+        pytest.skip(str(error))
+    assert "total_memory" not in protection.covers
+    assert "not limited: memory of all processes together" in str(protection)
+
+
+@pytest.mark.usefixtures("afresh")
 def test_the_doctor_is_content_with_one_of_the_two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not landlock.restricts_files():
         pytest.skip("needs Landlock")
     monkeypatch.setattr(system, "_SBIN", str(tmp_path))
     assert checks.problems() == []
-    landlock._problem.cache_clear()
+    landlock._probe.cache_clear()
     monkeypatch.setattr(landlock, "restricts_files", lambda: False)
     assert len(checks.problems()) == 2
 

@@ -10,7 +10,8 @@ The plan, as JSON, has what `guarding.guarded` was given. With namespaces there 
 first of its namespace: the program cannot signal it, does not see the guard at all, and nothing in the namespace
 outlives it.
 
-Only the standard library is used, and nothing of this package but `barriers`, which is the same.
+Only the standard library is used, and nothing of this package but `barriers`, `cgroups` and `syscalls`, which are the
+same.
 """
 
 from __future__ import annotations
@@ -30,16 +31,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jackfield_confine import barriers
+    from jackfield_confine import barriers, cgroups, syscalls
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as -I leaves it out
     import barriers
+    import cgroups
+    import syscalls
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform == "linux"
 _NOT_STARTED = 126
 _MOST_GIVEN = 20_000
+_MOST_FILES, _LEAST_FILES = 4096, 256  # open at one time
 
 
 def main() -> None:
@@ -53,7 +57,18 @@ def main() -> None:
     if plan["gift"]:
         for folder in plan["gift"]["folders"]:
             give_away(folder, plan["gift"]["user"])
-    code = _guard(_start(barrier, plan, sys.argv[2:]), host)
+    group = None
+    try:
+        if plan["group"]:
+            group = cgroups.ControlGroup(**plan["group"])
+        program = _start(barrier, plan, sys.argv[2:], group)
+    except OSError as error:
+        sys.stderr.write(f"the sandbox cannot be set up: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(_NOT_STARTED)
+    code = _guard(program, host)
+    if group is not None:
+        group.remove()
     if os.getppid() != host and plan["leftovers"]:
         import shutil  # its imports cost more than the rest of this script
 
@@ -61,17 +76,17 @@ def main() -> None:
     os._exit(code)
 
 
-def _start(barrier: str, plan: dict[str, Any], argv: list[str]) -> int:
+def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.ControlGroup | None) -> int:
     """Start the program behind its barrier; the process to be waited for."""
     # Of this user: counted here, where all are seen.
     others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
     if barrier != barriers.NAMESPACES:
-        return _fork_program(barrier, plan, argv, others)
+        return _fork_program(barrier, plan, argv, others, group)
     files = plan["files"]
     was_needed = barriers.enter_namespaces(leave_network=files is not None and not files["network"])
     if was_needed and barriers.counts_processes_by_namespace():
         others = 0
-    return _fork_first(lambda: _fork_program(barrier, plan, argv, others), files)
+    return _fork_first(lambda: _fork_program(barrier, plan, argv, others, group), files)
 
 
 def give_away(folder: str, user: int) -> None:
@@ -122,11 +137,15 @@ def _fork_first(fork_program: Callable[[], int], files: dict[str, Any] | None) -
 # --- the program ---
 
 
-def _fork_program(barrier: str, plan: dict[str, Any], argv: list[str], others: int) -> int:
+def _fork_program(
+    barrier: str, plan: dict[str, Any], argv: list[str], others: int, group: cgroups.ControlGroup | None
+) -> int:
     parent = os.getpid()
     program = os.fork()
     if program == 0:
         try:
+            if group is not None:
+                group.join()
             _become(barrier, plan, argv, parent=parent, others=others)
         except OSError as error:
             sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
@@ -146,6 +165,8 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         barriers.leave_keyring()
     apply_limits(plan["limits"], others=others)
+    if plan["filter"] == "bubblewrap":
+        argv = [argv[0], "--seccomp", str(_pipe_filter()), *argv[1:]]
     if plan["keeps_rights"]:  # of a program that gives them up itself
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
     barriers.give_up_rights()
@@ -153,7 +174,19 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
         barriers.restrict_files(**plan["files"])
     elif barrier == barriers.LANDLOCK:
         barriers.forbid_signals_outward()
+    if plan["filter"] == "guard" and syscalls.filters_this_machine():
+        shares_machine = barrier != barriers.NAMESPACES
+        syscalls.install_filter(syscalls.build_filter(os.uname().machine, shares_machine=shares_machine))
     os.execvp(argv[0], argv)  # noqa: S606 - as above
+
+
+def _pipe_filter() -> int:
+    """Put the filter into a pipe for bubblewrap, which installs it last, and return the pipe's end."""
+    readable, writable = os.pipe()
+    os.write(writable, syscalls.build_filter(os.uname().machine, shares_machine=False))
+    os.close(writable)
+    os.set_inheritable(readable, True)
+    return readable
 
 
 def apply_limits(limits: dict[str, int], *, others: int) -> None:
@@ -161,6 +194,9 @@ def apply_limits(limits: dict[str, int], *, others: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])
+        # What is in a socket is the kernel's memory: as many as hold no more than that together.
+        files = limits["memory_bytes"] // most_bytes_of_socket()
+        _lower(resource.RLIMIT_NOFILE, min(_MOST_FILES, max(_LEAST_FILES, files)))
     if "cpu_s" in limits:
         _lower(resource.RLIMIT_CPU, limits["cpu_s"], grace=5)
     if "file_bytes" in limits:
@@ -168,6 +204,14 @@ def apply_limits(limits: dict[str, int], *, others: int) -> None:
     if "processes" in limits and os.getuid() != 0:  # the system does not count root's
         # It counts all processes of the user, not those of the program alone.
         _lower(resource.RLIMIT_NPROC, limits["processes"] + others)
+
+
+def most_bytes_of_socket() -> int:
+    """How much a UNIX socket can hold: the kernel doubles the largest buffer, and takes one more message when full."""
+    try:
+        return 4 * int(Path("/proc/sys/net/core/wmem_max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 4 * 212_992  # Linux's default
 
 
 def _lower(which: int, value: int, *, grace: int = 0) -> None:

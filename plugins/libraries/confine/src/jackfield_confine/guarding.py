@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
+from jackfield_confine.interpreters import this_python
 from jackfield_confine.sandboxes import Limits
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -28,7 +29,7 @@ class Gift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
-    """What a program may reach. Where there are no namespaces, only TCP is kept from it, and not UDP.
+    """What a program may reach. Without namespaces, Landlock keeps it from TCP only; the filter from all sockets.
 
     Attributes:
         readable, writable: Paths; whatever is below them, too.
@@ -50,6 +51,9 @@ def guarded(
     keeps_rights: bool = False,
     report: Path | None = None,
     leftovers: str = "",
+    filtered_by: Literal["", "guard", "bubblewrap"] = "",
+    is_grouped: bool = False,
+    own_processes: int = 0,
 ) -> list[str]:
     """The command for a program in its limits, which ends with the process that starts it, and all it started with it.
 
@@ -60,7 +64,11 @@ def guarded(
         keeps_rights: It gives up root's rights itself. Nothing but the limits is then done here.
         report: The file into which the barrier that works is written.
         leftovers: A folder that is removed if the starting process ends first; '' for none.
+        filtered_by: Installs the filter of `syscalls`: the guard, or the program itself, which is `bwrap`; '' for none.
+        is_grouped: Count memory and processes in a control group as well, where the machine offers one.
+        own_processes: Processes of the sandbox itself in that group, which are not the program's.
     """
+    processes = limits.processes and limits.processes + own_processes
     plan = {
         "limits": {name: value for name, value in asdict(limits).items() if value is not None and name != "wall_s"},
         "barriers": list(barriers),
@@ -69,5 +77,7 @@ def guarded(
         "keeps_rights": keeps_rights,
         "report": str(report or ""),
         "leftovers": leftovers,
+        "filter": filtered_by,
+        "group": {"memory_bytes": limits.memory_bytes, "processes": processes} if is_grouped else None,
     }
-    return [sys.executable, "-I", "-S", str(GUARD), json.dumps(plan), *argv]
+    return [this_python(), "-I", "-S", str(GUARD), json.dumps(plan), *argv]

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from jackfield.config import Configured
 
-Risk = Literal["files", "network", "processes", "memory", "cpu", "process_count", "file_size"]
+Risk = Literal["files", "network", "processes", "memory", "total_memory", "cpu", "process_count", "file_size"]
 """What code could do to the machine and its owner."""
 
 RISKS: tuple[Risk, ...] = get_args(Risk)
@@ -22,7 +22,8 @@ PREVENTED: Mapping[Risk, str] = {
     "processes": "see or signal other processes",
 }
 _LIMITED: Mapping[Risk, str] = {
-    "memory": "memory",
+    "memory": "memory of each process",
+    "total_memory": "memory of all processes together",
     "cpu": "CPU time",
     "process_count": "the number of processes",
     "file_size": "the size of files",
@@ -36,7 +37,8 @@ class Limits:
     """What a program may use; None means unlimited.
 
     Attributes:
-        memory_bytes: Address space of each process.
+        memory_bytes: Address space of each process. Where the sandbox covers `total_memory`, also what all processes
+            of the program hold together, with files in memory and the kernel's buffers.
         cpu_s: CPU seconds of each process.
         processes: Processes and threads together, at one time.
         file_bytes: The size of each file that it writes.

@@ -10,7 +10,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,12 +18,14 @@ from jackfield.errors import SandboxError
 from jackfield_bubblewrap.config import BubblewrapConfig
 from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, parents, program_of_system, resolved
 from jackfield_confine.guarding import Gift, guarded
-from jackfield_confine.sandboxes import RISKS, Limits, Program, ProgramSandbox, Protection
+from jackfield_confine.probing import probe_protection
+from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
+from jackfield_confine.syscalls import filters_this_machine
 
 LAYER = "bubblewrap"
 _JAIL = "/jail"  # in root's sandboxes; what is outside of it there has nothing to be found
 _APART = ("pid", "ipc", "uts", "cgroup-try")
-_PROBE_S = 30
+_OWN_PROCESSES = 2  # bwrap outside, and the first process of the namespace
 _NOBODY = 65534
 _OWN_USERS = (1_879_048_192, 1_946_157_056)  # numbers that no user database gives to anybody
 _MB = 1 << 20
@@ -37,11 +38,11 @@ class Bubblewrap(ProgramSandbox):
     config: BubblewrapConfig
 
     def protection(self) -> Protection:
-        """All risks, if it works here."""
-        problem = _problem()
+        """Depends on the machine: memory of all processes together is limited where there is a control group."""
+        covers, problem = _probe()
         if problem:
             raise SandboxError(problem)
-        return Protection(LAYER, frozenset(RISKS))
+        return Protection(LAYER, covers)
 
     def command(self, program: Program) -> list[str]:
         """The command: the guard, bubblewrap, limits, and the program.
@@ -55,7 +56,7 @@ class Bubblewrap(ProgramSandbox):
             inside = [*limited, *program.argv]
             own = ["--unshare-user", *(["--disable-userns"] if _can_disable_namespaces() else [])]
             argv = [*_bwrap(), *own, *self._world("", program), "--chdir", program.work_dir, "--", *inside]
-            return guarded(argv, limits=program.limits, leftovers=program.leftovers)
+            return _guarded(argv, program)
         user = _user_for(program.work_dir)
         chroot = [program_of_system("chroot"), f"--userspec={user}:{user}", "--groups=", _JAIL]
         inside = [*chroot, *limited, program_of_system("env"), "-C", program.work_dir, *program.argv]
@@ -64,7 +65,7 @@ class Bubblewrap(ProgramSandbox):
         argv = [*_bwrap(), "--cap-drop", "ALL", *rights, *outside, "--tmpfs", _JAIL]
         argv += [*self._world(_JAIL, program), "--chdir", "/", "--", *inside]
         gift = Gift(user, (program.work_dir, *program.writable))
-        return guarded(argv, limits=program.limits, gift=gift, keeps_rights=True, leftovers=program.leftovers)
+        return _guarded(argv, program, gift=gift)
 
     def _world(self, prefix: str, program: Program) -> Iterator[str]:
         """The options that make what a program sees, below a prefix."""
@@ -74,7 +75,8 @@ class Bubblewrap(ProgramSandbox):
         yield from ("--proc", f"{prefix}/proc", "--dev", f"{prefix}/dev")
         for folder, size_mb in (("/dev/shm", self.config.shm_mb), ("/tmp", self.config.tmp_mb)):  # noqa: S108 - its own
             yield from ("--perms", "1777", "--size", str(size_mb * _MB), "--tmpfs", prefix + folder)
-        yield from ("--remount-ro", f"{prefix}/dev")
+        # In /proc a program could set what the system kills first if memory runs out.
+        yield from ("--remount-ro", f"{prefix}/proc", "--remount-ro", f"{prefix}/dev")
         reads = [*files_of_etc(network=program.network), *folders_of_python(), *program.readable]
         writes = (program.work_dir, *program.writable)
         binds = dict.fromkeys(reads, "--ro-bind") | dict.fromkeys(writes, "--bind")
@@ -84,6 +86,19 @@ class Bubblewrap(ProgramSandbox):
         for path in sorted(binds, key=lambda path: len(Path(path).parts)):
             yield from (binds[path], os.path.realpath(path), prefix + path)
         yield from ("--remount-ro", prefix or "/")
+
+
+def _guarded(argv: list[str], program: Program, *, gift: Gift | None = None) -> list[str]:
+    return guarded(
+        argv,
+        limits=program.limits,
+        gift=gift,
+        keeps_rights=gift is not None,
+        leftovers=program.leftovers,
+        filtered_by="bubblewrap" if filters_this_machine() else "",
+        is_grouped=True,
+        own_processes=_OWN_PROCESSES,
+    )
 
 
 def _bwrap() -> list[str]:
@@ -130,23 +145,15 @@ def _can_disable_namespaces() -> bool:
 
 
 @cache
-def _problem() -> str:
-    """What keeps it from being used on this machine, found out by running this Python in it; '' for nothing."""
+def _probe() -> tuple[frozenset[Risk], str]:
+    """Find out by trying what it protects from here, or the problem that keeps it from being used."""
     if sys.platform != "linux":
-        return "bubblewrap runs on Linux only"
+        return frozenset(), "bubblewrap runs on Linux only"
     try:
         program_of_system("bwrap")
     except SandboxError as error:
-        return f"{error}: install your system's package bubblewrap (apt-get install bubblewrap)"
-    with tempfile.TemporaryDirectory() as folder:
-        program = Program(
-            argv=(sys.executable, "-I", "-S", "-c", "print('works')"), work_dir=folder, limits=Limits(processes=20)
-        )
-        try:
-            done = subprocess.run(  # noqa: S603 - our own command
-                Bubblewrap().command(program), env={}, capture_output=True, text=True, timeout=_PROBE_S, check=False
-            )
-        except (SandboxError, subprocess.TimeoutExpired) as error:
-            return f"bubblewrap does not work here: {error}"
-    said = done.stderr.strip() or f"exit code {done.returncode}"
-    return "" if done.stdout == "works\n" else f"bubblewrap does not work here: {said:.300}"
+        return frozenset(), f"{error}: install your system's package bubblewrap (apt-get install bubblewrap)"
+    try:
+        return probe_protection(Bubblewrap()), ""
+    except SandboxError as error:
+        return frozenset(), f"bubblewrap does not work here: {error}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from jackfield.errors import SandboxError
+from jackfield_confine.interpreters import find_python
 from jackfield_confine.sandboxes import Program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -25,9 +25,8 @@ def files_of_etc(*, network: bool) -> list[str]:
 
 
 def folders_of_python() -> list[str]:
-    """Where this Python and its packages are; the folder of a virtual environment and that of what it was made with."""
-    found = {sys.prefix, sys.base_prefix, *map(os.path.realpath, (sys.prefix, sys.base_prefix))}
-    return sorted(folder for folder in found if not _is_below(folder, SYSTEM[0]))
+    """Where this Python and its packages are: a virtual environment, its installation, and links on the way to them."""
+    return sorted(path for path in find_python().readable if not _is_below(path, SYSTEM[0]))
 
 
 def program_of_system(name: str) -> str:

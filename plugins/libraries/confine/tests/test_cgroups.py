@@ -1,0 +1,159 @@
+"""A control group limits what a program holds as a whole, and goes with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jackfield_confine import cgroups
+from jackfield_confine.cgroups import MEMORY, PIDS, ControlGroup, find_parents
+from jackfield_confine.guarding import guarded
+from jackfield_confine.sandboxes import Limits
+
+needs_group = pytest.mark.skipif(
+    {parent.controller for parent in find_parents()} != {MEMORY, PIDS}, reason="no control group can be had here"
+)
+MB = 1 << 20
+
+
+def groups() -> list[Path]:
+    """The groups of this library that exist."""
+    return [path for parent in find_parents() for path in Path(parent.folder).glob("jackfield-*")]
+
+
+def run(code: str, **limits: int) -> subprocess.CompletedProcess[str]:
+    command = guarded([sys.executable, "-I", "-S", "-c", code], limits=Limits(**limits), is_grouped=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+FILL = """
+import mmap, os, time
+for _ in range(4):
+    if os.fork() == 0:
+        room = mmap.mmap(-1, 40 << 20)
+        for at in range(0, len(room), 4096): room[at] = 1
+        time.sleep(600)
+statuses = [os.wait()[1] for _ in range(1)]
+print(statuses)
+"""
+
+
+@needs_group
+def test_all_processes_together_hold_no_more_than_the_limit() -> None:
+    done = run(FILL, memory_bytes=96 * MB)
+    assert done.stdout == "[9]\n" or done.returncode == 128 + signal.SIGKILL
+
+
+FORK = """
+import os, time
+count = 0
+try:
+    while count < 40:
+        if os.fork() == 0: time.sleep(600)
+        count += 1
+except OSError: pass
+print(count)
+"""
+
+
+@needs_group
+def test_all_processes_together_are_no_more_than_the_limit() -> None:
+    assert int(run(FORK, processes=15).stdout) == 14
+
+
+@needs_group
+def test_without_limits_there_is_no_group() -> None:
+    done = run("print(open('/proc/self/cgroup').read())")
+    assert done.returncode == 0
+    assert "jackfield-" not in done.stdout
+
+
+@needs_group
+def test_the_group_is_removed_with_the_program_and_what_it_left() -> None:
+    before = set(groups())
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '600'], start_new_session=True)"
+    assert run(code, memory_bytes=200 * MB, processes=20).returncode == 0
+    assert set(groups()) <= before
+
+
+@needs_group
+def test_the_group_of_a_guard_that_was_killed_is_removed_by_the_next() -> None:
+    command = guarded(
+        [sys.executable, "-I", "-S", "-c", "print('up', flush=True); import time; time.sleep(600)"],
+        limits=Limits(processes=20),
+        is_grouped=True,
+    )
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        mine = [path for path in groups() if path.name.startswith(f"jackfield-{process.pid}-")]
+        assert mine
+        process.kill()
+    until = time.monotonic() + 30
+    while any(path.exists() for path in mine) and time.monotonic() < until:
+        run("", processes=20)  # the killed one's program ends a moment later than its guard
+    assert not any(path.exists() for path in mine)
+
+
+@needs_group
+def test_a_group_that_is_offered_and_refused_stops_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(groups())
+    with pytest.raises(OSError, match="Invalid argument"):
+        ControlGroup(memory_bytes=None, processes=-5)
+    assert set(groups()) <= before
+
+
+def test_a_version_2_group_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A group with processes may have no children with controllers.
+    own = tmp_path / "user.slice" / "app.scope"
+    own.mkdir(parents=True)
+    for name, text in (("cgroup.procs", ""), ("cgroup.subtree_control", "cpu memory pids\n")):
+        (own.parent / name).write_text(text)
+    _fake_proc(monkeypatch, tmp_path, own_line="0::/user.slice/app.scope", mount=f"{tmp_path} rw - cgroup2 cgroup rw")
+    assert {(one.controller, one.version, one.folder) for one in find_parents()} == {
+        (MEMORY, 2, str(own.parent)),
+        (PIDS, 2, str(own.parent)),
+    }
+    (own.parent / "cgroup.subtree_control").write_text("cpu\n")
+    assert find_parents() == []
+
+
+def test_a_version_1_group_is_below_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "job"
+    own.mkdir()
+    (own / "cgroup.procs").touch()
+    _fake_proc(monkeypatch, tmp_path, own_line="4:memory:/job", mount=f"{tmp_path} rw - cgroup cgroup rw,memory")
+    assert find_parents() == [(MEMORY, 1, str(own))]
+
+
+def test_a_group_that_a_container_does_not_see_is_its_mount(tmp_path: Path) -> None:
+    assert cgroups._below("/sys/fs/cgroup", "/docker/1", "/docker/1/job") == "/sys/fs/cgroup/job"
+    assert cgroups._below("/sys/fs/cgroup", "/docker/1", "/") == "/sys/fs/cgroup"
+    assert cgroups._below("/sys/fs/cgroup", "/", "/") == "/sys/fs/cgroup"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_where_nothing_may_be_written_there_is_no_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cgroup.procs").touch()
+    tmp_path.chmod(0o555)
+    _fake_proc(monkeypatch, tmp_path, own_line="4:memory:/", mount=f"{tmp_path} rw - cgroup cgroup rw,memory")
+    assert find_parents() == []
+
+
+def _fake_proc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, own_line: str, mount: str) -> None:
+    files = {"/proc/self/cgroup": own_line, "/proc/self/mountinfo": f"30 25 0:26 / {mount}"}
+    real = open
+
+    def opened(path: str, *arguments: object, **more: object) -> object:
+        if path in files:
+            (tmp_path / "as-proc").write_text(f"{files[path]}\n")
+            path = str(tmp_path / "as-proc")
+        return real(path, *arguments, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(cgroups, "open", opened, raising=False)
