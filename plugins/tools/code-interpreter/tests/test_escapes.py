@@ -23,6 +23,7 @@ from jackfield import sync
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
 from jackfield.tools import ToolResult
+from jackfield_bubblewrap import landlock
 from jackfield_code_interpreter import launch
 from jackfield_code_interpreter.tool import CodeInterpreter
 from jackfield_confine.choosing import choose_sandbox
@@ -78,7 +79,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "a raw socket": Attempt("socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)"),
     "a packet socket": Attempt("socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"),
     "interfaces of the machine": Attempt(
-        "if [name for _, name in socket.if_nameindex()] == ['lo']: raise OSError('its own only')"
+        "if [name for _, name in socket.if_nameindex()] == ['lo']: raise OSError('its own only')", only="processes"
     ),
     "switching the loopback device off": Attempt(
         "import fcntl, struct\n"
@@ -86,12 +87,22 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "an abstract socket of the host": harmless("socket.socket(socket.AF_UNIX).connect('\\0' + ABSTRACT)"),
     "a socket in a folder of the host": harmless("socket.socket(socket.AF_UNIX).connect(SOCKET)"),
+    "Multipath TCP to the machine": Attempt("socket.socket(proto=262).connect(('127.0.0.1', PORT))"),
+    "a datagram to a socket of the host": harmless(
+        "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', DATAGRAMS)"
+    ),
+    "a datagram from a pair of sockets": harmless(
+        "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b'x', DATAGRAMS)"
+    ),
+    "sockets of virtual machines": Attempt("socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).connect((2, 1))"),
+    "cryptography of the kernel": Attempt("socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)"),
     "the socket of Docker": Attempt("socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')"),
     # --- other processes ---
     "a signal to the host": harmless("os.kill(HOST, signal.SIGCONT)"),
     "a signal to any other process": Attempt(
         "others = [int(name) for name in os.listdir('/proc') if name.isdigit() and int(name) not in OWN]\n"
-        "if not others: raise OSError('there is none')"
+        "if not others: raise OSError('there is none')",
+        only="processes",
     ),
     "the end of its parents": Attempt(
         "for pid in {1, os.getppid()} - {os.getpid()}:\n"
@@ -108,7 +119,7 @@ ATTEMPTS: dict[str, Attempt] = {
         "if not any(found): raise OSError('none')"
     ),
     "the memory of the host": Attempt("open(f'/proc/{HOST}/mem', 'rb').read(1)"),
-    "the command line of the host": harmless("open(f'/proc/{HOST}/cmdline').read()"),
+    "the command line of the host": harmless("open(f'/proc/{HOST}/cmdline').read()", only="processes"),
     "tracing the host": Attempt(f"{LIBC}result = libc.ptrace(16, HOST, 0, 0)\n{CHECKED}"),
     "tracing its first process": Attempt(
         f"if os.getppid() == 0: raise OSError('it is the first')\n{LIBC}result = libc.ptrace(16, 1, 0, 0)\n{CHECKED}",
@@ -119,14 +130,59 @@ ATTEMPTS: dict[str, Attempt] = {
         "room = ctypes.create_string_buffer(8); here = Part(ctypes.addressof(room), 8); there = Part(ADDRESS, 8)\n"
         f"result = libc.process_vm_readv(HOST, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)\n{CHECKED}"
     ),
-    "a handle of the host's process": harmless("os.pidfd_open(HOST)"),
+    "a handle of the host's process": harmless("os.pidfd_open(HOST)", only="processes"),
     "the priority of the host": Attempt("os.setpriority(os.PRIO_PROCESS, HOST, 19)"),
     "shared memory of the host": harmless(f"{LIBC}result = libc.shmget(SHM_KEY, 0, 0)\n{CHECKED}"),
     "shared memory of the host by its name": harmless("open(SHM_FILE).read()"),
     "keys that the kernel keeps for the host": Attempt(
         f"{LIBC}result = libc.syscall(249, b'user', KEY.encode(), None, 0)\n{CHECKED}", only="x86_64"
     ),
+    "limits of the host": harmless("resource.prlimit(HOST, resource.RLIMIT_NOFILE)"),
+    "the order of ends when memory runs out": Attempt("open('/proc/self/oom_score_adj', 'w').write('0')"),
+    "asynchronous requests": Attempt(f"{LIBC}result = libc.syscall(425, 8, bytes(120))\n{CHECKED}"),
+    "handling faults of pages": Attempt(f"{LIBC}result = libc.syscall(323 if X86 else 282, 1)\n{CHECKED}"),
+    "a key for later": Attempt(
+        f"{LIBC}result = libc.syscall(248 if X86 else 217, b'user', b'k', b'v', 1, -3)\n{CHECKED}"
+    ),
+    "programs in the kernel": Attempt(f"{LIBC}result = libc.syscall(321 if X86 else 280, 5, bytes(72), 72)\n{CHECKED}"),
+    "counters of the machine": Attempt(
+        f"{LIBC}result = libc.syscall(298 if X86 else 241, bytes(128), 0, -1, -1, 0)\n{CHECKED}"
+    ),
+    "calls of x32": Attempt(f"{LIBC}result = libc.syscall(0x40000000 + 39)\n{CHECKED}", only="x86_64"),
+    "calls of 32-bit programs": Attempt(
+        "import mmap; room = mmap.mmap(-1, 4096, prot=7); room.write(bytes.fromhex('b814000000cd80c3'))\n"
+        "start = ctypes.addressof(ctypes.c_char.from_buffer(room))\n"
+        "result = ctypes.CFUNCTYPE(ctypes.c_int)(start)()\n"
+        "if result < 0: raise OSError(-result, 'refused')",
+        only="x86_64",
+    ),
+    "calls of a later kernel": Attempt(f"{LIBC}result = libc.syscall(463 + 3, -100, b'.', 0, 0)\n{CHECKED}"),
     # --- files ---
+    "permissions of a file of the host": harmless("os.chmod(NOTE, 0o666)"),
+    "the owner of a file of the host": harmless("os.chown(NOTE, os.getuid(), os.getgid())"),
+    "the times of a file of the host": harmless("os.utime(NOTE, (1, 1))"),
+    "attributes of a file of the host": Attempt("os.setxattr(NOTE, 'user.x', b'x')"),
+    "changes in a folder of the host": harmless(
+        f"{LIBC}result = libc.inotify_add_watch(libc.inotify_init(), OUTSIDE.encode(), 2)\n{CHECKED}"
+    ),
+    "permissions of what it may read": Attempt("os.chmod(START, 0o600)"),
+    "the same through an open file": Attempt("os.fchmod(os.open(START, os.O_RDONLY), 0o600)"),
+    "times of what it may read": Attempt("os.utime(START, (1, 1))"),
+    "flags of what it may read": Attempt(
+        "import fcntl, struct\nfcntl.ioctl(os.open(START, os.O_RDONLY), 0x40086602, struct.pack('l', 0x80))"
+    ),
+    "a file that runs as its owner": harmless("open('set-id', 'w').close(); os.chmod('set-id', 0o4755)"),
+    "the same from its start": harmless("os.open('set-id-2', os.O_CREAT | os.O_WRONLY, 0o4755)"),
+    "the same through an open file, too": harmless("os.fchmod(os.open('set-id-3', os.O_CREAT), 0o2755)"),
+    "the same without a name": Attempt("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4755)"),
+    "the same as a node": harmless("os.mknod('set-id-4', stat.S_IFREG | 0o4755)"),
+    "the same by another call": Attempt(
+        f"import struct\n{LIBC}how = struct.pack('QQQ', os.O_CREAT | os.O_WRONLY, 0o4755, 0)\n"
+        f"result = libc.syscall(437, -100, b'set-id-5', how, 24)\n{CHECKED}"
+    ),
+    "a lease of a file": harmless(
+        "import fcntl; open('leased', 'w').close(); fcntl.fcntl(os.open('leased', os.O_RDONLY), 1024, fcntl.F_RDLCK)"
+    ),
     "a file of the host": harmless("open(NOTE).read()"),
     "the same through a link": harmless("os.symlink(NOTE, 'link-1'); open('link-1').read()"),
     "the same by a second name": Attempt("os.link(NOTE, 'second-name')"),
@@ -158,7 +214,11 @@ ATTEMPTS: dict[str, Attempt] = {
     # --- rights ---
     "becoming root": Attempt("os.setuid(0)", only="bubblewrap"),
     "another root folder": Attempt("os.chroot('.')"),
-    "a user namespace": Attempt(f"{LIBC}result = libc.unshare(0x10000000)\n{CHECKED}", only="bubblewrap"),
+    "a user namespace": Attempt(f"{LIBC}result = libc.unshare(0x10000000)\n{CHECKED}"),
+    "a user namespace of a child": Attempt(
+        f"{LIBC}result = libc.syscall(56 if X86 else 220, 0x10000000 | 17, 0, 0, 0, 0)\n"
+        f"if result == 0: os._exit(0)\n{CHECKED}"
+    ),
     "mounting": Attempt(f"{LIBC}result = libc.mount(b'tmpfs', b'.', b'tmpfs', 0, None)\n{CHECKED}"),
     "mounting anew, to write": Attempt(f"{LIBC}result = libc.mount(None, b'/usr', None, 0x1020, None)\n{CHECKED}"),
     "unmounting": Attempt(f"{LIBC}result = libc.umount2(b'/proc', 2)\n{CHECKED}"),
@@ -181,6 +241,15 @@ ATTEMPTS: dict[str, Attempt] = {
     # --- more than its share ---
     "more memory": Attempt("x = bytearray(3 << 30)"),
     "more memory by a mapping": Attempt("import mmap; mmap.mmap(-1, 3 << 30)"),
+    "memory in a file without a name": harmless("os.write(os.memfd_create('planted'), b'x' * 4096)"),
+    "memory that is secret": Attempt(f"{LIBC}result = libc.syscall(447, 0)\n{CHECKED}"),
+    "memory of System V": harmless(
+        f"{LIBC}result = libc.shmget(0, 4096, 0o1600)\n{CHECKED}\nlibc.shmctl(result, 0, None)"
+    ),
+    "a queue of System V": harmless(f"{LIBC}result = libc.msgget(0, 0o1600)\n{CHECKED}\nlibc.msgctl(result, 0, None)"),
+    "a queue of POSIX": Attempt(
+        f"{LIBC}result = libc.syscall(240 if X86 else 180, b'planted', os.O_CREAT | os.O_RDWR, 0o600, None)\n{CHECKED}"
+    ),
     "a higher limit": Attempt("resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)"),
     "a larger file": Attempt("open('large', 'wb').write(bytes(5 << 20))"),
     "a larger file of nothing": Attempt("open('sparse', 'wb').truncate(1 << 40)"),
@@ -211,6 +280,7 @@ SETUP = """
 import ctypes, os, resource, signal, socket, stat, sys, time
 from pathlib import Path
 OWN = {{os.getpid(), os.getppid(), 1}}
+X86 = os.uname().machine == "x86_64"
 {values}
 """
 TRIED = """
@@ -245,6 +315,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         named.bind(str(outside / "s"))
         (outside / "s").chmod(0o777)
         named.listen()
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagrams.bind(str(outside / "d"))
+        (outside / "d").chmod(0o777)
         opened = stack.enter_context(note.open())
         os.set_inheritable(opened.fileno(), True)
         shm_file.write_text(SECRET)
@@ -259,6 +332,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             "UDP_PORT": udp.getsockname()[1],
             "ABSTRACT": f"jackfield-test-{os.getpid()}",
             "SOCKET": str(outside / "s"),
+            "DATAGRAMS": str(outside / "d"),
             "SECRET": SECRET,
             "START": str(launch.START_KERNEL),
             "NOTE": str(note),
@@ -319,19 +393,24 @@ def free(values: dict[str, Any]) -> Iterator[Shell]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
+@pytest.fixture(scope="module", params=["bubblewrap", "landlock", "landlock alone"])
 def caught(request: pytest.FixtureRequest, values: dict[str, Any]) -> Iterator[tuple[Shell, ProgramSandbox]]:
-    """A kernel in a sandbox; the tests are skipped where it does not work, or leaves the network and processes open."""
-    try:
-        sandbox = choose_sandbox(request.param, ProgramSandbox, host=default_host())
-    except SandboxError as error:
-        pytest.skip(str(error))
-    assert sandbox is not None
-    if not {"network", "processes"} <= sandbox.protection().covers:
-        pytest.skip(f"here there is only {sandbox.protection()}")
-    made = Shell(request.param, values)
-    yield made, sandbox
-    made.close()
+    """A kernel in a sandbox; the tests are skipped where it does not work. `alone` is without namespaces."""
+    name, _, alone = request.param.partition(" ")
+    with pytest.MonkeyPatch.context() as monkeypatch, ExitStack() as stack:
+        if alone:
+            for one in (landlock._probe, landlock._has_namespaces):
+                one.cache_clear()
+                stack.callback(one.cache_clear)
+            monkeypatch.setattr(landlock, "NAMESPACES", "none of them")
+        try:
+            sandbox = choose_sandbox(name, ProgramSandbox, host=default_host())
+        except SandboxError as error:
+            pytest.skip(str(error))
+        assert sandbox is not None
+        made = Shell(name, values)
+        yield made, sandbox
+        made.close()
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
@@ -343,6 +422,7 @@ def test_what_is_tried_from_a_sandbox_fails(name: str, caught: tuple[Shell, Prog
         "root": os.getuid() == 0,
         "x86_64": X86,
         "bubblewrap": sandbox.protection().layer == "bubblewrap",
+        "processes": "processes" in sandbox.protection().covers,
         "process_count": "process_count" in sandbox.protection().covers,
     }
     if not applies[attempt.only]:

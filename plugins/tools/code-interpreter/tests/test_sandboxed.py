@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,3 +210,45 @@ def test_settings_of_plots_are_not_written_through_a_link_of_the_code(
 def test_another_interpreter_brings_its_packages(make_interpreter: Make) -> None:
     one = make_interpreter(sandbox="auto", python=sys.executable)
     assert one.run("import ipykernel; print(ipykernel.__name__)").stdout == "ipykernel"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a virtual environment that has this one's packages, and with a folder of data."""
+    folder = tmp_path / "project"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    for name in ("own.py", "data.csv"):
+        (packages / "own.py" if name == "own.py" else folder / name).write_text("here = True\n")
+    (packages / "these.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    (folder / "src").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("named", ["../venv/bin/python", "~/venv/bin/python", "python", "../linked/bin/python"])
+def test_an_interpreter_may_be_named_as_in_a_terminal(
+    named: str, project: Path, monkeypatch: pytest.MonkeyPatch, make_interpreter: Make
+) -> None:
+    (project / "linked").symlink_to("venv")
+    monkeypatch.chdir(project / "src")
+    monkeypatch.setenv("HOME", str(project))
+    if named == "python":
+        monkeypatch.setenv("PATH", str(project / "venv" / "bin"))
+    readable = [*(path for path in sys.path if path.endswith("site-packages")), "../data.csv"]
+    one = make_interpreter(sandbox="auto", python=named, readable=readable)
+    code = f"import own, sys; print(sys.prefix, open({str(project / 'data.csv')!r}).read().strip())"
+    prefix = project / ("linked" if "linked" in named else "venv")
+    assert one.run(code).stdout == f"{prefix} here = True"
+
+
+def test_this_interpreter_may_have_been_started_by_a_relative_path(
+    monkeypatch: pytest.MonkeyPatch, make_interpreter: Make
+) -> None:
+    monkeypatch.chdir(Path(sys.executable).parent)
+    monkeypatch.setattr(sys, "executable", "./" + Path(sys.executable).name)
+    assert make_interpreter(sandbox="auto").run("print(6 * 7)").stdout == "42"
+
+
+def test_an_interpreter_that_is_none_is_named(make_interpreter: Make) -> None:
+    with pytest.raises(ToolServiceError, match=r"missing/python cannot be started: No such file"):
+        make_interpreter(sandbox="auto", python="./missing/python").run("1")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import site
-import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import FileLimits
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
 from jackfield_confine.guarding import guarded
+from jackfield_confine.interpreters import find_python
 from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox
 
 START_KERNEL = Path(__file__).with_name("start_kernel.py")
@@ -27,7 +26,6 @@ _ISOLATION = {
     LANDLOCK: "processes only: the code signals and looks into its own; your files and network are open to it",
 }
 _NO_ISOLATION = "none: limits only"
-_PYTHON_ANSWERS_S = 30
 
 # Where things are, and how text is written; never a key, a token, or what changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -98,9 +96,13 @@ def kernel_launch(
     Args:
         sandbox: Where it runs; None for limits only.
         environ: In place of `os.environ`.
+
+    Raises:
+        SandboxError: The interpreter of the settings is none, or the sandbox cannot be used.
     """
+    python = find_python(config.python)
     kernel = (
-        config.python or sys.executable,
+        python.path,
         str(START_KERNEL),
         *("-f", str(folders.connection_file)),
         "--InteractiveShell.colors=NoColor",
@@ -114,11 +116,12 @@ def kernel_launch(
             kernel, limits=limits, barriers=BARRIERS, report=folders.report, leftovers=str(folders.private)
         )
         return KernelLaunch(tuple(command), env, folders)
+    packages = python.readable if config.python else _folder_of_user()
     program = Program(
         argv=kernel,
         work_dir=str(folders.work),
         writable=(str(folders.home), str(folders.connection)),
-        readable=(str(START_KERNEL), *config.readable, *_folders_of_packages(config.python)),
+        readable=(str(START_KERNEL), *absolute_paths(config.readable), *packages),
         env=env,
         limits=limits,
         network=config.network,
@@ -127,26 +130,15 @@ def kernel_launch(
     return KernelLaunch(tuple(sandbox.command(program)), env, folders, sandbox.protection().layer)
 
 
-@cache
-def _folders_of_packages(python: str | None) -> tuple[str, ...]:
-    """Where an interpreter's packages are, as far as a sandbox does not know of them."""
-    if python is None:
-        return _folder_of_user()
-    asked = "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"
-    try:
-        said = subprocess.run(  # noqa: S603 - the interpreter of the settings
-            [python, "-I", "-S", "-c", asked], capture_output=True, text=True, timeout=_PYTHON_ANSWERS_S, check=False
-        ).stdout
-    except OSError:
-        return ()  # starting the kernel says so
-    prefixes = said.splitlines()
-    return tuple(dict.fromkeys(path for one in prefixes for path in (one, os.path.realpath(one)) if one != "/usr"))
-
-
 def _folder_of_user() -> tuple[str, ...]:
     """Where the user's own packages are, if this interpreter sees them."""
     user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
     return (user,) if user and Path(user).is_dir() else ()
+
+
+def absolute_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return paths of the settings as a sandbox takes them: relative to the working directory, and with `~`."""
+    return tuple(os.path.abspath(os.path.expanduser(path)) for path in paths)  # noqa: PTH100, PTH111 - as text
 
 
 def isolation(barrier: str) -> str:

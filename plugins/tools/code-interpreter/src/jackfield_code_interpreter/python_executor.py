@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRI
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
 from jackfield_confine.choosing import AUTO, NONE, choose_sandbox
 from jackfield_confine.guarding import guarded
+from jackfield_confine.interpreters import this_python
 from jackfield_confine.sandboxes import (
     CodeResult,
     CodeSandbox,
@@ -137,7 +137,8 @@ class _Unprotected(ProgramSandbox):
     """None: a program has the rights of this process, within limits, and ends with all it has started."""
 
     def protection(self) -> Protection:
-        return Protection(NONE, frozenset({"memory", "cpu", "file_size"}))
+        # Not memory: a limit of address space does not count files in memory, which only a sandbox refuses.
+        return Protection(NONE, frozenset({"cpu", "file_size"}))
 
     def command(self, program: Program) -> list[str]:
         return guarded(
@@ -171,7 +172,7 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
 async def _run_program(sandbox: ProgramSandbox, code: str, limits: Limits) -> CodeResult:
     with tempfile.TemporaryDirectory(prefix="jackfield-") as folder:
         program = Program(
-            argv=(sys.executable, "-I", "-c", _RUNNER),
+            argv=(this_python(), "-I", "-c", _RUNNER),
             work_dir=folder,
             env={"HOME": folder, "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"},
             limits=limits,

@@ -19,11 +19,20 @@ def main() -> None:
     os.environ["JPY_PARENT_PID"] = str(os.getppid())
     # The script's folder: modules beside it must not hide those of the code.
     del sys.path[0]
+    _write_readme()
     _leave_out_the_debugger()
     from ipykernel.kernelapp import launch_new_instance
 
     _send_output_in_small_messages()
     launch_new_instance()
+
+
+def _write_readme() -> None:
+    """Write the file that IPython would copy with its permissions, which no sandbox without namespaces lets it set."""
+    folder = os.path.join(os.environ["IPYTHONDIR"], "profile_default", "startup")  # noqa: PTH118 - light
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    with open(os.path.join(folder, "README"), "a"):  # noqa: PTH118, PTH123
+        pass
 
 
 def _leave_out_the_debugger() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,7 +90,7 @@ class Shell(BaseTool):
         return Program(
             argv=(*_shell(), "-c", "--", command),
             work_dir=folder,
-            readable=tuple(settings.readable),
+            readable=tuple(os.path.abspath(os.path.expanduser(path)) for path in settings.readable),  # noqa: PTH100, PTH111
             env=_environment(folder) | settings.env,
             limits=Limits(
                 memory_bytes=_bytes(settings.memory_mb),
