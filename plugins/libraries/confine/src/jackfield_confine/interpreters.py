@@ -86,7 +86,8 @@ def _ask(path: str) -> Interpreter:
             [path, "-I", "-S", "-c", _ASKED], capture_output=True, text=True, timeout=_ANSWERS_S, check=False
         )
     except OSError as error:
-        raise SandboxError(f"the interpreter {path} cannot be started: {error.strerror}") from error
+        problem = f"{path} cannot be started: {error.strerror}"
+        raise SandboxError(f"the interpreter {problem}; check the setting 'python'") from error
     except subprocess.TimeoutExpired:
         raise SandboxError(f"the interpreter {path} did not answer in {_ANSWERS_S} s") from None
     answer = done.stdout.splitlines()

@@ -183,7 +183,7 @@ class KernelSession:
                 self._is_unused = False
             launch = await sync.in_worker(lambda: kernel_launch(self._config, folders, self._sandbox))
         except SandboxError as error:
-            raise ToolServiceError(f"The code cannot be run in its sandbox: {error}", code="no_sandbox") from error
+            raise ToolServiceError(f"The code cannot be run: {error}", code="no_sandbox") from error
         self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
         self._holdings.kernel = self._kernel
         return self._kernel
