@@ -18,21 +18,25 @@ import re
 import threading
 import weakref
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 __all__ = [
     "SEAL",
+    "STRUCTURE",
     "HasSecrets",
+    "HideInLogs",
     "Secret",
     "Secrets",
     "StatesSecrets",
     "digest_of",
+    "environment_secrets",
     "has_digest",
     "is_secret",
     "learn_secret",
+    "lower_each",
     "placeholders_in",
     "secrets_in",
     "secrets_of",
@@ -42,12 +46,15 @@ __all__ = [
 
 _log = logging.getLogger("jackfield")
 _T = TypeVar("_T")
+_FORMATTER = logging.Formatter()
 
 SHORTEST = 8
 """The least characters of a secret. NIST SP 800-63B asks for as many of a password that a person chooses."""
-LONGEST_WORDS = 24
-"""Letters and digits from which words and numbers count as a secret, such as a passphrase. At the 2.62 bits per letter
-that Shannon measured for English words (Bell System Technical Journal, 1951), that is 63 bits."""
+LEAST_BITS = 42.0
+"""The least information of words and numbers that count as a secret, such as a passphrase: a letter of English words
+has 2.62 bits (Shannon, Bell System Technical Journal, 1951), a digit 3.32. The longest word of our own format,
+`reasoning_content`, has 41.9."""
+_BITS_OF_LETTER, _BITS_OF_DIGIT = 2.62, 3.32
 FEWEST_CHARACTERS = 5
 """The least different characters of a secret: `xxxxxxxx` is a placeholder."""
 
@@ -56,6 +63,8 @@ _NAMED_LIKE_SECRETS = re.compile(
 )
 _IN_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:$|_)", re.IGNORECASE)
 _MAY_ALL_BE_SECRET = re.compile(r"(^|_)(headers|cookies|env|environment)$", re.IGNORECASE)
+# What the large providers' keys begin with; what follows is not random in examples and tests only.
+_PREFIX_OF_KEYS = re.compile(r"(?:sk|pk|rk|gsk|hf|tvly|xai|pplx|r8|gh[pousr]|github_pat|glpat|xox[abprs])[-_]\S{9,}$")
 _SEPARATORS = re.compile(r"[\s\-_./:,@!?']+")
 _WORD_OR_NUMBER = re.compile(r"\d+|[^\W\d_]+")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
@@ -76,7 +85,7 @@ SEAL = "sealed"
 """The key under which an object has the digest of what it was before secrets were hidden."""
 
 # What is never touched in a message, an event or an entry of a record.
-_STRUCTURE = frozenset({
+STRUCTURE = frozenset({
     "event", "role", "name", "function_id", "call_id", "call_ids", "in_doubt", "approvals", "run_id", "agent", "agents",
     "by", "to", "kind", "stop_reason", "asked", "below", "place", "key", "id", "response_id", "format", "version",
     "session", "parent", "state", "model", "backend", "type", "case", "scorer", "digest", "digests", "since", "mode",
@@ -155,13 +164,21 @@ def weakness_of(value: str, *, is_named: bool = True) -> str:
         return f"it has fewer than {SHORTEST} characters"
     if len(set(value)) < FEWEST_CHARACTERS:
         return f"it has fewer than {FEWEST_CHARACTERS} different characters"
-    tokens = [*filter(None, _SEPARATORS.split(value))]
-    is_common = _is_word_or_number if is_named else _is_numbered_word
-    if all(map(is_common, tokens)) and sum(map(len, tokens)) < LONGEST_WORDS:
+    if _PREFIX_OF_KEYS.match(value):
+        return ""
+    if _is_common(value, _is_word_or_number if is_named else _is_numbered_word):
         return "it consists of words and numbers"
     if not is_named and _PATH_OR_ADDRESS.match(value):
         return "it is a path or an address"
     return ""
+
+
+def _is_common(value: str, is_common_token: Callable[[str], bool]) -> bool:
+    """Return True for few words and numbers with separators between them."""
+    tokens = [*filter(None, _SEPARATORS.split(value))]
+    digits = sum(map(str.isdigit, value))
+    bits = _BITS_OF_DIGIT * digits + _BITS_OF_LETTER * (sum(map(len, tokens)) - digits)
+    return bits < LEAST_BITS and all(map(is_common_token, tokens))
 
 
 def _is_word_or_number(token: str) -> bool:
@@ -273,7 +290,7 @@ def _secrets_in_address(address: str, name: str) -> Iterator[Secret]:
 
 def looks_random(value: str) -> bool:
     """Return True if a value has twelve letters and digits in a row, with both among them, as tokens in paths have."""
-    return len(value) >= LONGEST_WORDS // 2 and bool(_MIXED_PIECE.search(value))
+    return bool(_MIXED_PIECE.search(value))
 
 
 def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Iterator[Secret]:
@@ -495,7 +512,7 @@ class Secrets:
     def _hide_field(self, key: object, value: Any) -> Any:
         if key in _FREE:
             return self.hide_value(value)
-        return value if key in _STRUCTURE else self._hide_fields(value)
+        return value if key in STRUCTURE else self._hide_fields(value)
 
     def pending_in(self, text: str) -> int:
         """Return how many characters at the end of a text may be the beginning of a secret."""
@@ -528,9 +545,25 @@ class Secrets:
         spans = self._spans(text)
         return _part_of(text, 0, len(text), spans) if spans else text
 
+    def find(self, text: str, *, any_case: bool = False) -> list[tuple[int, int, str]]:
+        """Return where secrets begin and end in a text, with their placeholders, in order; none overlaps another.
+
+        Args:
+            text: Any text.
+            any_case: Find them in capitals and in lower case as well, as servers repeat them.
+        """
+        self._current_probes()
+        lowered = lower_each(text) if any_case else ""
+        if lowered:
+            return self._merged((*self._found_in(text), *self._found_in(lowered, lower_each)))
+        return self._spans(text)
+
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        """Find where secrets begin and end, with their placeholders; none overlaps another."""
-        found = sorted(self._found_in(text), key=lambda span: (span[0], -span[1]))
+        return self._merged(self._found_in(text))
+
+    @staticmethod
+    def _merged(unordered: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+        found = sorted(unordered, key=lambda span: (span[0], -span[1]))
         spans: list[tuple[int, int, str]] = []
         for start, end, placeholder in found:
             if not spans or start >= spans[-1][1]:
@@ -539,18 +572,19 @@ class Secrets:
                 spans[-1] = (spans[-1][0], end, HIDDEN_PARTS)
         return spans
 
-    def _found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _found_in(self, text: str, change: Callable[[str], str] = str) -> Iterator[tuple[int, int, str]]:
         for form in self._forms:
-            at = text.find(form.least)
+            whole, least = change(form.text), change(form.least)
+            at = text.find(least)
             while at >= 0:
-                if text.startswith(form.text, at):
-                    end = at + len(form.text)
+                if text.startswith(whole, at):
+                    end = at + len(whole)
                     yield at, end, form.placeholder
                 else:
-                    size = _common_length(form.text, text[at : at + len(form.text)])
+                    size = _common_length(whole, text[at : at + len(whole)])
                     end = at + size
                     yield at, end, f"{form.placeholder[:-1]}:{size}]"
-                at = text.find(form.least, end)
+                at = text.find(least, end)
 
     # --- putting back ---
 
@@ -596,6 +630,40 @@ class Secrets:
         return (filled, True) if has_digest(filled, str(seal)) else (rest, False)
 
 
+def lower_each(text: str) -> str:
+    """Return a text in lower case, as long as before: a few characters have a longer lower case."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+
+
+class HideInLogs(logging.Filter):
+    """Hides secrets in what is logged, tracebacks included: `handler.addFilter(HideInLogs(secrets))`."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__()
+        self._secrets = secrets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Hide secrets in the record, for all handlers that come after; it is always shown."""
+        text = record.getMessage()
+        trace = record.exc_text or (_FORMATTER.formatException(record.exc_info) if record.exc_info else "")
+        hidden, hidden_trace = self._secrets.hide(text), self._secrets.hide(trace)
+        if (hidden, hidden_trace) != (text, trace):
+            record.msg, record.args = hidden, ()
+            record.exc_info, record.exc_text = None, hidden_trace or None
+        return True
+
+
+def environment_secrets() -> Iterator[Secret]:
+    """Yield the environment variables named like secrets, and the passwords and keys in addresses."""
+    for name, value in os.environ.items():
+        if _IN_ENVIRONMENT.search(name) or is_secret(name, value):
+            yield Secret(name, value, warns=False)  # it may belong to another program
+        yield from _secrets_in_address(value, name)
+
+
 def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Secrets:
     """Return the secrets of the environment, of the user's settings, and of components with all that they use.
 
@@ -603,14 +671,8 @@ def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Sec
         components: Such as an agent: its model, tools, helpers and store are included.
         settings: The user's.
     """
-    known = [Secret(name, value) for name, value in (settings.named_secrets() if settings else {}).items()]
-    known += [
-        Secret(name, value, warns=False)  # it may belong to another program
-        for name, value in os.environ.items()
-        if _IN_ENVIRONMENT.search(name) or is_secret(name, value)
-    ]
-    known += [secret for name, value in os.environ.items() for secret in _secrets_in_address(value, name)]
-    secrets = Secrets(known)
+    named = settings.named_secrets() if settings else {}
+    secrets = Secrets([*environment_secrets(), *(Secret(name, value) for name, value in named.items())])
     for component in components:
         secrets.include(component)
     return secrets
@@ -706,7 +768,7 @@ def _in_base64(value: str) -> Iterator[tuple[str, str]]:
 def _least_of(text: str) -> str:
     """The shortest beginning that is no common text: `sk-proj-` is one that many texts contain."""
     for size in range(SHORTEST, min(len(text), 64)):
-        if not weakness_of(text[:size]):
+        if len(set(text[:size])) >= FEWEST_CHARACTERS and not _is_common(text[:size], _is_word_or_number):
             return text[:size]
     return text
 

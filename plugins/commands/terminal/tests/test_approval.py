@@ -12,6 +12,7 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message
+from jackfield.secrets import Secrets
 from jackfield_terminal.approval import lines_of_call
 from jackfield_terminal.saved import load_run, save_run
 
@@ -190,8 +191,8 @@ def test_the_whole_call_is_shown_and_no_text_of_it_can_look_like_ours() -> None:
 
 def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
     history = [Message("user", "go"), Message("assistant", "", function_call=FunctionCall("f", "{}"))]
-    save_run(tmp_path / "run.json", history, "approval_needed")
-    assert list(load_run(tmp_path / "run.json")) == history
+    save_run(tmp_path / "run.json", history, "approval_needed", Secrets())
+    assert list(load_run(tmp_path / "run.json", Secrets())) == history
     for text in (
         "",
         "[]",
@@ -202,6 +203,6 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
     ):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(ConfigError, match=r"other\.json is not a conversation"):
-            load_run(tmp_path / "other.json")
+            load_run(tmp_path / "other.json", Secrets())
     with pytest.raises(ConfigError, match="cannot be saved"):
-        save_run(tmp_path / "none" / "run.json", history, "finished")
+        save_run(tmp_path / "none" / "run.json", history, "finished", Secrets())

@@ -503,7 +503,7 @@ def test_a_secret_is_nowhere_in_the_file_even_if_the_model_repeats_it_in_pieces(
 
 
 def test_the_key_of_a_model_is_a_secret_without_being_named(path: Path) -> None:
-    key = "an-unusual-key"
+    key = "an-unusual-k3y-Zq8"
     with Cassette(path, "record") as tape:
         model = Recorded(lambda _: [ModelServiceError(f"wrong key {key}", partial_text=key)], {"api_key": key})
         with pytest.raises(ModelServiceError):

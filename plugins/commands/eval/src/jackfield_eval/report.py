@@ -13,6 +13,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.messages import Usage
+from jackfield.privatefiles import write_private
 from jackfield_eval.cases import Suite
 from jackfield_eval.running import Attempt
 from jackfield_eval.statistics import Interval, bootstrap, mean, wilson
@@ -197,11 +198,8 @@ def last_kept(folder: Path) -> tuple[str, dict[str, Any]] | None:
 def keep(report: Report, *, now: datetime) -> Path:
     """Write the results to a file of their own; the oldest files of more than fifty are deleted."""
     folder = report.suite.results
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{now.strftime(_STAMP)}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_private(path, json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n")
     for old in sorted(folder.glob("*Z.json"))[:-_KEPT]:
         old.unlink(missing_ok=True)
     return path

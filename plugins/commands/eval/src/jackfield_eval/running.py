@@ -15,11 +15,12 @@ from jackfield import AgentConfig, RunResult, create_agent
 from jackfield.errors import ConfigError
 from jackfield.events import TurnFinished
 from jackfield.messages import FunctionCall, Usage
+from jackfield.secrets import Secrets, secrets_of
 from jackfield.tools import ToolContext
 from jackfield_eval.cases import Case, Suite
 from jackfield_eval.scorers import Answered, Score
 from jackfield_eval.statistics import mean
-from jackfield_eval.taping import Mode, TapingHost, taped
+from jackfield_eval.taping import Mode, TapingHost, hide_secrets_of, taped
 
 NOT_RUN = "not run: the limit of tokens or money was reached"
 
@@ -163,7 +164,7 @@ class _Runner:
         """One run, whatever becomes of it."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        account = _Account()
+        account = _Account(secrets_of(settings=self.host.settings))
         path = self.suite.cassettes / agent / case.name / f"{number}.json"
         limit = asyncio.timeout(self.suite.settings.timeout_s)
         try:
@@ -179,11 +180,17 @@ class _Runner:
         attempt = Attempt(agent, case.name, number, error=account.error, usage=account.spent)
         if result := account.result:
             attempt = replace(attempt, answer=result.text, stop_reason=result.stop_reason, usage=result.usage)
+        attempt = replace(
+            attempt, answer=account.secrets.hide(attempt.answer), error=account.secrets.hide(attempt.error)
+        )
+        account.scores = [replace(score, why=account.secrets.hide(score.why)) for score in account.scores]
         usage = sum((score.usage for score in account.scores), attempt.usage)
         return replace(attempt, scores=tuple(account.scores), usage=usage, seconds=loop.time() - began)
 
     async def _run(self, config: AgentConfig, case: Case, workspace: str, account: _Account) -> None:
         agent = create_agent(config, host=self.host, workspace=workspace, files=(*config.files, *case.files))
+        account.secrets.include(agent)
+        hide_secrets_of(agent)
         try:
             async with agent.stream(case.messages, approve=self._approve) as events:
                 async for event in events:
@@ -212,6 +219,7 @@ class _Runner:
 class _Account:
     """What is known of a run so far, also of one that fails."""
 
+    secrets: Secrets
     result: RunResult | None = None
     spent: Usage = field(default_factory=Usage)
     scores: list[Score] = field(default_factory=list)

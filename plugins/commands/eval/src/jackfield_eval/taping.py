@@ -8,9 +8,12 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
+from jackfield.agents import Agent
 from jackfield.errors import ConfigError
 from jackfield.models import BaseChatModel
 from jackfield.plugins import PluginHost
+from jackfield.privatefiles import write_private
+from jackfield.secrets import secrets_in
 from jackfield_testkit.cassette import Cassette
 from jackfield_testkit.cassette import Mode as TapeMode
 
@@ -69,8 +72,15 @@ def _unchanged_if_it_fails(path: Path) -> Iterator[None]:
         if before is None:
             path.unlink(missing_ok=True)
         elif path.read_bytes() != before:
-            path.write_bytes(before)
+            write_private(path, before)
         raise
+
+
+def hide_secrets_of(agent: Agent) -> None:
+    """Write none of an agent's secrets on the cassette that is open."""
+    tape = _tape.get()
+    if tape is not None:
+        tape.add_secrets(secrets_in(agent))
 
 
 def _taped(model_class: Any, tape: Cassette) -> type[BaseChatModel]:

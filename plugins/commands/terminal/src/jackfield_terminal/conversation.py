@@ -13,12 +13,13 @@ from jackfield.cli import printable
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.runs import RunResources
+from jackfield.secrets import Secrets, secrets_of
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import attachment, question
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
 from jackfield_terminal.options import STORE, agent_of
 from jackfield_terminal.recorded import conversation_of, last_session
-from jackfield_terminal.saved import load_run, save_run, write_private
+from jackfield_terminal.saved import load_run, save_run, write_text
 from jackfield_terminal.screen import Screen, warnings_shown
 
 
@@ -66,10 +67,13 @@ class Conversation:
     def _begun(self) -> list[Message]:
         """What was said before."""
         if self.options.resume:
-            return with_calls_closed(load_run(Path(self.options.resume)))
+            return with_calls_closed(load_run(Path(self.options.resume), self._secrets()))
         if self.session and self.agent.store is not None:
             return conversation_of(self.agent.store, self.session, self.agent)
         return []
+
+    def _secrets(self) -> Secrets:
+        return secrets_of(self.agent, settings=self.agent.host.settings)
 
     @property
     def model(self) -> str:
@@ -108,7 +112,7 @@ class Conversation:
 
     def _run(self, asked: Sequence[Message], view: RunView) -> None:
         screen = self.screen
-        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer):
+        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer, self._secrets()):
             if self._asker:
                 self._asker.during(cancel, screen.renderer.end_line)
             events = self.agent.astream(
@@ -149,9 +153,9 @@ class Conversation:
             ConfigError: It cannot be written.
         """
         if path.suffix.lower() == ".md":
-            write_private(path, _transcript(self.history))
+            write_text(path, self._secrets().hide(_transcript(self.history)))
         else:
-            save_run(path, self.history, "finished")
+            save_run(path, self.history, "finished", self._secrets())
 
     def close(self) -> None:
         """Close what the tools have open."""

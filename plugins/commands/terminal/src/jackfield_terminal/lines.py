@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from jackfield.privatefiles import open_private, write_private
+
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -116,12 +118,7 @@ def private_file(path: Path) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Through no link: what somebody types may be private, and must not end up elsewhere.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        if hasattr(os, "fchmod"):
-            os.fchmod(handle, 0o600)  # also one that was there
-    finally:
-        os.close(handle)
+    os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     return path
 
 
@@ -136,7 +133,7 @@ def _shorten(path: Path) -> None:
     """Forget the oldest messages, so that a start never takes long. Each begins with an empty line and a date."""
     entries = path.read_bytes().split(b"\n\n# ")
     if len(entries) > 2 * _MOST_KEPT:
-        path.write_bytes(b"\n# " + b"\n\n# ".join(entries[-_MOST_KEPT:]))
+        write_private(path, b"\n# " + b"\n\n# ".join(entries[-_MOST_KEPT:]))
 
 
 def _output(screen: TextIO) -> Output:

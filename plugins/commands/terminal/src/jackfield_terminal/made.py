@@ -17,6 +17,7 @@ from typing import Any
 from jackfield.errors import ConfigError
 from jackfield.events import MediaDelta, RunEvent, ToolFinished
 from jackfield.messages import ContentItem
+from jackfield.privatefiles import open_private, write_private
 from jackfield_terminal.options import OUTPUT
 
 FILES, TEMPORARY = "files", "files_are_temporary"
@@ -70,7 +71,7 @@ class MadeFiles:
     def _write(self, name: str, data: bytes) -> Iterator[Path]:
         try:
             path = self._free(name)
-            path.write_bytes(data)
+            write_private(path, data)
         except OSError as error:
             self.problems.append(f"{name} could not be saved in {self._folder}: {error.strerror or error}")
             return
@@ -88,7 +89,7 @@ class MadeFiles:
                     return
                 # The same file again, changed by a later call, takes the place of what was kept of it.
                 target = self._sources.get(source) or self._free(name)
-                with target.open("wb") as copy:
+                with os.fdopen(open_private(target), "wb") as copy:
                     shutil.copyfileobj(file, copy)
         except OSError as error:
             self.problems.append(f"{name} could not be saved in {self._folder}: {error.strerror or error}")

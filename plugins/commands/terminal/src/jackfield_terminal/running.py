@@ -18,7 +18,8 @@ from jackfield.events import RunEvent
 from jackfield.messages import Message
 from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
-from jackfield_records.eventjson import run_event_to_json
+from jackfield.secrets import Secrets, secrets_of
+from jackfield_records.hiddenevents import HiddenEvents
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.given import is_piped, question, read_text
 from jackfield_terminal.interrupts import cancelled_by_ctrl_c
@@ -41,8 +42,10 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     """Ask one thing; the answer goes to standard output, all else to standard error. 1 if it did not finish."""
     check_folder(options.output)
     _check_resume(options)
-    history = _history(options)
+    asked = () if options.resume else (_question(options),)
     agent, documents = agent_of(options)
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    history = load_run(Path(options.resume), secrets) if options.resume else asked
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.tell_skipped(documents)
     if not _is_for_programs(options):
@@ -51,24 +54,19 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     result = shown_to_its_end(agent, history, options, screen, resume=resume)
     if result is None:  # an error is raised, and a run without an end cannot be gone on with
         return EXIT_CODES["cancelled"]
-    _tell_end(result, options, screen)
+    _tell_end(result, options, screen, secrets)
     sys.stderr.write(_what_next(options, result.stop_reason, result.run_id if agent.store else ""))
     return EXIT_CODES.get(result.stop_reason, 1)
 
 
-def _history(options: argparse.Namespace) -> Sequence[Message]:
-    """What the run begins with: what was saved, or the question."""
-    return load_run(Path(options.resume)) if options.resume else (_question(options),)
-
-
-def _tell_end(result: RunResult, options: argparse.Namespace, screen: Screen) -> None:
+def _tell_end(result: RunResult, options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
     """Print what comes after the answer, and save what is to be saved."""
     if options.json:
-        print_json({**result.to_dict(), "files": list(map(str, screen.made.kept))})
+        print_json(secrets.hide_fields({**result.to_dict(), "files": list(map(str, screen.made.kept))}))
     elif not options.events:
         screen.tell_account()
     if options.save:
-        save_run(Path(options.save), result.history, result.stop_reason)
+        save_run(Path(options.save), result.history, result.stop_reason, secrets)
 
 
 EXIT_CODES = {"finished": 0, "cancelled": 130}
@@ -87,9 +85,11 @@ def shown_to_its_end(
     """A run, shown as it happens; what came of it, if it had an end. Without a history, that of a recorded run."""
     fold = ResultFold(history, system_text=agent.system_message)
     asker = Asker() if can_ask() else None
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    hidden = HiddenEvents(secrets)
     resources = RunResources()  # until what was made is kept: the files of a run go with it
     try:
-        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer):
+        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer, secrets):
             if asker:
                 asker.during(cancel, screen.renderer.end_line)
             events = agent.astream(
@@ -102,21 +102,27 @@ def shown_to_its_end(
                 run_id=run_id,
             )
             for event in sync.iterate(events):
-                _show(event, options, screen)
+                _show(event, options, screen, hidden)
                 fold.feed(event)
     finally:
+        _print_events(hidden.rest())
         screen.renderer.end_line()  # what is reported of an error begins a line, also in the middle of an answer
         sync.run(resources.aclose())
     return fold.result(str) if screen.account.end else None
 
 
-def _show(event: RunEvent, options: argparse.Namespace, screen: Screen) -> None:
+def _show(event: RunEvent, options: argparse.Namespace, screen: Screen, hidden: HiddenEvents) -> None:
     if getattr(options, "events", False):
-        print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)), flush=True)
+        _print_events(hidden.feed(event))
     if _is_for_programs(options):
         screen.keep(event)
     else:
         screen.show(event)
+
+
+def _print_events(events: Sequence[Mapping[str, object]]) -> None:
+    for told in events:
+        print(json.dumps(told, ensure_ascii=in_ascii(sys.stdout)), flush=True)
 
 
 def _is_for_programs(options: argparse.Namespace) -> bool:

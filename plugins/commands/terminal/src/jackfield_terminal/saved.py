@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from jackfield.agents import open_calls
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
+from jackfield.privatefiles import write_private
+from jackfield.secrets import Secrets, placeholders_in
 
 FORMAT = "jackfield-run/1"
 _NOT_OURS = "is not a conversation written by `jackfield run --save` or /save"
 
 
-def save_run(path: Path, messages: Sequence[Message], stop_reason: str) -> None:
-    """Write a conversation into a file that only its owner can read; it is replaced as a whole.
+def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets: Secrets) -> None:
+    """Write a conversation, without secrets, into a file that only its owner can read; it is replaced as a whole.
 
     Raises:
         ConfigError: It cannot be written.
@@ -24,42 +25,48 @@ def save_run(path: Path, messages: Sequence[Message], stop_reason: str) -> None:
     record = {
         "format": FORMAT,
         "stop_reason": stop_reason,
-        "messages": [message.model_dump(mode="json") for message in messages],
+        "messages": [secrets.seal(message.model_dump(mode="json")) for message in messages],
     }
-    write_private(path, json.dumps(record, ensure_ascii=False))
+    write_text(path, json.dumps(record, ensure_ascii=False))
 
 
-def write_private(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a text into a file that only its owner can read; it is replaced as a whole.
 
     Raises:
         ConfigError: It cannot be written.
     """
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"it cannot be saved to {path}: there is no folder {path.absolute().parent}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # its mode is 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_private(path, text)
     except OSError as error:
         raise ConfigError(f"it cannot be saved to {path}: {error.strerror or error}") from error
 
 
-def load_run(path: Path) -> tuple[Message, ...]:
-    """The conversation of a saved run.
+def load_run(path: Path, secrets: Secrets) -> tuple[Message, ...]:
+    """Return the conversation of a saved run, with its secrets put back.
 
     Raises:
-        ConfigError: It cannot be read, or is something else.
+        ConfigError: It cannot be read, is something else, or ends in a call with a secret that is not known.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise ConfigError(f"{path} {_NOT_OURS}")
-        return as_messages(record["messages"])
+        told = [secrets.unseal(one) for one in record["messages"]]
+        messages = as_messages([message for message, _ in told])
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} {_NOT_OURS}: {error}") from error
+    unknown = [message for message, (_, is_whole) in zip(messages, told, strict=True) if not is_whole]
+    waiting = [planned.call for planned in open_calls(messages)]
+    for call in waiting:
+        if any(message.function_call == call for message in unknown):
+            names = ", ".join(placeholders_in(call.arguments))
+            raise ConfigError(
+                f"{path} cannot be resumed here: the arguments of the call {call.name!r} contain a secret that is not "
+                f"known or has changed ({names}): set it as it was, or ask again"
+            )
+    return messages

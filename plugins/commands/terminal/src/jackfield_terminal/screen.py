@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from jackfield.cli import printable
 from jackfield.events import RunEvent
+from jackfield.secrets import HideInLogs, Secrets
 from jackfield_terminal.account import Account
 from jackfield_terminal.made import MadeFiles
 from jackfield_terminal.render import Renderer, RichAnswer, in_colour
@@ -105,9 +106,10 @@ def _rich(answers: TextIO) -> RichAnswer | None:
 
 
 @contextmanager
-def warnings_shown(renderer: Renderer) -> Iterator[None]:
-    """Have warnings of the program shown as lines beside the answer, each once, and not in the middle of it."""
+def warnings_shown(renderer: Renderer, secrets: Secrets) -> Iterator[None]:
+    """Show warnings of the program, without secrets, as lines beside the answer, each once."""
     handler = _Notes(renderer)
+    handler.addFilter(HideInLogs(secrets))
     logger = logging.getLogger()
     logger.addHandler(handler)
     try:

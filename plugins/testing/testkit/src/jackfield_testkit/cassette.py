@@ -25,8 +25,9 @@ from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent, ModelFinished
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.processors import Processor, closing
+from jackfield.secrets import Secret, environment_secrets, secrets_in
 from jackfield_records.eventjson import model_event_from_json
-from jackfield_testkit.redaction import Redaction, secrets_of_the_environment
+from jackfield_testkit.redaction import Redaction
 from jackfield_testkit.tape import (
     Call,
     CassetteError,
@@ -58,8 +59,8 @@ class Cassette:
         path: The JSON file. It is written when the block ends, also if it ends with an error.
         mode: `replay` asks nobody; `record` asks for everything and writes the file again; `auto` replays what is on
             the tape and records what is not.
-        secrets: Texts that must not be written, besides the keys of the recorded models, the values of environment
-            variables that are named like keys, and what looks like a key. They are not put back.
+        secrets: Texts that must not be written, besides the secrets of the recorded models and of the environment
+            (`jackfield.secrets`), and what looks like a key. They are not put back.
         names: Texts that differ from run to run, such as a temporary folder, each with what is written in its place.
             They are put back.
     """
@@ -76,7 +77,7 @@ class Cassette:
             raise ValueError(f"the mode of a cassette is 'replay', 'record' or 'auto', not {mode!r}")
         self.path = Path(path)
         self.mode: Mode = mode
-        self._redaction = Redaction([*secrets, *secrets_of_the_environment()], names)
+        self._redaction = Redaction(secrets, names, environment_secrets())
         self._models: dict[str, ModelFacts] = {}
         self._calls: list[Call] = []
         self._waiting: defaultdict[str, deque[Call]] = defaultdict(deque)
@@ -149,10 +150,15 @@ class Cassette:
             raise CassetteError(f"{self.path} has no model {name}: record it, with mode='record' or mode='auto'")
         return self._models[name]
 
-    def add_model(self, name: str, facts: ModelFacts, secrets: Iterable[str]) -> None:
-        """Note a model that may be recorded."""
+    def add_secrets(self, known: Iterable[Secret]) -> None:
+        """Write none of these, such as those of an agent: `add_secrets(secrets_in(agent))`."""
         with self._lock:
-            self._redaction = self._redaction.with_secrets(secrets)
+            self._redaction.add(known)
+
+    def add_model(self, name: str, facts: ModelFacts, secrets: Iterable[Secret]) -> None:
+        """Note a model that may be recorded."""
+        self.add_secrets(secrets)
+        with self._lock:
             if self.mode != "replay":
                 self._models[name] = facts
 
@@ -251,7 +257,7 @@ class TapedModel(BaseChatModel):
         self._inner = inner
         self._name = f"{backend}:{config.model}"
         if inner is not None:
-            tape.add_model(self._name, inner.facts, _secrets_of(config))
+            tape.add_model(self._name, inner.facts, secrets_in(inner))
 
     @property
     def facts(self) -> ModelFacts:
@@ -317,13 +323,6 @@ def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
         cfg = {name: getattr(cfg, name) for name in cfg.model_fields_set}
     kept = ("model", "model_type", "generate_cfg", "processors")
     return LLMConfig.parse({name: cfg[name] for name in kept if name in cfg}, what="the model of a cassette")
-
-
-def _secrets_of(config: LLMConfig) -> list[str]:
-    key = config.api_key.get_secret_value() if config.api_key is not None else ""
-    # A header is a secret as a whole and in its words, so `Bearer …` hides what follows it; but no common word is.
-    headers = [word for value in config.generate_cfg.extra_headers.values() for word in (value, *value.split())]
-    return [key, *(word for word in headers if len(word) >= 8)]
 
 
 def _shown(model: str, request: Json) -> list[str]:

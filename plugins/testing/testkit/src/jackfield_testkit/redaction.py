@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from jackfield.secrets import STRUCTURE, Secret, Secrets
+
 SECRET = "[secret]"  # noqa: S105 - it stands in the place of one
-_NAMED_LIKE_SECRETS = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:$|_)")
-_SHORTEST = 8  # shorter values of the environment are words such as `true`, which stand in any text
 # What the large providers' keys look like. After `Bearer` and `api_key=`, anything is one.
 _LIKE_KEYS = re.compile(
     r"\b(?:sk|pk|rk|ak|gsk|hf|tvly|xai|pplx|r8)[-_][A-Za-z0-9_\-]{16,}"
@@ -28,23 +27,28 @@ class Redaction:
     """Which texts are replaced, and by what.
 
     Args:
-        secrets: Values that never appear; they are replaced for good.
+        secrets: Values that never appear, however weak they are; they are replaced for good.
         names: Values that differ from run to run (a temporary folder), each with the name that stands for it.
             `restored` puts the values back.
+        known: Secrets of models and agents; those too weak to be hidden are left.
     """
 
-    def __init__(self, secrets: Iterable[str] = (), names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, secrets: Iterable[str] = (), names: Mapping[str, str] | None = None, known: Iterable[Secret] = ()
+    ) -> None:
         self._names = dict(names or {})
+        secrets = tuple(secrets)
+        self._secrets = Secrets(known)
+        self._never_keys = [value for value in secrets if not value.replace("_", "").isalpha()]
         named = [*dict.fromkeys(secrets, SECRET).items(), *self._names.items()]
         self._replacements = {form: name for value, name in named if value for form in _forms(value)}
         # The longest first: one secret may be the beginning of another.
-        known = sorted(self._replacements, key=len, reverse=True)
-        self._known = re.compile("|".join(map(self._pattern_of, known)) or r"(?!)")
+        known_forms = sorted(self._replacements, key=len, reverse=True)
+        self._known = re.compile("|".join(map(self._pattern_of, known_forms)) or r"(?!)")
 
-    def with_secrets(self, secrets: Iterable[str]) -> Redaction:
-        """The same, and these."""
-        old = [form for form, name in self._replacements.items() if name == SECRET]
-        return Redaction([*old, *secrets], self._names)
+    def add(self, known: Iterable[Secret]) -> None:
+        """Hide these as well."""
+        self._secrets.add(known)
 
     def text(self, text: str) -> str:
         """The text without them."""
@@ -63,8 +67,12 @@ class Redaction:
         return redacted
 
     def value(self, value: object) -> Any:
-        """A JSON value without them, in keys and in values."""
-        return with_texts(value, self.text, keys=self.text)
+        """A JSON value without them. Roles, names and ids stay, and keys that contain no secret, or a word as one."""
+        return with_texts(value, self.text, keys=self._key, unchanged=STRUCTURE)
+
+    def _key(self, key: str) -> str:
+        has_secret = self._secrets.find(key) or any(value in key for value in self._never_keys)
+        return self.text(key) if has_secret else key
 
     def restored(self, value: object) -> Any:
         """A JSON value with the values that its names stand for."""
@@ -86,8 +94,9 @@ class Redaction:
             for match in self._known.finditer(text)
         ]
         alike = [(match.start(), match.end(), SECRET) for match in _LIKE_KEYS.finditer(text)]
+        of_models = [(start, end, SECRET) for start, end, _ in self._secrets.find(text, any_case=True)]
         merged: list[tuple[int, int, str]] = []
-        for start, end, replacement in sorted(known + alike):
+        for start, end, replacement in sorted(known + alike + of_models):
             if merged and start < merged[-1][1]:
                 # Where two overlap, nothing of either may stay.
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]), SECRET)
@@ -96,25 +105,27 @@ class Redaction:
         return merged
 
 
-def with_texts(value: object, change: Callable[[str], str], *, keys: Callable[[str], str] = str) -> Any:
-    """A JSON value, out of read-only mappings and tuples, too, with each of its texts changed."""
+def with_texts(
+    value: object,
+    change: Callable[[str], str],
+    *,
+    keys: Callable[[str], str] = str,
+    unchanged: Collection[str] = (),
+) -> Any:
+    """A JSON value, out of read-only mappings and tuples, too, with its texts changed, but for those of some keys."""
     match value:
         case str():
             return change(value)
         case Mapping():
-            return {keys(str(name)): with_texts(entry, change, keys=keys) for name, entry in value.items()}
+            return {
+                keys(str(name)): entry
+                if name in unchanged and isinstance(entry, str)
+                else with_texts(entry, change, keys=keys, unchanged=unchanged)
+                for name, entry in value.items()
+            }
         case list() | tuple():
-            return [with_texts(entry, change, keys=keys) for entry in value]
+            return [with_texts(entry, change, keys=keys, unchanged=unchanged) for entry in value]
     return value
-
-
-def secrets_of_the_environment() -> list[str]:
-    """The values of the variables that are named like keys, tokens and passwords."""
-    return [
-        value
-        for name, value in os.environ.items()
-        if _NAMED_LIKE_SECRETS.search(name.upper()) and len(value) >= _SHORTEST
-    ]
 
 
 def _forms(value: str) -> set[str]:

@@ -18,6 +18,7 @@ from jackfield import ChatRequest, ModelFacts, errors
 from jackfield.errors import JackfieldError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import Message
+from jackfield.privatefiles import write_private
 from jackfield_records.eventjson import event_to_json, model_event_from_json
 from jackfield_testkit.redaction import Redaction, with_texts
 
@@ -189,10 +190,7 @@ def write_tape(path: Path, models: Mapping[str, ModelFacts], calls: Iterable[Cal
     text = "\n".join(_lines(models, calls)) + "\n"
     # A lone surrogate, which a model may well send, is no UTF-8; as an escape it is JSON.
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    write_private(path, text)
 
 
 def _lines(models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> Iterator[str]:

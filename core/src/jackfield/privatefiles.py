@@ -1,0 +1,46 @@
+"""Write files that only their owner can read, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["open_private", "write_private"]
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a file of mode 0600, whatever the umask; what was there is replaced as a whole.
+
+    The folder is created if it is missing, of mode 0700. A lone surrogate is written as a question mark.
+
+    Raises:
+        OSError: The file cannot be written; what was there stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # of mode 0600 from the start
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode(errors="replace") if isinstance(content, str) else content)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> int:
+    """Return the descriptor of a file of mode 0600, also if the file existed; a symbolic link is refused.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    if hasattr(os, "fchmod"):
+        try:
+            os.fchmod(handle, 0o600)
+        except OSError:
+            os.close(handle)
+            raise
+    return handle

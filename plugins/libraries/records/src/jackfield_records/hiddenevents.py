@@ -1,0 +1,80 @@
+"""Events as JSON without secrets, even those that a stream cuts in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jackfield.events import FunctionCallDelta, ReasoningDelta, RunEvent, TextDelta
+from jackfield.secrets import Secrets
+from jackfield_records.eventjson import Json, run_event_to_json
+
+_TEXT_OF = {TextDelta: "text", ReasoningDelta: "text", FunctionCallDelta: "arguments"}
+
+
+@dataclass
+class _Stream:
+    """The end of one text that comes in pieces: what may be the beginning of a secret."""
+
+    name: str
+    waiting: list[Json] = field(default_factory=list)
+
+
+class HiddenEvents:
+    """Turns events into JSON as they come, with placeholders for secrets.
+
+    A piece of text that ends like the beginning of a secret waits, with all events behind it, until the next piece
+    shows what it is.
+
+    Args:
+        secrets: Those of the agent.
+    """
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._queue: list[Json] = []
+        self._streams: dict[tuple[object, ...], _Stream] = {}
+
+    def feed(self, event: RunEvent) -> list[Json]:
+        """Take an event; return those that can be written now, in the order in which they came."""
+        told = run_event_to_json(event)
+        name = _TEXT_OF.get(type(event.event))
+        if name is None:
+            self._end_streams(event.run_id)
+            self._queue.append(self._secrets.hide_fields(told))
+        else:
+            self._queue.append(told)
+            key = (event.run_id, type(event.event), getattr(event.event, "index", None))
+            self._feed_stream(self._streams.setdefault(key, _Stream(name)), told)
+        if any(stream.waiting for stream in self._streams.values()):
+            return []
+        return self.rest()
+
+    def rest(self) -> list[Json]:
+        """Return what waits: nothing comes any more."""
+        for stream in self._streams.values():
+            self._hide(stream)
+        done, self._queue = self._queue, []
+        return done
+
+    def _feed_stream(self, stream: _Stream, told: Json) -> None:
+        stream.waiting.append(told)
+        text = "".join(piece[stream.name] for piece in stream.waiting)
+        if not self._secrets.pending_in(text):
+            self._hide(stream)
+
+    def _end_streams(self, run_id: str) -> None:
+        for key in [key for key in self._streams if key[0] == run_id]:
+            self._hide(self._streams.pop(key))
+
+    def _hide(self, stream: _Stream) -> None:
+        waiting, stream.waiting = stream.waiting, []
+        pieces = self._secrets.hide_pieces([told[stream.name] for told in waiting])
+        for told, piece in zip(waiting, pieces, strict=True):
+            told[stream.name] = piece
+
+
+def hidden_events(events: Iterable[RunEvent], secrets: Secrets) -> list[Json]:
+    """Return all events of a run as JSON, with placeholders for secrets."""
+    hidden = HiddenEvents(secrets)
+    return [told for event in events for told in hidden.feed(event)] + hidden.rest()
