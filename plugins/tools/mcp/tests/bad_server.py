@@ -29,8 +29,6 @@ def tools():
         return [{"name": f"tool_{number}", "inputSchema": ANY} for number in range(2000)]
     listed = [{"name": name, "description": f"Does {name}.", "inputSchema": ANY} for name in NAMES]
     listed[NAMES.index("lie")]["outputSchema"] = LIAR
-    if MODE == "invalid":
-        listed.append({"name": "array", "inputSchema": {"type": "array"}})
     if MODE == "schemas":
         listed.append({"name": "undescribed", "inputSchema": {"type": "object", "required": ["x"]}})
         listed.append({"name": "nonsense", "inputSchema": {"type": "object", "properties": {"x": {"type": "wrong"}}}})

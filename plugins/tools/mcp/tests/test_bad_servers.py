@@ -236,7 +236,6 @@ def test_two_thousand_tools_are_refused_with_the_way_out(tmp_path: Path) -> None
     [
         ("silent", {"connect_timeout_s": 0.3}, r"'bad' did not answer in 0\.3 s"),
         ("silent_list", {"list_timeout_s": 0.3}, r"'bad' did not list its tools in 0\.3 s"),
-        ("invalid", {}, r"'bad' answered the listing of its tools wrongly: .*inputSchema"),
         ("exit", {}, r"'bad' cannot be used: it ended with exit code 1"),
     ],
 )

@@ -13,10 +13,10 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.tools import check_tool_schema
@@ -24,11 +24,16 @@ from jackfield_mcp.servers import ServerConfig
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
+    from mcp_types import ListToolsResult, Tool
+
+    from jackfield_mcp.wire import Entries
 
 _log = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_DESCRIPTION = 16_000  # characters; more is not a description
+_MOST_PAGES = 1_000  # of one list
+_MOST_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,14 @@ class Listing:
         tools: Its tools, in its order.
         resources, prompts: Whether it has some.
         approved: The digests of the tools that may be called unasked, by name.
+        left_out: What cannot be used, and why.
     """
 
     tools: tuple[Definition, ...] = ()
     resources: bool = False
     prompts: bool = False
     approved: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def tool(self, name: str) -> Definition | None:
         """The tool of this name."""
@@ -127,7 +134,8 @@ class Keeper:
             tools = tuple(
                 Definition(one["name"], one["description"], one["parameters"], one["hints"]) for one in kept["tools"]
             )
-            listing = Listing(tools, kept["resources"] is True, kept["prompts"] is True, dict(kept["approved"]))
+            has_resources, has_prompts = kept["resources"] is True, kept["prompts"] is True
+            listing = Listing(tools, has_resources, has_prompts, dict(kept["approved"]), dict(kept["left_out"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -148,9 +156,10 @@ class Keeper:
             "resources": listing.resources,
             "prompts": listing.prompts,
             "approved": listing.approved,
+            "left_out": listing.left_out,
         }
         try:
-            write_private(self._path(identity), json.dumps(content, ensure_ascii=False))
+            write_private(self._path(identity), json.dumps(content))
         except OSError:
             _log.warning("the tools of an MCP server cannot be kept: each start asks for them", exc_info=True)
 
@@ -172,32 +181,107 @@ def write_private(path: Path, text: str) -> None:
         raise
 
 
-async def listed(client: Client, name: str, server: ServerConfig) -> Listing:
-    """What a server offers.
+class _Page(Protocol):
+    """A page of a list, as the SDK gives it."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """The cursor of the next page; None or '' on the last one."""
+        ...
+
+
+P = TypeVar("P", bound=_Page)
+T = TypeVar("T")
+
+
+async def read_pages(
+    fetch: Callable[[str | None], Awaitable[P]], entries_of: Callable[[P], Iterable[T]], *, most: int
+) -> tuple[list[T], bool]:
+    """Read the pages of a list, in the server's order.
+
+    Args:
+        fetch: Fetches the page of a cursor; None is the first page.
+        entries_of: The entries of a page.
+        most: How many entries to read; a page that goes beyond is read as a whole.
+
+    Returns:
+        The entries, and True if the list ended. A repeated cursor ends it, too: a server that repeats one has no more
+        pages, or would repeat them for ever.
+    """
+    entries: list[T] = []
+    cursors: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = await fetch(cursor)
+        entries += entries_of(page)
+        cursor = page.next_cursor or None
+        if cursor is None or cursor in cursors:
+            return entries, True
+        if len(entries) > most or len(cursors) >= _MOST_PAGES:
+            return entries, False
+        cursors.add(cursor)
+
+
+async def list_server(client: Client, name: str, server: ServerConfig, left_out: Entries) -> Listing:
+    """List what a server offers.
+
+    Tools that cannot be used are left out, each with its cause, in the listing and in the log.
 
     Raises:
         ToolServiceError: It offers more tools than an agent may get.
     """
+    left_out.left_out.clear()
     tools: dict[str, Definition] = {}
-    cursors: set[str | None] = set()
-    cursor: str | None = None
-    while client.server_capabilities.tools is not None and cursor not in cursors:
-        cursors.add(cursor)
-        page = await client.list_tools(cursor=cursor)
+
+    def add(page: ListToolsResult) -> Iterable[Tool]:
         for tool in page.tools:
-            if tool.name not in tools and server.offers(tool.name) and (found := _definition_of(tool, name)):
-                tools[tool.name] = found
+            if not server.offers(tool.name):
+                continue
+            if fault := _add_tool(tool, tools):
+                left_out.leave_out("tool", tool.name, fault)
             if len(tools) > server.max_tools:
                 raise ToolServiceError(
                     f"MCP server {name!r} offers more than {server.max_tools} tools: name those that are wanted in its "
                     f"'include', such as ['read_*']"
                 )
-        cursor = page.next_cursor or None
-    return Listing(tuple(tools.values()), await _has_resources(client), await _has_prompts(client))
+        return page.tools
+
+    if client.server_capabilities.tools is not None:
+        _, is_whole = await read_pages(lambda cursor: client.list_tools(cursor=cursor), add, most=_MOST_ENTRIES)
+        if not is_whole:
+            left_out.leave_out(
+                "tools", "and more", f"the list has more than {_MOST_ENTRIES:,} entries or too many pages"
+            )
+    resources, prompts = await _has_resources(client), await _has_prompts(client)
+    for entry, fault in left_out.left_out.items():
+        _log.warning("MCP server %r: the %s was left out: %s", name, entry, fault)
+    return Listing(tuple(tools.values()), resources, prompts, left_out=dict(left_out.left_out))
+
+
+def _add_tool(tool: Tool, tools: dict[str, Definition]) -> str:
+    """Add the definition of a tool; return its fault if it cannot be used."""
+    from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP
+
+    if tool.name in tools:
+        return "another tool has this name"
+    if tool.execution is not None and tool.execution.task_support == "required":
+        return "it can be called as a task only, which is unsupported"
+    hints = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
+    try:
+        if TOO_DEEP in json.dumps(tool.input_schema):
+            return f"its schema is nested deeper than {MOST_LEVELS} levels"
+        definition = sound(tool.name, tool.description, tool.input_schema, hints)
+        definition.digest()
+    except ConfigError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - whatever code that walks through a foreign schema raises
+        return f"its schema cannot be read: {type(error).__name__}: {error}"
+    tools[tool.name] = definition
+    return ""
 
 
 async def _has_resources(client: Client) -> bool:
-    """Whether there are any: many servers could have some, and have none."""
+    """Return whether there are any: many servers could have some, and have none."""
     from mcp import MCPError
 
     if client.server_capabilities.resources is None:
@@ -226,13 +310,3 @@ def _refused(error: MCPError) -> bool:
     if error.message == "Connection closed":
         raise error
     return False
-
-
-def _definition_of(tool: Any, server: str) -> Definition | None:
-    """The definition of a tool of the SDK; None, and a line in the log, if it cannot be used."""
-    hints = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
-    try:
-        return sound(tool.name, tool.description, tool.input_schema, hints)
-    except ConfigError as error:
-        _log.warning("MCP server %r offers a tool that cannot be used: %.500s", server, error)
-        return None

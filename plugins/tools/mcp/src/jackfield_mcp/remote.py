@@ -12,6 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from jackfield_mcp.servers import ServerConfig
+from jackfield_mcp.wire import Entries, SiftedStream, repair_body
 
 _CONNECT_S = 30.0
 
@@ -23,11 +24,13 @@ class RemoteServer:
         problem: What it last refused; '' if nothing.
         ended: Never set: whether an address still answers is known when it is asked.
         status: The last HTTP status of a refusal; 0 if there was none.
+        entries: Takes malformed entries out of its lists.
     """
 
     def __init__(self, server: ServerConfig, auth: httpx2.Auth | None = None) -> None:
         self._server = server
         self._auth = auth
+        self.entries = Entries()
         self.problem = ""
         self.status = 0
         self.ended = asyncio.Event()
@@ -39,16 +42,17 @@ class RemoteServer:
         if transport == "sse":
             async with sse_client(
                 server.url, sse_read_timeout=server.sse_read_timeout, httpx_client_factory=self._client
-            ) as streams:
-                yield streams
+            ) as (messages, sending):
+                yield SiftedStream(messages, self.entries), sending
             return
         async with (
             self._client() as client,
-            streamable_http_client(
-                server.url, http_client=client, max_sse_event_size=server.max_message_bytes
-            ) as streams,
+            streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_message_bytes) as (
+                messages,
+                sending,
+            ),
         ):
-            yield streams
+            yield SiftedStream(messages, self.entries), sending
 
     def _client(self, headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:  # noqa: ARG002 - the SDK's form of such a function
         return httpx2.AsyncClient(
@@ -72,7 +76,7 @@ class RemoteServer:
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Ends answers that are larger than a message may be. A stream of events has its own bound."""
+    """Ends answers that are larger than a message may be, and repairs messages that the SDK would not parse."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -83,27 +87,67 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.DecodingError("the server compressed its answer, which it was asked not to", request=request)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            stream: Any = response.stream
-            response.stream = _BoundedStream(stream, self._most)
+        stream: Any = response.stream
+        is_events = response.headers.get("content-type", "").startswith("text/event-stream")
+        response.stream = _Events(stream, self._most) if is_events else _Body(stream, self._most)
+        if not is_events:
+            response.headers.pop("content-length", None)  # a repaired body has another one
         return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
+class _Stream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
         self._stream = stream
         self._most = most
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for piece in self._stream:
-            size += len(piece)
-            if size > self._most:
-                raise httpx2.StreamError(f"the answer has more than {self._most} bytes")
-            yield piece
+        self._pieces: list[bytes] = []
+        self._size = 0
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+    def _keep(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+
+    def _take(self) -> bytes:
+        kept, self._pieces, self._size = b"".join(self._pieces), [], 0
+        return kept
+
+
+class _Body(_Stream):
+    """A message as a whole."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._keep(piece)
+            if self._size > self._most:
+                raise httpx2.StreamError(f"the answer has more than {self._most} bytes")
+        yield repair_body(self._take())
+
+
+class _Events(_Stream):
+    """A stream of events, passed on line by line."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            lines = []
+            for part in piece.splitlines(keepends=True):
+                self._keep(part)
+                if self._size > self._most:  # the SDK, which reads the line from here on, says so
+                    lines.append(self._take())
+                elif part.endswith((b"\n", b"\r")):
+                    lines.append(_repair_line(self._take()))
+            if lines:
+                yield b"".join(lines)
+        yield self._take()
+
+
+def _repair_line(line: bytes) -> bytes:
+    data = line.removeprefix(b"data:")
+    if data == line:
+        return line
+    message = data.rstrip(b"\r\n")
+    return b"data:" + repair_body(message) + data[len(message) :]

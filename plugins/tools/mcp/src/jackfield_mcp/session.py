@@ -25,7 +25,7 @@ from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
 from jackfield.plugins import PluginHost
 from jackfield_mcp.asking import Ask, Asked
 from jackfield_mcp.bridge import on_loop
-from jackfield_mcp.listing import Definition, Keeper, Listing, listed
+from jackfield_mcp.listing import Definition, Keeper, Listing, list_server
 from jackfield_mcp.sampling import Sampler
 from jackfield_mcp.servers import ServerConfig
 
@@ -212,7 +212,7 @@ class Session:
             limit = self.server.list_timeout_s
             try:
                 async with asyncio.timeout(limit):
-                    found = await listed(one.client, self.name, self.server)
+                    found = await list_server(one.client, self.name, self.server, one.way.entries)
             except TimeoutError:
                 one.is_over.set()
                 raise _with_note(
@@ -328,6 +328,7 @@ class Session:
                     continue  # an older server, perhaps
                 break
             stack.push_async_exit(inner)
+            way.entries.version = client.protocol_version
             return Opened(client, way, asyncio.Event())
         assert failure is not None  # noqa: S101 - there is at least one way
         raise self._why_not(failure, way) from failure

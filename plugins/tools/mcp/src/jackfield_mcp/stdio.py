@@ -19,12 +19,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from jackfield_mcp.servers import ServerConfig
+from jackfield_mcp.wire import Entries, SiftedStream, parse_message
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _READ_BYTES = 2**18
 _KEPT_BYTES = 8192  # of standard error
 _processes: dict[int, int] = {}  # the groups of those that run, and which process has started them
 
-Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+Streams = tuple[SiftedStream, MemoryObjectSendStream[SessionMessage]]
 
 
 class ServerProcess:
@@ -44,10 +44,12 @@ class ServerProcess:
     Attributes:
         problem: Why it can no longer be spoken to; '' as long as it can.
         ended: Set from then on.
+        entries: Takes malformed entries out of its lists.
     """
 
     def __init__(self, server: ServerConfig) -> None:
         self._server = server
+        self.entries = Entries()
         self.problem = ""
         self.ended = asyncio.Event()
         self._stderr = b""
@@ -82,7 +84,7 @@ class ServerProcess:
                     tasks.create_task(self._keep_stderr(process)),
                 ]
                 try:
-                    yield messages, sending
+                    yield SiftedStream(messages, self.entries), sending
                 finally:
                     for task in started:
                         task.cancel()
@@ -112,13 +114,11 @@ class ServerProcess:
             self.ended.set()
 
     def _message(self, line: bytes) -> SessionMessage | None:
-        try:
-            return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
-            if line.strip():
-                self._passed_over = self._passed_over or line[:200].decode(errors="replace").strip()
-                _log.debug("%s printed what is not a message: %.200r", self._server.command, line)
-            return None
+        message = parse_message(line)
+        if message is None and line.strip():
+            self._passed_over = self._passed_over or line[:200].decode(errors="replace").strip()
+            _log.debug("%s printed what is not a message: %.200r", self._server.command, line)
+        return message
 
     async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
         try:

@@ -12,7 +12,7 @@ from jackfield.errors import ToolServiceError
 from jackfield.plugins import Texts
 from jackfield.runs import RunResources
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
-from jackfield_mcp.listing import Definition, Listing
+from jackfield_mcp.listing import Definition, Listing, read_pages
 from jackfield_mcp.servers import ServerConfig
 
 if TYPE_CHECKING:
@@ -232,16 +232,22 @@ class ListResources(_ServerTool):
     read_only = True
 
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
-        async def work(one: Opened) -> list[str]:
-            resources = (await one.client.list_resources()).resources
-            templates = (await one.client.list_resource_templates()).resource_templates
-            return [
-                *(_line(resource.uri, resource) for resource in resources),
-                *(_line(template.uri_template, template) for template in templates),
-            ]
+        async def work(one: Opened) -> tuple[list[str], bool]:
+            client = one.client
+            resources, has_all = await read_pages(
+                lambda cursor: client.list_resources(cursor=cursor),
+                lambda page: [_line(resource.uri, resource) for resource in page.resources],
+                most=_MOST_LISTED,
+            )
+            templates, has_all_templates = await read_pages(
+                lambda cursor: client.list_resource_templates(cursor=cursor),
+                lambda page: [_line(template.uri_template, template) for template in page.resource_templates],
+                most=_MOST_LISTED,
+            )
+            return [*resources, *templates], has_all and has_all_templates
 
         lines = await session.do(work, what=self._what, timeout_s=self.source.server.list_timeout_s, again=True)
-        return _listing(lines, "The server has no resources.", session.name)
+        return _listing(*lines, "The server has no resources.", session.name)
 
 
 class ReadResource(_ServerTool):
@@ -272,11 +278,16 @@ class ListPrompts(_ServerTool):
     read_only = True
 
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
-        async def work(one: Opened) -> list[str]:
-            return [_prompt_line(prompt) for prompt in (await one.client.list_prompts()).prompts]
+        async def work(one: Opened) -> tuple[list[str], bool]:
+            client = one.client
+            return await read_pages(
+                lambda cursor: client.list_prompts(cursor=cursor),
+                lambda page: [_prompt_line(prompt) for prompt in page.prompts],
+                most=_MOST_LISTED,
+            )
 
         lines = await session.do(work, what=self._what, timeout_s=self.source.server.list_timeout_s, again=True)
-        return _listing(lines, "The server has no prompts.", session.name)
+        return _listing(*lines, "The server has no prompts.", session.name)
 
 
 class GetPrompt(_ServerTool):
@@ -311,6 +322,11 @@ def _prompt_line(prompt: Prompt) -> str:
     return f"{prompt.name}{told}{f' [arguments: {named}]' if named else ''}"
 
 
-def _listing(lines: Sequence[str], nothing: str, server: str) -> ToolResult:
-    more = [f"… and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
-    return ToolResult("\n".join([*lines[:_MOST_LISTED], *more]) or nothing, {"server": server})
+def _listing(lines: Sequence[str], has_all: bool, nothing: str, server: str) -> ToolResult:
+    more = len(lines) - _MOST_LISTED
+    rest = []
+    if not has_all:
+        rest = ["… and more, which were not listed"]
+    elif more > 0:
+        rest = [f"… and {more} more"]
+    return ToolResult("\n".join([*lines[:_MOST_LISTED], *rest]) or nothing, {"server": server})

@@ -1,0 +1,177 @@
+"""Read what a server sends so that one bad entry costs only itself.
+
+The SDK refuses a whole message for one value that is nested too deeply, and a whole list for one entry that is not as
+the protocol has it. Here such a value is replaced by a text that says so, and such an entry is taken out and named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import mcp_types
+from mcp.shared.message import SessionMessage
+from mcp_types import methods
+from pydantic import ValidationError
+
+MOST_LEVELS = 150
+"""How deeply a message may be nested; the SDK's parser ends at about 200 brackets."""
+TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
+
+_MOST_REPAIRED_BYTES = 2**20  # looking at each bracket takes time, which a larger message does not get
+_MOST_ENTRIES = 10_000  # of one page
+_MOST_LEFT_OUT = 100  # that are named
+_MOST_CAUSE = 300  # characters
+# Strings as a whole, one that does not end included; so each byte is looked at once.
+_BRACKETS_AND_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_LISTS = {
+    "tools": "tools/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+    "prompts": "prompts/list",
+}
+_OF_OTHER_RESULTS = ("content", "contents", "messages")
+
+
+def parse_message(line: bytes) -> SessionMessage | None:
+    """Parse a message of a server; None if it is none."""
+    try:
+        return _parse(line)
+    except ValueError:
+        fixed = _repair(line)
+    try:
+        return None if fixed is None else _parse(fixed)
+    except ValueError:
+        return None
+
+
+def _parse(line: bytes) -> SessionMessage:
+    return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def repair_body(body: bytes) -> bytes:
+    """Return JSON that the SDK can parse, or the same bytes if nothing helps or nothing is wrong."""
+    # The usual message is not parsed twice.
+    if body.count(b"{") + body.count(b"[") <= MOST_LEVELS and b"\\u" not in body:
+        return body
+    try:
+        _parse(body)
+    except ValueError:
+        return _repair(body) or body
+    return body
+
+
+def _repair(text: bytes) -> bytes | None:
+    """Replace values that are nested too deeply, and halves of characters; None if it is not JSON even so."""
+    if len(text) > _MOST_REPAIRED_BYTES:
+        return None
+    try:
+        value = json.loads(_prune(text).decode(errors="replace"))
+        return json.dumps(value, ensure_ascii=False).encode(errors="replace")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _prune(text: bytes) -> bytes:
+    kept: list[bytes] = []
+    level = start = 0
+    for found in _BRACKETS_AND_STRINGS.finditer(text):
+        if found[0] in (b"{", b"["):
+            level += 1
+            if level == MOST_LEVELS + 1:
+                kept.append(text[start : found.start()])
+        elif found[0] in (b"}", b"]"):
+            level -= 1
+            if level == MOST_LEVELS:
+                kept.append(json.dumps(TOO_DEEP).encode())
+                start = found.end()
+    return b"".join([*kept, text[start:]])
+
+
+class Entries:
+    """Takes malformed entries out of a server's lists, and keeps their names and faults.
+
+    Attributes:
+        version: The protocol version that the entries must fit.
+        left_out: The fault of each entry that was taken out, by its kind and name.
+    """
+
+    def __init__(self) -> None:
+        self.version = "2025-11-25"
+        self.left_out: dict[str, str] = {}
+
+    def leave_out(self, kind: str, name: object, fault: str) -> None:
+        """Note that an entry cannot be used."""
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out[f"{kind} {str(name)[:200]!r}"] = fault[:_MOST_CAUSE]
+
+    def sift(self, message: object) -> None:
+        """Take the malformed entries out of a message, if it is the answer to a listing."""
+        if not isinstance(message, SessionMessage) or not isinstance(message.message, mcp_types.JSONRPCResponse):
+            return
+        result = message.message.result
+        for key, method in _LISTS.items():
+            entries = result.get(key)
+            if isinstance(entries, list) and not any(other in result for other in _OF_OTHER_RESULTS):
+                if len(entries) > _MOST_ENTRIES:
+                    self.leave_out(key, "and more", f"a page has more than {_MOST_ENTRIES:,} entries")
+                kept = entries[:_MOST_ENTRIES]
+                result[key] = [entry for at, entry in enumerate(kept) if self._is_sound(method, result, key, at, entry)]
+
+    def _is_sound(self, method: str, result: Mapping[str, Any], key: str, at: int, entry: object) -> bool:
+        try:
+            methods.validate_server_result(method, self.version, {**result, key: [entry]})
+        except KeyError:  # the version has no such list; the SDK says so
+            return True
+        except ValidationError as error:
+            faults = [fault for fault in error.errors(include_url=False) if key in fault["loc"]]
+            if not faults:  # the fault is not the entry's
+                return True
+            where = ".".join(str(part) for part in faults[0]["loc"] if part != key)
+            name = entry.get("name") if isinstance(entry, dict) else None
+            self.leave_out(key.rstrip("s"), name if isinstance(name, str) else at, f"{where}: {faults[0]['msg']}")
+            return False
+        return True
+
+
+class SiftedStream:
+    """The messages of a server, without malformed entries of lists; a stream as the SDK reads it."""
+
+    def __init__(self, stream: Any, entries: Entries) -> None:
+        self._stream = stream
+        self._entries = entries
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message, where the stream has one."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """Wait for the next message."""
+        message = await self._stream.receive()
+        self._entries.sift(message)
+        return message
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self._stream.__anext__()
+        self._entries.sift(message)
+        return message
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stream.__aexit__(kind, error, trace)
