@@ -4,6 +4,7 @@
 JackfieldError
 ├── ConfigError                   change the configuration
 │   └── MissingSecretError            set the named variable
+├── InvalidMessageError           correct the message: the text names the field
 ├── PluginError                   install, choose or repair a plugin
 │   ├── PluginNotFoundError           install it, or correct the name
 │   ├── AmbiguousPluginError          write distribution/name
@@ -72,6 +73,10 @@ class MissingSecretError(ConfigError):
             f"or write it under [secrets] in the user configuration file"
         )
         self.variable = variable
+
+
+class InvalidMessageError(JackfieldError, ValueError):
+    """A message, or a part of one, is malformed; the text names the field and says what to write."""
 
 
 class PluginError(JackfieldError):

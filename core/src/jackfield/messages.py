@@ -6,18 +6,18 @@ them, and they can be turned into dicts, because many callers keep their histori
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self, TypeAlias, TypeGuard, cast, get_args
 from urllib.parse import unquote, urlsplit
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from jackfield._lazy import needed
 from jackfield._modelling import BaseModel
 from jackfield._notebook import InNotebooks
-from jackfield.errors import ToolArgumentError
+from jackfield.errors import InvalidMessageError, ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
 
 Role = Literal["system", "user", "assistant", "function"]
@@ -54,6 +54,12 @@ class DictCompatibleModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
+    def __init__(self, **fields: Any) -> None:
+        try:
+            BaseModel.__init__(self, **fields)
+        except (ValidationError, TypeError) as error:
+            raise _malformed(self, error) from None
+
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
 
@@ -61,11 +67,13 @@ class DictCompatibleModel(BaseModel):
         before = dict(self.__dict__)
         try:
             super().__setattr__(name, value)
-        except ValueError:
+        except (ValueError, TypeError) as error:
             # The rules that look at several fields see the new value in place; refused, it must not stay there.
             self.__dict__.clear()
             self.__dict__.update(before)
-            raise
+            if isinstance(error, ValidationError | TypeError):
+                raise _malformed(self, error) from None
+            raise InvalidMessageError(f"{name!r} of a {type(self).__name__} cannot be set: {error}") from error
 
     def __setitem__(self, key: str, value: object) -> None:
         setattr(self, key, value)
@@ -91,6 +99,21 @@ class DictCompatibleModel(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """What `repr` shows: the fields that are set, media by their size."""
         return ((name, _shortened(value)) for name, value in super().__repr_args__() if value is not None)
+
+
+def _malformed(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
+    """The first thing that is wrong, with the path of its field; without the value, which may be long or secret."""
+    if isinstance(error, TypeError):
+        return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost: the others say what else it might be
+    same = [one["msg"] for one in problems if len(one["loc"]) == len(problem["loc"]) > 1]
+    # Where a value may be of several types, pydantic names each as if it were a field.
+    fields = [str(part) for part in problem["loc"] if part != "str" and "[" not in str(part)]
+    where = f"{'.'.join(fields)!r} of " if fields else ""
+    reason = " or ".join(same[:2] or [problem["msg"]]).removeprefix("Value error, ")
+    known = f" (its fields are {', '.join(type(model).model_fields)})" if problem["type"] == "extra_forbidden" else ""
+    return InvalidMessageError(f"{where}a {type(model).__name__} is not valid: {reason}{known}")
 
 
 def _shortened(value: Any) -> Any:
@@ -123,7 +146,10 @@ class FunctionCall(DictCompatibleModel):
     arguments: str
 
     def __init__(self, name: str = _MISSING, arguments: str = _MISSING, **fields: Any) -> None:
-        BaseModel.__init__(self, **_given(name=name, arguments=arguments), **fields)
+        try:
+            BaseModel.__init__(self, **_given(name=name, arguments=arguments), **fields)
+        except (ValidationError, TypeError) as error:
+            raise _malformed(self, error) from None
 
     def get_parsed_arguments(self) -> dict[str, Any]:
         """The arguments as a dict; an empty text is an empty dict.
@@ -258,14 +284,18 @@ class Message(DictCompatibleModel, InNotebooks):
         fields["content"] = content
         if role is not _MISSING:
             fields["role"] = role
-        BaseModel.__init__(self, **fields)
+        try:
+            BaseModel.__init__(self, **fields)
+        except (ValidationError, TypeError) as error:
+            raise _malformed(self, error) from None
 
     @field_validator("role", mode="before")
     @classmethod
     def _check_role(cls, role: object) -> object:
-        if role not in _ROLES:
+        if not isinstance(role, str) or role not in _ROLES:
             hint = "; the result of a tool is 'function' here" if role == "tool" else ""
-            raise ValueError(f"{role!r} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
+            said = repr(role[:_SHORT]) if isinstance(role, str) else f"a value of type {type(role).__name__}"
+            raise ValueError(f"{said} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
         return role
 
     @field_validator("content", mode="before")
@@ -328,18 +358,21 @@ def as_message(value: MessageLike) -> Message:
     """A message from a message or a dict.
 
     Raises:
-        ValueError: The dict is not a valid message; the text names the key.
+        InvalidMessageError: The dict is not a valid message; the text names the key.
     """
     if not isinstance(value, dict) and isinstance(value, Message):
         return value
     if not isinstance(value, _MAPPINGS):
-        raise ValueError(f"a message is a Message or a dict with 'role' and 'content', not {type(value).__name__}")
+        raise InvalidMessageError(
+            f"a message is a Message or a dict with 'role' and 'content', not {type(value).__name__}"
+        )
     if not _KEYS.issuperset(value):
-        unknown = min(set(value) - _KEYS)
+        keys: set[Any] = set(value) - _KEYS
+        unknown = min(repr(key[:_SHORT]) if isinstance(key, str) else f"of type {type(key).__name__}" for key in keys)
         known = ", ".join(Message.model_fields)
-        raise ValueError(f"a message has no key {unknown!r} (it has {known}); put your own data into 'extra'")
+        raise InvalidMessageError(f"a message has no key {unknown} (it has {known}); put your own data into 'extra'")
     if "role" not in value:
-        raise ValueError(f"a message needs 'role', one of {', '.join(_ROLES)}")
+        raise InvalidMessageError(f"a message needs 'role', one of {', '.join(_ROLES)}")
     return Message(**value)
 
 
@@ -350,31 +383,42 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     assistant's `tool_calls` one message each; their ids are kept.
 
     Raises:
-        ValueError: A dict is not a valid message; the text names the key.
+        InvalidMessageError: `values` is nothing of these, or one of them is not a valid message; the text names which
+            one, if there are several, and its key.
     """
     if isinstance(values, str):
         return (Message(USER, values),)
     if isinstance(values, Message | Mapping):
         values = (values,)
+    elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
+        raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {type(values).__name__}")
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)
     if any(map(is_openais, values)):
         from_openai = needed(_OPENAIS_FORMS, "from_openai", _FOR_OPENAIS)
         return tuple(from_openai(values))
-    return tuple(map(as_message, values))
+    return tuple(_numbered(place, value, len(values)) for place, value in enumerate(values, start=1))
+
+
+def _numbered(place: int, value: MessageLike, count: int) -> Message:
+    try:
+        return as_message(value)
+    except InvalidMessageError as error:
+        raise error if count == 1 else InvalidMessageError(f"message {place} of {count}: {error}") from None
 
 
 def is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
     """Whether a message is a dict of OpenAI's form, and not of ours."""
     if not isinstance(message, _MAPPINGS):
         return False
-    return message.get("role") in ("tool", "developer") or not _OPENAIS_KEYS.isdisjoint(message)
+    role = message.get("role")
+    return (isinstance(role, str) and role in ("tool", "developer")) or not _OPENAIS_KEYS.isdisjoint(message)
 
 
 def want_dicts(values: Messages) -> bool:
     """Whether a caller who sent `values` wants dicts back: all of them are dicts, and there is one."""
-    given = [values] if isinstance(values, str | Message | Mapping) else values
+    given = [values] if isinstance(values, str | Message | Mapping) or not isinstance(values, Iterable) else values
     return bool(given) and all(isinstance(value, _MAPPINGS) for value in given)
 
 

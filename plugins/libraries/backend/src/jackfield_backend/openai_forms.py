@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from jackfield.errors import InvalidMessageError
 from jackfield.messages import (
     ASSISTANT,
     FUNCTION,
@@ -42,8 +43,8 @@ def _messages_from_openai(message: Mapping[str, Any], names: dict[str, str]) -> 
 
 
 def _result_from_openai(message: Mapping[str, Any], kept: Mapping[str, Any], names: Mapping[str, str]) -> Message:
-    call_id = str(message.get("tool_call_id") or "")
-    name = str(message.get("name") or names.get(call_id) or "tool")
+    call_id = _text(message, "tool_call_id")
+    name = _text(message, "name") or names.get(call_id) or "tool"
     return as_message({**kept, "role": FUNCTION, "name": name, "extra": {"function_id": call_id}})
 
 
@@ -51,6 +52,8 @@ def _assistant_from_openai(
     message: Mapping[str, Any], kept: Mapping[str, Any], names: dict[str, str]
 ) -> Iterator[Message]:
     calls, reasoning = message.get("tool_calls"), _first_of(message, "reasoning_content", "reasoning")
+    if calls and not isinstance(calls, list | tuple):
+        raise InvalidMessageError(f"'tool_calls' is a list of calls, not {type(calls).__name__}")
     if reasoning:
         yield Message(ASSISTANT, "", reasoning_content=reasoning, name=message.get("name"))
     content = _first_of(message, "content", "refusal")
@@ -67,17 +70,28 @@ def _first_of(message: Mapping[str, Any], key: str, other: str) -> Any:
 def _call_from_openai(call: Any, name_of_agent: Any, names: dict[str, str]) -> Message:
     """An entry of `tool_calls` as a message; the tool's name is kept in `names`, for the call's result."""
     match call:
-        case {"function": {"name": str(name), **function}}:
-            call_id = str(call.get("id") or "")
+        case {"function": {"name": str(name)} as function}:
+            call_id = _text(call, "id")
             names[call_id] = name
             return Message(
                 ASSISTANT,
                 "",
                 name=name_of_agent,
-                function_call=FunctionCall(name, str(function.get("arguments") or "")),
+                function_call=FunctionCall(name, _text(function, "arguments")),
                 extra={"function_id": call_id} if call_id else None,
             )
-    raise ValueError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+    raise InvalidMessageError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+
+
+def _text(entry: Mapping[Any, Any], key: str) -> str:
+    """A text of an entry; '' if there is none. Some clients number their calls."""
+    value = entry.get(key) or ""
+    if isinstance(value, str) or (isinstance(value, int) and abs(value) < _MOST_NUMBER):
+        return str(value)
+    raise InvalidMessageError(f"{key!r} is a text, not {type(value).__name__}")
+
+
+_MOST_NUMBER = 1 << 64
 
 
 def item_from_openai(part: object) -> object:
