@@ -41,10 +41,12 @@ from bad_plugin import HOSTILE
 from jackfield.errors import ModelRequestError, ToolServiceError
 from jackfield.events import FunctionCallDelta, ModelFinished, PluginEvent, ReasoningDelta, TextDelta
 from jackfield.models import BaseChatModel
+from jackfield.request import ModelFacts
 from jackfield.tools import BaseTool
 
 class Bad(BaseChatModel):
     backend = "bad"
+    facts = ModelFacts()
 
     async def stream(self, request):
         last = request.messages[-1]

@@ -76,8 +76,8 @@ class BaseChatModel(StatesSecrets, ABC):
 
     @property
     def facts(self) -> ModelFacts:
-        """What this model can do."""
-        return ModelFacts()
+        """What this model can do: text alone, unless a backend says more. Tools are then described in the text."""
+        return ModelFacts(native_tools=False)
 
     @property
     def server_name(self) -> str:

@@ -28,6 +28,7 @@ def llms():
 GUARD_TARGETS = """
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.models import BaseChatModel
+from jackfield.request import ModelFacts
 from jackfield.processors import Preprocessor
 
 class Guard(Preprocessor):
@@ -42,6 +43,7 @@ class Watch(Preprocessor):
 
 class Parrot(BaseChatModel):
     backend = "parrot"
+    facts = ModelFacts()
     async def stream(self, request):
         yield TextDelta(request.messages[-1].get_text_content())
         yield ModelFinished("stop")

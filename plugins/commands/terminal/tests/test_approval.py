@@ -33,9 +33,11 @@ from pathlib import Path
 from jackfield import BaseTool
 from jackfield.events import FunctionCallDelta, ModelFinished, TextDelta
 from jackfield.models import BaseChatModel
+from jackfield.request import ModelFacts
 
 class Caller(BaseChatModel):
     backend = "caller"
+    facts = ModelFacts()
 
     async def stream(self, request):
         last = request.messages[-1]

@@ -12,7 +12,7 @@ from jackfield.errors import ConfigError, ModelOverloadedError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ModelResponse
 from jackfield.models import BaseChatModel
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield_answers import Asked
 
 
@@ -20,6 +20,7 @@ class Counting(BaseChatModel):
     """Answers with the question, later the longer it is; knows how many it had at once, and how many were cancelled."""
 
     backend = "counting"
+    facts = ModelFacts()  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__(LLMConfig(model="m"), processors=[])

@@ -14,3 +14,4 @@ class TestPlugin(PluginSuite):
 class TestBackend(ChatModelSuite):
     component = "jackfield-offline/offline"
     config: ClassVar[dict[str, object]] = {"model": "extractive"}
+    tool_question = 'call get_weather {"place": "Bonn"}'

@@ -26,7 +26,7 @@ class TestEpub(ParserSuite):
 def made(book: Any) -> tuple[Any, Any, Any]:
     samples = {
         "tea.epub": (book(), "Green tea."),
-        "中文.epub": (book({"一.xhtml": "<h1>标题</h1><p>数据分析</p>"}), "数据分析"),
+        "中文.epub": (book({"一.xhtml": "<h1>标题</h1><p>数据分析</p>"}), ("标题", "数据分析")),
     }
     locked = '<encryption><enc:CipherReference xmlns:enc="e" URI="OEBPS/one.xhtml"/></encryption>'
     unreadable = {

@@ -27,7 +27,10 @@ class TestHtml(ParserSuite):
             b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><p>Tea<br/>time</p></html>',
             "Tea",
         ),
-        "broken.html": (b"<p>one<p>two<table><tr><td>a<td>b<tr><td>c<td>d</table><b>tail", "tail"),
+        "broken.html": (
+            b"<p>one<p>two<table><tr><td>a<td>b<tr><td>c<td>d</table><b>tail",
+            ("one", "two", "| c | d |", "tail"),
+        ),
     }
     unreadable: ClassVar = {
         "picture.html": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,

@@ -55,7 +55,7 @@ class TestDocx(OfficeSuite):
     def _made(cls, files: Any) -> tuple[Any, Any, Any]:
         sample = files.word(tea)
         samples = {
-            "tea.docx": (sample, "Green tea is brewed with hot water."),
+            "tea.docx": (sample, ("Tea", "Green tea is brewed with hot water.", "one", "| c | d |")),
             "中文.docx": (files.body("<w:p><w:r><w:t>数据分析</w:t></w:r></w:p>"), "数据分析"),
         }
         unreadable = {
@@ -102,7 +102,7 @@ class TestPptx(OfficeSuite):
     @cache
     def _made(cls, files: Any) -> tuple[Any, Any, Any]:
         sample = files.slides(slide)
-        samples = {"tea.pptx": (sample, "Pour slowly.")}
+        samples = {"tea.pptx": (sample, ("Tea", "Green tea is brewed.", "Pour slowly."))}
         unreadable = {
             "locked.pptx": ENCRYPTED,
             "letter.pptx": files.word(tea),
@@ -121,7 +121,7 @@ class TestXlsx(OfficeSuite):
     def _made(cls, files: Any) -> tuple[Any, Any, Any]:
         sample = files.book(Sorts=[["sort", "water"], ["black", "boiling"]], Prices=[["sort", "price"], ["black", 3]])
         samples = {
-            "tea.xlsx": (sample, "| black | boiling |"),
+            "tea.xlsx": (sample, ("Sorts", "| black | boiling |", "Prices", "| black | 3 |")),
             "tea.xls": (files.old_book(Sorts=[["sort", "water"], ["black", "boiling"]]), "| black | boiling |"),
         }
         unreadable = {
@@ -141,6 +141,7 @@ class TestXlsx(OfficeSuite):
 
 class TestCsv(ParserSuite):
     component = "jackfield-office/csv"
+    one_block = "a file is one table"
     samples = {  # noqa: RUF012 - the suite says that it is one of the class
         "tea.csv": (b"sort,water\nblack,boiling\n", "| black | boiling |"),
         "tea.tsv": (b"sort\twater\nblack\tboiling\n", "| black | boiling |"),

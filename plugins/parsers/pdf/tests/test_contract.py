@@ -120,7 +120,10 @@ class TestPdf(ParserSuite):
     component = "jackfield-pdf/pdf"
     samples: ClassVar = {
         "tea.pdf": (pdf_of("Green tea is brewed\nwith hot water."), "Green tea is brewed with hot water."),
-        "pages.pdf": (pdf_of("The first page.", "The second page.", "", "The last page."), "The last page."),
+        "pages.pdf": (
+            pdf_of("The first page.", "The second page.", "", "The last page."),
+            ("The first", "The second", "The last"),
+        ),
         "table.pdf": (table_of(3), "| cell 2 0 | cell 2 1 |"),
     }
     unreadable: ClassVar = {

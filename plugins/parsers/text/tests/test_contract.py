@@ -33,7 +33,7 @@ class TestPlugin(PluginSuite):
 class TestText(ParserSuite):
     component = "jackfield-text/text"
     samples: ClassVar = {
-        "letter.txt": (b"Dear Ada,\n\nthe tea is ready.\n\fPage two.\n", "the tea is ready."),
+        "letter.txt": (b"Dear Ada,\n\nthe tea is ready.\n\fPage two.\n", ("Dear Ada", "the tea is ready.", "Page two")),
         "umlaut.log": ("Grüße aus Köln, schöne Straße, über Flüsse\n".encode("latin-1"), "Grüße"),
         "中文.txt": ("数据分析是一门学问。\n\n第二段文字。".encode("gb18030"), "数据分析"),
         "marked.text": ("Hello, world\n".encode("utf-16"), "Hello, world"),
@@ -50,7 +50,7 @@ class TestMarkdown(ParserSuite):
     component = "jackfield-text/markdown"
     samples: ClassVar = {
         "tea.md": (MARKDOWN.encode(), "Green tea is"),
-        "short.markdown": ("# 标题\n\n正文。".encode(), "正文"),
+        "short.markdown": ("# 标题\n\n正文。".encode(), ("标题", "正文")),
     }
     unreadable: ClassVar = {"picture.md": bytes(range(256)) * 8}
 
@@ -63,7 +63,7 @@ class TestJson(ParserSuite):
     component = "jackfield-text/json"
     samples: ClassVar = {
         "users.json": (json.dumps({"users": [{"name": "Ada"}, {"name": "Bo", "tags": ["x", None]}]}).encode(), "Ada"),
-        "lines.jsonl": (b'{"a": 1}\n{"a": "two"}\n', "two"),
+        "lines.jsonl": (b'{"a": 1}\n{"a": "two"}\n', ("1", "two")),
         "lines.ndjson": (b"[1, 2]\n[3]\n", "3"),
     }
     hostile: ClassVar = {

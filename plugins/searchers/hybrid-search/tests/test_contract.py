@@ -18,6 +18,7 @@ class TestHybridSearch(SearcherSuite):
         "searchers": ["keyword_search", "front_page_search"],
         "weights": {"keyword_search": 2},
     }
+    always_finds = "the first page is shown whatever is asked"
 
 
 class TestHybridSearchOfOne(SearcherSuite):

@@ -29,7 +29,7 @@ class OnThePostgresServer(SearcherSuite):
 
 
 class TestHybrid(OnThePostgresServer):
-    pass
+    always_finds = "every text has a nearest vector"
 
 
 class TestWords(OnThePostgresServer):

@@ -16,6 +16,7 @@ class TestPlugin(PluginSuite):
 
 class TestQdrantSearch(SearcherSuite):
     component = "jackfield-qdrant-search/qdrant_search"
+    always_finds = "every text has a nearest vector"
 
     @pytest.fixture(autouse=True)
     def _server(self, make: Callable[..., Searcher]) -> None:

@@ -18,6 +18,7 @@ class TestPlugin(PluginSuite):
 
 class TestVectorSearch(SearcherSuite):
     component = "jackfield-vector-search/vector_search"
+    always_finds = "every text has a nearest vector"
 
     @pytest.fixture(autouse=True)
     def _server(self, make: Callable[..., Searcher], tmp_path: Path) -> None:

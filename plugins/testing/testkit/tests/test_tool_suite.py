@@ -9,6 +9,10 @@ from typing import Any
 from jackfield_testkit.suites import ToolSuite
 
 BROKEN = {
+    "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
+    "ReadsPasswords": "test_it_does_what_it_declares_and_nothing_else",
+    "SeesNoFiles": "test_a_tool_with_access_to_files_is_given_some",
+    "LeavesOpen": "test_it_leaves_nothing_open",
     "Mumbles": "test_a_model_is_told_what_it_does_and_what_each_argument_is",
     "TwoFaced": "test_its_descriptor_and_its_class_say_the_same",
     "SaysTwoThings": "test_its_descriptor_and_its_class_say_the_same",
@@ -67,8 +71,10 @@ FOR_READERS = "test_what_only_reads_writes_nothing"
 FOR_CACHES = "test_what_may_be_cached_is_the_same_for_everybody_and_later"
 FOR_LISTS = "test_parameters_in_a_list_lose_nothing_when_they_become_a_schema"
 FOR_TEXT = "test_who_declares_text_reads_arguments_however_they_are_written"
+FOR_FILES = "test_a_tool_with_access_to_files_is_given_some"
 CORRECT = {
     "Honest": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
+    "Today": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
     "Keeps": {FOR_READERS, FOR_LISTS, FOR_TEXT},
     "Waits": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
     "Boasts": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
@@ -80,7 +86,8 @@ CORRECT = {
 
 def test_a_correct_tool_passes_all(run_suites: Callable[..., Any]) -> None:
     outcomes = run_suites(f"NAMES = {list(CORRECT)}{SUITES}", [f"Test{name}" for name in CORRECT], ZOO)
-    for name, skipped in CORRECT.items():
+    for name, others in CORRECT.items():
+        skipped = {*others, FOR_FILES}
         assert outcomes.of(f"Test{name}", "failure") | outcomes.of(f"Test{name}", "error") == set()
         assert outcomes.of(f"Test{name}", "skipped") == skipped
         assert outcomes.of(f"Test{name}", "passed") == EVERY_TEST - skipped

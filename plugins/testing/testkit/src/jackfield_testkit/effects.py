@@ -16,12 +16,12 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Kind = Literal["files", "network", "processes"]
 """As in `ComponentSpec.effects`."""
@@ -68,12 +68,14 @@ class Effects:
         outside: What was done beyond the workspace, each thing once, in order.
         inside: The files that were written in the workspace.
         read: The files that were read, those of Python and of the system left out.
+        opened: All files that were read, those of Python left out.
     """
 
     workspace: str | None = None
     outside: list[Effect] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
 
     @property
     def kinds(self) -> set[Kind]:
@@ -106,8 +108,10 @@ class Effects:
 
     def _note_read(self, path: object) -> None:
         name = _absolute(path)
-        if name and not _is_of_python(name) and name not in self.read:
-            self.read.append(name)
+        if name and not _is_of_python(name) and name not in self.opened:
+            self.opened.append(name)
+            if not name.startswith(_SYSTEM):
+                self.read.append(name)
 
     def _note_write(self, path: object, how: str) -> None:
         name = _absolute(path)
@@ -133,11 +137,18 @@ class Effects:
             self.outside.append(effect)
 
 
+class Hearer(Protocol):
+    """Hears audit events."""
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Take one audit event, on the thread that it is of."""
+
+
 class _Listener:
     """The one audit hook of a process. Hooks cannot be taken away again: this one does nothing while nobody watches."""
 
     def __init__(self) -> None:
-        self.watchers: list[Effects] = []
+        self.watchers: list[Hearer] = []
         self.busy = threading.local()
         sys.addaudithook(self._hear)
 
@@ -166,17 +177,40 @@ def watching(*, workspace: str | os.PathLike[str] | None = None) -> Iterator[Eff
         workspace: A folder in which everything may be written.
     """
     effects = Effects(None if workspace is None else os.path.realpath(workspace))
-    watchers = _listener().watchers
-    watchers.append(effects)
-    try:
+    with hearing(effects):
         yield effects
+
+
+@contextmanager
+def hearing(hearer: Hearer) -> Iterator[None]:
+    """Pass all audit events of this process to a hearer until the block ends."""
+    watchers = _listener().watchers
+    watchers.append(hearer)
+    try:
+        yield
     finally:
-        watchers.remove(effects)
+        watchers.remove(hearer)
 
 
 def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[str]:
     """What was done and not declared, as texts for people."""
     return [f"{effect.kind}: {effect.what}" for effect in effects.outside if effect.kind not in declared]
+
+
+def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
+    """List files that were read although nobody gave them, neither what was written meanwhile nor in the workspace.
+
+    Files of Python, of its packages, and what libraries look up about the machine are expected.
+    """
+    written = {effect.what.partition(" ")[2] for effect in effects.outside if effect.kind == "files"}
+    folders = [os.path.realpath(path) for path in given] + ([effects.workspace] if effects.workspace else [])
+    return [
+        name
+        for name in effects.opened
+        if name not in written
+        and (not name.startswith(_OF_THE_MACHINE) or (name.startswith("/proc/") and name.endswith(_PRIVATE)))
+        and not any(f"{name}{os.sep}".startswith(f"{folder}{os.sep}") for folder in folders)
+    ]
 
 
 def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
@@ -221,11 +255,20 @@ def _python_folders() -> tuple[str, ...]:
     return tuple(folder + os.sep for folder in folders if folder not in ("/", temporary))
 
 
+# What libraries look up about the machine: time zones, names of hosts, certificates, types of files, fonts.
+_OF_THE_MACHINE = (
+    *("/proc/", "/sys/", "/dev/", "/usr/share/", "/usr/lib/", "/usr/local/share/", "/lib/", "/var/cache/fontconfig/"),
+    *("/etc/ssl/", "/etc/pki/", "/etc/ca-certificates", "/etc/localtime", "/etc/timezone", "/etc/mime.types"),
+    *("/etc/httpd/", "/etc/apache2/", "/etc/apache/", "/etc/httpd.conf", "/etc/resolv.conf", "/etc/hosts"),
+    *("/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols", "/etc/os-release"),
+    *("/etc/fonts/", "/etc/ld.so", "/etc/locale"),
+)
+_PRIVATE = ("/environ", "/cmdline", "/mem", "/maps")  # of a process
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/", "/lib/")
 
 
 def _is_of_python(name: str) -> bool:
-    return name.startswith((*_SYSTEM, *_python_folders())) or name.endswith((".py", ".pyc", ".so", ".pth"))
+    return name.startswith(_python_folders()) or name.endswith((".py", ".pyc", ".so", ".pth"))
 
 
 def _short(value: object) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 import select
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -681,6 +682,22 @@ class SleepsForEachPiece(Tiny):
     def read_chunk(self, reader: ChunkReader, chunk: dict[str, Any]) -> Iterator[ModelEvent]:
         time.sleep(0.02)
         return super().read_chunk(reader, chunk)
+
+
+class HoldsUpTheLoop(Tiny):
+    """Waits for a lock."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        threading.Event().wait(0.06)
+        async for event in super().stream(request):
+            yield event
+
+
+class NeverCloses(Tiny):
+    """Leaves its connections to the end of the loop."""
+
+    async def aclose(self) -> None:
+        """Do nothing."""
 
 
 class AsksOneAfterTheOther(Tiny):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from jackfield.processors import closing
 from jackfield.testing import answer, calls
 from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool
 from jackfield_agent_parts.tools import toolset
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     Meeting,
@@ -70,6 +71,14 @@ class AnswerSuite(AnswerTreeTests):
         config: Options of the kind, besides its model and its tools.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
+
+    def test_the_event_loop_is_never_held_up(self) -> None:
+        self._events(self.make_agent([answer("Twice.")]))  # what the first run loads does not count
+
+        def run() -> Coroutine[Any, Any, object]:
+            return gathered(self.make_agent(lambda _: answer("Twice.")).astream([QUESTION]))
+
+        check_loop(run)
 
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))

@@ -305,8 +305,15 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert within(embedder, cancel, limit_s=10 + 2 * self.patience_s), "the call went on, or never began"
 
     def test_closing_an_embedder_closes_its_connections(self, server: FakeOpenAI, embedder: Embedder) -> None:
-        asked(embedder, TEXTS)  # which closes it at its end
-        assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
+        async def embed_and_close() -> bool:
+            await embedder.embed(TEXTS, purpose="document")
+            await embedder.aclose()
+            # Not after the loop, whose end closes all that is open.
+            return await asyncio.to_thread(
+                lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
+            )
+
+        assert within(embedder, embed_and_close), "`aclose` leaves connections open"
 
     # --- the key ---
 

@@ -18,6 +18,7 @@ from jackfield.plugins import EmbedderSpec
 from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
@@ -105,6 +106,15 @@ class LocalEmbedderSuite(Suite):
         return make()
 
     # --- vectors ---
+
+    def test_the_event_loop_is_never_held_up(self, embedder: Embedder) -> None:
+        vectors_of(embedder, TEXTS)  # what the first call loads does not count
+
+        async def embed_and_close() -> None:
+            await embedder.embed(TEXTS, purpose="document")
+            await embedder.aclose()
+
+        check_loop(embed_and_close)
 
     def test_each_text_has_its_vector_in_order(self, embedder: Embedder, make: MakeEmbedder) -> None:
         together = vectors_of(embedder, TEXTS)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import multiprocessing
@@ -218,8 +219,16 @@ class HygieneTests(LLMTests):
 
     def test_closing_a_model_closes_its_connections(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.default = replies.text("ok")
-        answer_of(model)  # which closes the model at its end
-        assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
+
+        async def ask_and_close() -> bool:
+            await model.acomplete(HELLO)
+            await model.aclose()
+            # Not after the loop, whose end closes all that is open.
+            return await asyncio.to_thread(
+                lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
+            )
+
+        assert run_with(model, ask_and_close), "`aclose` leaves connections open"
 
     # Python 3.12 and later warn of any fork beside threads; that it works all the same is the point.
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -19,6 +19,7 @@ from jackfield.events import ModelFinished
 from jackfield.messages import FINISH_REASONS, ContentItem, Message
 from jackfield.models import BaseChatModel, fold, get_chat_model
 from jackfield_testkit.effects import watching
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.calls_heard import calls_to
 from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close, events_of, run_with
@@ -54,6 +55,11 @@ class ModelLaws(Suite):
             answer_of(any_model)
         assert not slept, f"time.sleep is called on the event loop, at {slept[0]}: use asyncio.sleep"
 
+    def test_the_event_loop_is_never_held_up(self, any_model: BaseChatModel) -> None:
+        """Computing, a lock or a blocking library on the loop is a pause for everybody else on it."""
+        answer_of(any_model)  # what the first call loads does not count
+        check_loop(lambda: _ask_and_close(any_model))
+
     def test_an_answer_that_is_left_does_not_hinder_the_next(self, any_model: BaseChatModel) -> None:
         async def leave_and_ask() -> str | None:
             events = any_model.astream(HELLO)
@@ -85,6 +91,13 @@ class ModelLaws(Suite):
         assert not written, f"a call has changed files: {written}"
 
 
+async def _ask_and_close(model: BaseChatModel) -> None:
+    try:
+        await model.acomplete(HELLO)
+    finally:
+        await model.aclose()
+
+
 class ChatModelSuite(ModelLaws):
     """The laws for a model that runs in this process, or that no server of the testkit can stand in for.
 
@@ -99,10 +112,14 @@ class ChatModelSuite(ModelLaws):
     Attributes:
         component: The address of the backend: `distribution/name`, or its name where that is unique.
         config: Its configuration.
+        tool_question: A question that makes the model call `get_weather`, for one whose facts state `native_tools`.
+        cannot_show_tools: Why no question makes it call a tool here, although its facts state `native_tools`.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
+    tool_question: ClassVar[str] = ""
+    cannot_show_tools: ClassVar[str] = ""
 
     def make_model(self) -> BaseChatModel:
         """The model under test."""
@@ -114,3 +131,18 @@ class ChatModelSuite(ModelLaws):
         model = self.make_model()
         yield model
         sync.run(model.aclose())
+
+    def test_tools_are_called_or_described_in_the_text(self, any_model: BaseChatModel) -> None:
+        """A model that ignores its tools in silence leaves an agent without them, and without a word."""
+        if not any_model.facts.native_tools:
+            assert any_model.call_format_name(any_model.config.generate_cfg) != "native"
+            return
+        if self.cannot_show_tools:
+            pytest.skip(f"no question makes it call a tool: {self.cannot_show_tools}")
+        assert self.tool_question, (
+            "its facts state native_tools: give a `tool_question` that makes it call get_weather(place), or state "
+            "ModelFacts(native_tools=False), and a call format describes the tools in the text"
+        )
+        messages = answer_of(any_model, [Message("user", self.tool_question)], [WEATHER]).messages
+        called = [message.function_call.name for message in messages if message.function_call]
+        assert WEATHER["name"] in called, f"it was asked {self.tool_question!r} and called {called}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import re
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -18,13 +18,15 @@ from jackfield.errors import DocParserError
 from jackfield.plugins import ParserSpec, PluginHost, Row, Settings
 from jackfield_documents import DocumentReader, ParserLimits
 from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
-from jackfield_testkit.effects import undeclared, watching
+from jackfield_testkit.effects import undeclared, unexpected_reads, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import FEW, GROWTH, MANY, CountedBytes, given_up_after, work_of
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
-Samples = Mapping[str, tuple[bytes, str]]
+Expected = str | Sequence[str]
+"""A text that is in a file, or several in the order in which they stand there."""
+Samples = Mapping[str, tuple[bytes, Expected]]
 
 _KINDS = get_args(BlockKind)
 _CUTS = 24  # how many beginnings of each sample are tried
@@ -60,13 +62,15 @@ class ParserSuite(Suite):
     ```python
     class TestAcme(ParserSuite):
         component = "jackfield-acme/acme"
-        samples = {"letter.acme": (b"Dear reader, it rains.", "Dear reader")}
+        samples = {"letter.acme": (b"Dear reader,\\n\\nit rains.", ("Dear reader", "rains"))}
     ```
 
     Attributes:
         component: The address of the parser: `distribution/name`, or its name where that is unique.
         config: Its settings.
-        samples: Files, small ones: the name, the content, and a text that is in it. At least one.
+        samples: Files, small ones: the name, the content, and a text that is in it, or several texts in their order.
+            At least one has two texts that come to stand in two blocks, if the format has more than one.
+        one_block: Why a document never has more than one block, for a format of which that is true.
         unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
         hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
         make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
@@ -77,6 +81,7 @@ class ParserSuite(Suite):
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
     samples: ClassVar[Samples] = {}
+    one_block: ClassVar[str] = ""
     unreadable: ClassVar[Mapping[str, bytes]] = {}
     hostile: ClassVar[Mapping[str, bytes]] = {}
     make_file: ClassVar[Callable[[int], bytes] | None] = None
@@ -96,7 +101,21 @@ class ParserSuite(Suite):
             document = self.make_parser().parse(data, source=name)
             assert document.source == name
             text = "\n".join(block.text for block in document.blocks)
-            assert expected in text, f"{name}: {expected!r} is not in {text[:2000]!r}"
+            for part in _parts(expected):
+                assert part in text, f"{name}: {part!r} is not in {text[:2000]!r}"
+
+    def test_blocks_stand_in_the_order_of_the_file(self) -> None:
+        if self.one_block:
+            pytest.skip(f"its documents have one block: {self.one_block}")
+        several = {name: parts for name, (_, expected) in self.samples.items() if len(parts := _parts(expected)) > 1}
+        assert several, "give a sample two texts in their order, of two blocks: (content, ('the first', 'the last'))"
+        most = 0
+        for name, parts in several.items():
+            blocks = [block.text for block in self.make_parser().parse(self.samples[name][0], source=name).blocks]
+            places = [next((n for n, text in enumerate(blocks) if part in text), -1) for part in parts]
+            assert places == sorted(places), f"{name}: {parts} stand in the blocks {places}"
+            most = max(most, len(set(places)))
+        assert most > 1, f"all texts of a sample stand in one block: give two that stand in two, not {several}"
 
     def test_blocks_are_whole_and_stand_in_reading_order(self) -> None:
         for name, document in self._documents():
@@ -222,7 +241,10 @@ class ParserSuite(Suite):
             parser = self.make_parser()
             for name, (data, _) in self.samples.items():
                 parser.parse(data, source=name)
-        assert undeclared(effects, self._spec().effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        effects_stated = self._spec().effects
+        assert undeclared(effects, effects_stated) == [], "say so in `effects` of its descriptor, or do not do it"
+        if "files" not in effects_stated:
+            assert unexpected_reads(effects) == [], "it opens files: all that it reads is in `data`"
 
     # --- how a file comes to it ---
 
@@ -263,6 +285,10 @@ class ParserSuite(Suite):
     def _documents(self) -> Iterator[tuple[str, Document]]:
         for name, (data, _) in self.samples.items():
             yield name, self.make_parser().parse(data, source=name)
+
+
+def _parts(expected: Expected) -> Sequence[str]:
+    return (expected,) if isinstance(expected, str) else expected
 
 
 def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | None:

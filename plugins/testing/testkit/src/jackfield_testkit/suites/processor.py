@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
@@ -33,6 +33,7 @@ from jackfield.processors import CallNext, Phase, Processor, closing, in_order
 from jackfield.testing import ScriptedModel
 from jackfield.tools import FunctionSchema
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.streams import (
     FEW,
     GROWTH,
@@ -266,6 +267,15 @@ class ProcessorSuite(Suite):
         ended = sync.run(_cancelled(self.make_processor().wrap(inner)(self._request()), inner, self.patience_s))
         assert ended, "cancelled, it goes on"
         assert inner.open == 0, "the stream inside stays open"
+
+    def test_the_event_loop_is_never_held_up(self) -> None:
+        processor = self.make_processor()
+
+        def answer() -> Coroutine[Any, Any, object]:
+            return gathered(processor.wrap(Inner(shown(self.harmless)))(self._request()))
+
+        sync.run(answer())  # what the first call loads does not count
+        check_loop(answer)
 
     def test_a_call_leaves_nothing_behind_for_the_next(self) -> None:
         processor = self.make_processor()

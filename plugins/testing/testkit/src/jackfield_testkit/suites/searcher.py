@@ -18,6 +18,7 @@ from jackfield.plugins import SearcherSpec
 from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.loopwatch import TRIES, check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
@@ -40,6 +41,8 @@ CHINESE: Sequence[tuple[str, str]] = (
     ("量子计算机利用叠加态进行计算。", "量子计算机"),
     ("企鹅生活在南极洲。", "企鹅"),
 )
+UNKNOWN = ("qqxzq", "jjkjj zzqzz", "鬱龘")
+"""Queries of which no passage has a word, nor a part of one."""
 ODD_TEXTS = (
     "",
     " ",
@@ -68,11 +71,13 @@ class SearcherSuite(Suite):
     Attributes:
         component: The address of the searcher: `distribution/name`, or its name where that is unique.
         config: Its settings.
+        always_finds: Why it has hits for a query that shares nothing with the corpus, for one that ranks by nearness.
         ignores_query: Why what it finds does not depend on the query, for one that gives the same whatever is asked.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, object]] = {}
+    always_finds: ClassVar[str] = ""
     ignores_query: ClassVar[str] = ""
 
     def make_searcher(self) -> Searcher:
@@ -101,6 +106,17 @@ class SearcherSuite(Suite):
         assert self._search("tea", Corpus(()), limit=5) == []
         for limit in (0, -1):
             assert self._search("tea", self._corpus(), limit=limit) == []
+
+    def test_a_query_that_matches_nothing_finds_nothing(self) -> None:
+        self._needs_a_query()
+        searcher, corpus = self.make_searcher(), self._corpus()
+        found = {query: [hit.chunk.text for hit in _run(searcher, query, corpus, 5)] for query in UNKNOWN}
+        if self.always_finds:
+            assert any(found.values()), "it does find nothing: leave `always_finds` out"
+        else:
+            assert {query: texts for query, texts in found.items() if texts} == {}, (
+                "these share nothing with their query: give no hit, or say why in `always_finds`"
+            )
 
     def test_hits_are_chunks_of_the_corpus_and_no_more_than_asked_for(self) -> None:
         corpus = corpus_of(_many_texts(60))
@@ -249,6 +265,13 @@ class SearcherSuite(Suite):
         searcher = self.make_searcher()
         came = at_once(4, lambda _: _seen(asyncio.run(searcher.search("stone river", corpus, limit=5))))
         assert came == [_seen(self._search("stone river", corpus, limit=5))] * 4
+
+    def test_the_event_loop_is_never_held_up(self) -> None:
+        corpora = [corpus_of([f"{seed} {' '.join(_many_texts(25, seed=seed))}" for seed in range(start, start + 300)])
+                   for start in range(0, 300 * (TRIES + 1), 300)]  # fmt: skip
+        searcher = self.make_searcher()
+        _run(searcher, "stone river", corpora.pop(), 5)  # what the first search loads does not count
+        check_loop(lambda: searcher.search("stone river", corpora.pop(), limit=5))
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:
         host = plain_host()

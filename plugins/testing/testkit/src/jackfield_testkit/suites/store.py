@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -19,6 +20,7 @@ from jackfield.tools import tool
 from jackfield_records.stores import RUNNING, Store, StoredRun, load_store
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
@@ -72,6 +74,21 @@ class StoreSuite(Suite):
             asyncio.run(one.aclose())
 
     # --- what is kept ---
+
+    def test_the_event_loop_is_never_held_up(self, make: Callable[[], Store]) -> None:
+        store = make()
+        numbers = itertools.count()
+
+        async def keep_and_read() -> None:
+            run_id = f"r{next(numbers)}"
+            hold = await store.create(StoredRun(run_id=run_id), ["first"])
+            await store.append(run_id, hold, ["entry" * 1000] * 50)
+            await store.append(run_id, hold, ["last"], state="finished")
+            await store.read(run_id)
+            await store.runs()
+
+        asyncio.run(keep_and_read())  # what the first run loads does not count
+        check_loop(keep_and_read)
 
     def test_entries_come_back_as_they_were_and_in_their_order(self, make: Callable[[], Store]) -> None:
         store = make()

@@ -14,6 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,8 +41,10 @@ from jackfield.tools import (
     find_tool,
     output_of,
 )
-from jackfield_testkit.effects import undeclared, unseen, watching
+from jackfield_testkit.effects import undeclared, unexpected_reads, unseen, watching
 from jackfield_testkit.installed import plain_host
+from jackfield_testkit.leftovers import left_open
+from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.tool_specs import differences
 
@@ -242,7 +245,9 @@ class ToolSuite(Suite):
     def test_text_that_is_no_object_is_refused_before_anything_is_done(self, bench: Bench) -> None:
         if bench.tool.raw_argument:
             pytest.skip(f"it takes any text for {bench.tool.raw_argument!r}, as its descriptor says")
-        for wrong in ("[1, 2]", '"text"', "{", "17", "just a text"):
+        # The core completes what a model has left unfinished: `{` is an object without arguments.
+        unfinished = [] if _fits(bench.tool)({}) else ["{"]
+        for wrong in ("[1, 2]", '"text"', "17", "just a text", *unfinished):
             with watching() as effects:
                 output, error = bench.attempt(wrong)
             assert isinstance(error, ToolArgumentError), (
@@ -290,8 +295,33 @@ class ToolSuite(Suite):
                 bench.call(arguments)
             sync.run(_used_alone(self.make_tool(), self.examples, bench.context()))
         assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        if "files" not in spec.effects:
+            assert unexpected_reads(effects, bench.files) == [], (
+                "it reads files that are neither the conversation's nor its workspace's: declare the effect 'files', "
+                "or do not read them"
+            )
         for kind in sorted(unseen(effects, spec.effects)):
             warnings.warn(f"{self.component} declares the effect {kind!r}, and no example shows it", stacklevel=1)
+
+    def test_a_tool_with_access_to_files_is_given_some(self, bench: Bench) -> None:
+        if not bench.tool.file_access:
+            pytest.skip("its descriptor says that it gets no files")
+        assert self.files or self.urls, (
+            "it has file_access, and none of its examples is called with a file: files = {'name.ext': content}"
+        )
+
+    def test_it_leaves_nothing_open(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
+        tool = self.make_tool()
+        every = [arguments for arguments, _ in self.examples]
+
+        async def use_and_close() -> None:
+            await _called_in_a_run(tool, every, bench)
+            await _aclose(tool.load())
+
+        assert asyncio.run(left_open(use_and_close, patience_s=self.patience_s)) == [], (
+            "the run is over and the tool is closed: close it in `aclose`, or give it to `context.resources`"
+        )
 
     def test_what_only_reads_writes_nothing(self, bench: Bench) -> None:
         if not bench.tool.read_only:
@@ -347,6 +377,16 @@ class ToolSuite(Suite):
                 _expect(results[number].message.content, arguments, expected)
         if bench.tool.concurrent:
             self._at_once_they_give(bench, planned)
+
+    def test_the_event_loop_is_never_held_up(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
+        tool = self.make_tool()
+        every = [arguments for arguments, _ in self.examples]
+        try:
+            asyncio.run(_called_in_a_run(tool, every, bench))  # what the first call loads does not count
+            check_loop(lambda: _called_in_a_run(tool, every, bench))
+        finally:
+            sync.run(_aclose(tool.load()))
 
     def test_a_cancelled_call_ends_and_the_next_one_is_answered(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
@@ -502,6 +542,15 @@ async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object]
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         return await output_of(tool, dict(arguments), context)
+
+
+async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object]], bench: Bench) -> None:
+    """Make calls in one run; one that was made before may fail now."""
+    async with RunResources() as resources:
+        context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
+        for arguments in calls:
+            with suppress(ToolServiceError):
+                await output_of(tool, dict(arguments), context)
 
 
 def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tuple[Any, Exception | None]:

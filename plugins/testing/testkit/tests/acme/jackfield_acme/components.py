@@ -14,7 +14,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import Usage
 from jackfield.plugins import Texts
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_acme.plugin import PARAMETERS
 from jackfield_search_parts.documents import Document
@@ -36,6 +36,10 @@ class Chat(tiny_backend.Tiny):
     """Asks a server; without one, it answers by itself."""
 
     config_class = ChatConfig
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(native_tools=bool(self.config.server_url), context_tokens=4096)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         if request.config.seed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -323,3 +324,10 @@ class AsksAgain(BeginsAgain):
         async with closing(super()._events(run)) as events:
             async for event in events:
                 yield event
+
+
+class HoldsUpTheLoop(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, TurnFinished):
+            threading.Event().wait(0.06)
+        return [event]

@@ -7,6 +7,7 @@ import json
 import math
 import socket
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -448,3 +449,18 @@ class Prints(Honest):
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelServiceError:
         print("failed:", status)
         return super().failure(status, headers, body)
+
+
+class HoldsUpTheLoop(Honest):
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        threading.Event().wait(0.06)
+        return await super().embed(texts, purpose=purpose)
+
+
+class NeverCloses(Honest):
+    sockets: ClassVar[list[Any]] = []
+
+    async def exchange(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        url = urlsplit(self.settings.base_url)
+        self.sockets.append(await asyncio.open_connection(url.hostname, url.port))  # which the end of the loop closes
+        return await super().exchange(body)

@@ -11,6 +11,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jackfield.errors import DocParserError
@@ -200,3 +201,16 @@ class LooksAtNames(Honest):
         if not source.endswith(".looksatnames"):
             return Document(source, document.blocks[:1], content_hash="")
         return document
+
+
+class ReversesBlocks(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        blocks = super().blocks(text)
+        texts = [block.text for block in blocks][::-1]
+        return [Block(text, page=block.page) for text, block in zip(texts, blocks, strict=True)]
+
+
+class ReadsTheHost(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        Path("/etc/hostname").read_bytes()
+        return super().parse(data, source=source)

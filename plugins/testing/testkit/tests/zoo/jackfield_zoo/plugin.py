@@ -25,7 +25,7 @@ from jackfield.plugins import (
 def tools() -> list[ToolSpec]:
     from jackfield_zoo.tools import ALL
 
-    names = ("description", "parameters", "read_only", "concurrent", "timeout_s", "raw_argument")
+    names = ("description", "parameters", "read_only", "concurrent", "timeout_s", "raw_argument", "file_access")
     specs = []
     for made in ALL:
         values: dict[str, Any] = {name: getattr(made, name) for name in names} | dict(made.stated)

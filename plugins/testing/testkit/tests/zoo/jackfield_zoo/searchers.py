@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +23,7 @@ class Honest(Searcher):
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         if limit < 1:
             return []
-        ranked = self.ranked(self.words(query), self.index(corpus))
+        ranked = await asyncio.to_thread(lambda: self.ranked(self.words(query), self.index(corpus)))
         return [
             Hit(corpus.chunks[number], score, {"honest": rank})
             for rank, (score, number) in enumerate(ranked[:limit], start=1)
@@ -184,3 +185,18 @@ class Connects(Honest):
         with socket.socket() as connection:
             connection.connect_ex(("127.0.0.1", 9))
         return await super().search(query, corpus, limit=limit)
+
+
+class HoldsUpTheLoop(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        spent = time.thread_time() + 0.06
+        while time.thread_time() < spent:
+            pass
+        return await super().search(query, corpus, limit=limit)
+
+
+class AlwaysFinds(Honest):
+    def ranked(self, words: list[str], index: list[Counter[str]]) -> list[tuple[float, int]]:
+        found = super().ranked(words, index)
+        left = sorted({*range(len(index))} - {number for _, number in found})
+        return [*found, *((0.0, number) for number in left)]

@@ -235,3 +235,9 @@ class WritesAFile(Honest):
         with tempfile.NamedTemporaryFile("w", dir=os.getcwd()) as file:  # noqa: PTH109 - as it comes
             file.write("a copy")
         return await super().create(run, entries)
+
+
+class HoldsUpTheLoop(Honest):
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        threading.Event().wait(0.06)
+        await super().append(run_id, hold, entries, state=state)

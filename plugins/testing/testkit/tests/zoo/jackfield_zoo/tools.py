@@ -8,8 +8,10 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jackfield.errors import ToolServiceError
@@ -351,6 +353,43 @@ class NeverFree(Waits):
         output = await super().call(params, context=context)
         NeverFree.busy = False
         return output
+
+
+class HoldsUpTheLoop(Honest):
+    async def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        threading.Event().wait(0.06)
+        return super().call(params, context=context)
+
+
+class ReadsPasswords(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        Path("/etc/passwd").read_bytes()
+        return super().answer(text, context)
+
+
+class SeesNoFiles(Honest):
+    file_access = True
+
+
+class LeavesOpen(Honest):
+    sockets: ClassVar[list[socket.socket]] = []
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        self.sockets.append(socket.socket())
+        return super().answer(text, context)
+
+
+class Today(Honest):
+    """Takes no argument that it needs."""
+
+    parameters: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What to count"}},
+        "additionalProperties": False,
+    }
+
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        return super().call({"text": "", **self.parse_arguments(params)}, context=context)
 
 
 ALL = [

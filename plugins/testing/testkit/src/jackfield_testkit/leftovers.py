@@ -1,0 +1,46 @@
+"""See what work leaves open: tasks of its event loop, and sockets of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+_PAUSE_S = 0.01
+_SOCKETS = Path("/proc/self/fd")  # where there is no such folder, only tasks are seen
+
+
+async def left_open(work: Callable[[], Awaitable[object]], *, patience_s: float) -> list[str]:
+    """Return what is still open when some work has ended, on the loop that it ran on.
+
+    The end of a loop closes whatever is left, so that a look after it finds nothing.
+
+    Args:
+        work: Uses a component, and closes it.
+        patience_s: How long the other side of a connection may take to notice.
+    """
+    tasks, sockets = asyncio.all_tasks(), _sockets()
+    await work()
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + patience_s
+    while (left := _left(tasks, sockets)) and loop.time() < give_up:  # noqa: ASYNC110 - nothing announces an end
+        await asyncio.sleep(_PAUSE_S)
+    return left
+
+
+def _left(tasks: set[asyncio.Task[object]], sockets: set[str]) -> list[str]:
+    running = [f"task {task.get_coro()!r}" for task in asyncio.all_tasks() - tasks]
+    return [*running, *sorted(_sockets() - sockets)]
+
+
+def _sockets() -> set[str]:
+    names = set()
+    for entry in _SOCKETS.iterdir() if _SOCKETS.is_dir() else ():
+        try:
+            name = os.readlink(entry)  # noqa: PTH115 - a name that is no path
+        except OSError:  # closed meanwhile
+            continue
+        if name.startswith("socket:"):
+            names.add(name)
+    return names
