@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import io
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jackfield.events import MediaDelta, RunEvent, ToolFinished
 from jackfield.messages import ContentItem, Message
+from jackfield_terminal import made as made_files
 from jackfield_terminal.made import MadeFiles
 
 PNG = b"\x89PNG\r\n\x1a\n..."
@@ -70,3 +74,35 @@ def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
     assert len(made.problems) == 4
     assert made.keep(finished(files=[1, None], files_are_temporary=True)) == []
     assert made.keep(finished(files="text", files_are_temporary=True)) == []
+
+
+def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
+    work, host = tmp_path / "work", tmp_path / "host"
+    (work / "results").mkdir(parents=True)
+    host.mkdir()
+    (host / "id_rsa").write_text("secret")
+    (work / "results").rmdir()
+    (work / "results").symlink_to(host)
+    made = MadeFiles(tmp_path / "out")
+    assert made.keep(finished(files=[str(work / "results" / "id_rsa")], files_are_temporary=True)) == []
+    assert len(made.problems) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_with_holes_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made_files, "_MOST_BYTES", 3000)
+    monkeypatch.setattr(made_files, "_MOST_BYTES_OF_ALL", 5000)
+    for number, size in enumerate((2000, 4000, 2500, 1000)):
+        with (tmp_path / f"{number}.bin").open("wb") as file:
+            file.truncate(size)
+    made = MadeFiles(tmp_path / "out")
+    files = [str(tmp_path / f"{number}.bin") for number in range(4)]
+    kept = made.keep(finished(files=files, files_are_temporary=True))
+    assert [path.stat().st_size for path in kept] == [2000, 2500]
+    assert [problem.split()[0] for problem in made.problems] == ["1.bin", "3.bin"]
+
+
+def test_a_file_that_grows_while_it_is_copied_has_an_end() -> None:
+    target = io.BytesIO()
+    assert made_files._copy(io.BytesIO(b"x" * 100), target, 10) == 10
+    assert target.getvalue() == b"x" * 10

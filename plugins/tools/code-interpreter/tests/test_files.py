@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from jackfield_code_interpreter import made
 from jackfield_code_interpreter.files import BroughtFiles, FileLimits, remove_folder
+from jackfield_code_interpreter.made import FolderWatch
 
 
 @pytest.fixture
@@ -210,3 +212,59 @@ def test_a_folder_is_removed_however_deep_and_through_no_link(tmp_path: Path, se
     assert not top.exists()
     assert secret.read_text() == "secret"
     remove_folder(top)
+
+
+# --- files that the code made ---
+
+
+def test_a_folder_that_is_a_link_is_not_listed(tmp_path: Path) -> None:
+    work, host = tmp_path / "work", tmp_path / "host"
+    work.mkdir()
+    host.mkdir()
+    watch = FolderWatch(work)
+    watch.begin()
+    (host / "id_rsa").write_text("secret")
+    (work / "results").symlink_to(host)
+    (work / "made").write_text("x")
+    assert watch.changed() == (str(work / "made"),)
+    moved = work.rename(tmp_path / "moved")
+    work.symlink_to(host)
+    assert moved.exists()
+    assert watch.changed() == ()
+
+
+def test_pipes_and_endless_trees_end_the_listing(tmp_path: Path) -> None:
+    watch = FolderWatch(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "made").write_text("x")
+    handle = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(300):  # deeper than a path can be
+        os.mkdir("d" * 200, dir_fd=handle)
+        inner = os.open("d" * 200, os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(os.open("too-deep", os.O_CREAT, dir_fd=handle))
+    os.close(handle)
+    try:
+        assert watch.changed() == (str(tmp_path / "made"),)
+    finally:
+        for path in tmp_path.iterdir():
+            if path.is_dir():
+                remove_folder(path)
+
+
+def test_a_folder_of_very_many_files_is_read_as_far_as_is_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "_MOST_LOOKED_AT", 10)
+    for number in range(50):
+        (tmp_path / f"{number}").touch()
+    read = 0
+
+    def counted(entry: os.DirEntry[str]) -> os.stat_result | None:
+        nonlocal read
+        read += 1
+        return entry.stat(follow_symlinks=False)
+
+    monkeypatch.setattr(made, "_facts", counted)
+    assert len(FolderWatch(tmp_path).changed()) == read == 10

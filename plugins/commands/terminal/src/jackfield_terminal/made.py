@@ -6,18 +6,17 @@ import binascii
 import mimetypes
 import os
 import re
-import shutil
-import stat
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
-from typing import Any
+from typing import IO, Any
 
 from jackfield.errors import ConfigError
 from jackfield.events import MediaDelta, RunEvent, ToolFinished
 from jackfield.messages import ContentItem
 from jackfield.privatefiles import open_private, write_private
+from jackfield_confine.paths import open_regular
 from jackfield_terminal.options import OUTPUT
 
 FILES, TEMPORARY = "files", "files_are_temporary"
@@ -25,6 +24,8 @@ FILES, TEMPORARY = "files", "files_are_temporary"
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+=-]+)*;base64,", re.ASCII)
 _MOST_BYTES = 1 << 30  # of one file
+_MOST_BYTES_OF_ALL = 4 << 30  # a file with holes takes no room where it was made
+_PIECE_BYTES = 1 << 20
 _ODD = re.compile(r"[^\w.()+ -]|^\.+")
 
 
@@ -39,6 +40,7 @@ class MadeFiles:
     def __init__(self, folder: str | Path | None = None) -> None:
         self._folder = Path(folder or OUTPUT)
         self._sources: dict[str, Path] = {}
+        self._copied_bytes = 0
         self.kept: list[Path] = []
         self.problems: list[str] = []
 
@@ -81,16 +83,19 @@ class MadeFiles:
         """A copy of a file that code has made, of which nothing is believed: neither its name nor what it is."""
         name = PurePath(source).name
         try:
-            handle = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(handle, "rb") as file:
-                facts = os.fstat(handle)
-                if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MOST_BYTES:
-                    self.problems.append(f"{name} was not saved: it is not a regular file of at most 1 GiB")
+            with _open(Path(source)) as file:
+                size_bytes = os.fstat(file.fileno()).st_size
+                if size_bytes > min(_MOST_BYTES, _MOST_BYTES_OF_ALL - self._copied_bytes):
+                    self.problems.append(
+                        f"{name} was not saved: files may have {_MOST_BYTES >> 30} GiB each and "
+                        f"{_MOST_BYTES_OF_ALL >> 30} GiB together"
+                    )
                     return
                 # The same file again, changed by a later call, takes the place of what was kept of it.
                 target = self._sources.get(source) or self._free(name)
                 with os.fdopen(open_private(target), "wb") as copy:
-                    shutil.copyfileobj(file, copy)
+                    # The code may still be writing: no more than was there when it was looked at.
+                    self._copied_bytes += _copy(file, copy, size_bytes)
         except OSError as error:
             self.problems.append(f"{name} could not be saved in {self._folder}: {error.strerror or error}")
             return
@@ -110,6 +115,24 @@ class MadeFiles:
             number += 1
             path = self._folder / f"{stem}-{number}{safe.suffix}"
         return path
+
+
+@contextmanager
+def _open(source: Path) -> Iterator[IO[bytes]]:
+    """Open a file that code has made; on the way to it no folder may be a link by now."""
+    if os.open in os.supports_dir_fd:
+        with open_regular(source) as file:
+            yield file
+    else:  # Windows
+        with source.open("rb") as file:
+            yield file
+
+
+def _copy(source: IO[bytes], target: IO[bytes], size_bytes: int) -> int:
+    copied = 0
+    while piece := source.read(min(_PIECE_BYTES, size_bytes - copied)):
+        copied += target.write(piece)
+    return copied
 
 
 def check_folder(folder: str | None) -> None:

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from jackfield_confine.paths import FILE, open_folder
+
 _PIECE_BYTES = 1 << 20
-# Where it can be had, a handle that needs no right to list the folder.
-_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe is opened without waiting for its other end, and a terminal without becoming this process's.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_NOTES = 20
 
@@ -85,7 +83,7 @@ class BroughtFiles:
         """A file and its facts; None for the file if it is in the folder already."""
         # Links on the way to a file are followed once, when it is first named: code could put others there later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
-        with _folder(real_folder) as parent:
+        with open_folder(real_folder) as parent:
             facts = os.stat(source.name, dir_fd=parent, follow_symlinks=False)
             if real_folder == self._folder.resolve():
                 yield None, facts
@@ -94,7 +92,7 @@ class BroughtFiles:
                 raise _RefusedError("it is a link; name the file itself")
             if not stat.S_ISREG(facts.st_mode):
                 raise _RefusedError("it is not a regular file")
-            file = os.open(source.name, _READ, dir_fd=parent)
+            file = os.open(source.name, FILE, dir_fd=parent)
         try:
             facts = os.fstat(file)
             if not stat.S_ISREG(facts.st_mode):  # another by now
@@ -107,7 +105,7 @@ class BroughtFiles:
 
     def _copy(self, file: int, facts: os.stat_result, name: str, *, new: bool) -> None:
         most = self._room(facts.st_size, new=new)
-        with _folder(self._folder.resolve()) as folder:
+        with open_folder(self._folder.resolve()) as folder:
             # A new file that takes the place of the old one: writing into that would follow where the code has put it.
             fresh = f".{uuid4().hex}"
             target = os.open(fresh, _WRITE, 0o666, dir_fd=folder)
@@ -186,20 +184,6 @@ def _moved_up(inner: int, handle: int) -> list[str]:
 
 class _RefusedError(Exception):
     """A file is not copied; the message says why."""
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    """A folder, opened name by name from the root, through no link."""
-    handle = os.open("/", _DIRECTORY)
-    try:
-        for name in path.parts[1:]:
-            inner = os.open(name, _DIRECTORY, dir_fd=handle)
-            os.close(handle)
-            handle = inner
-        yield handle
-    finally:
-        os.close(handle)
 
 
 def _copy_bytes(source: int, target: int, most: float) -> int:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+
+from jackfield_confine.paths import open_listed_folder
 
 MOST_FILES = 200
 _MOST_LOOKED_AT = 5000
+_DEEPEST = 64  # levels: a path of thousands has megabytes
 _NOT_RESULTS = frozenset({"__pycache__"})
 
 State = tuple[int, int]
 
 
 class FolderWatch:
-    """Compares a folder with what it was. Of regular files only, through no link, and not of hidden ones."""
+    """Compare a folder with what it was: regular files that are not hidden, reached through no link.
+
+    Args:
+        folder: Absolute, without links.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,22 +41,26 @@ class FolderWatch:
 
 
 def _states(folder: Path) -> Iterator[tuple[str, State]]:
-    waiting, looked_at = [str(folder)], 0
+    waiting, looked_at = [folder], 0
     while waiting and looked_at < _MOST_LOOKED_AT:
+        here = waiting.pop()
         try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError:  # the code may have removed it, or closed it to others
+            with open_listed_folder(here) as handle, os.scandir(handle) as listed:
+                entries = [(entry.name, _facts(entry)) for entry in islice(listed, _MOST_LOOKED_AT - looked_at)]
+        except OSError:  # the code may have removed it, put a link in its place, or closed it to others
             continue
-        entries = entries[: _MOST_LOOKED_AT - looked_at]
         looked_at += len(entries)
-        for entry in filter(_may_be_a_result, entries):
-            with suppress(OSError):  # it has gone meanwhile
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    facts = entry.stat(follow_symlinks=False)
-                    yield entry.path, (facts.st_mtime_ns, facts.st_size)
+        for name, facts in entries:
+            if facts is None or name.startswith(".") or name in _NOT_RESULTS:
+                continue
+            if stat.S_ISDIR(facts.st_mode) and len(here.parts) - len(folder.parts) < _DEEPEST:
+                waiting.append(here / name)
+            elif stat.S_ISREG(facts.st_mode):
+                yield str(here / name), (facts.st_mtime_ns, facts.st_size)
 
 
-def _may_be_a_result(entry: os.DirEntry[str]) -> bool:
-    return not entry.name.startswith(".") and entry.name not in _NOT_RESULTS
+def _facts(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:  # it has gone meanwhile
+        return None

@@ -84,6 +84,7 @@ class KernelSession:
         self._release = weakref.finalize(self, self._holdings.release)
         self.work_dir = Path(self._config.work_dir).absolute() if self._config.work_dir else private / "work"
         self.work_dir.mkdir(parents=True, exist_ok=True)
+        self.work_dir = self.work_dir.resolve()  # before the code runs, which may put links on the way
         (private / "home").mkdir()
         self._files = BroughtFiles(self.work_dir, file_limits(self._config))
         self._watch = FolderWatch(self.work_dir)
