@@ -136,8 +136,11 @@ while True:
 """
 
 DISPLAY_FLOOD = """
+import base64
 from IPython.display import display
-picture = "A" * 4_000_000
+head = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55")
+rest = bytes.fromhex("0000000a49444154789c636000000002000148afa4710000000049454e44ae426082")
+picture = base64.b64encode(head + (3_000_000).to_bytes(4, "big") + b"tEXt" + bytes(3_000_004) + rest).decode()
 for _ in range(COUNT):
     display({"image/png": picture, "text/plain": "<A>"}, raw=True)
 """

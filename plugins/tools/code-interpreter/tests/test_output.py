@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from jackfield_code_interpreter.output import FINISHED, Output, clean_text, fenced
 
 quick = settings(max_examples=50)
-PNG = base64.b64encode(b"\x89PNG...").decode()
+PNG = (  # of one pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+
+
+def padded_png(size_bytes: int) -> str:
+    """A PNG with a comment of a size."""
+    head, rest = (content := base64.b64decode(PNG))[:33], content[33:]
+    comment = size_bytes.to_bytes(4, "big") + b"tEXt" + b"x" * size_bytes + b"\0\0\0\0"
+    return base64.b64encode(head + comment + rest).decode()
+
+
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
 streams = st.tuples(st.sampled_from(["stdout", "stderr"]), printable)
 anything = st.recursive(
@@ -76,11 +87,43 @@ def test_images_beyond_the_limit_are_left_out_and_the_text_says_so() -> None:
 
 def test_all_images_together_have_a_limit() -> None:
     output = Output(max_images=100)
-    large = "A" * 7_000_000
+    large = padded_png(5_000_000)
     for _ in range(10):
         output.add("display_data", {"data": {"image/png": large}})
     assert sum(map(len, output.images)) < 25_000_000
     assert output.text().count("together they are too large") == 10 - len(output.images)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+        b"<html></html>",
+        b"root:x:0:0:root:/root:/bin/bash",
+        b"\x89PNG\r\n\x1a\n",
+        b"%PDF-1.7",
+    ],
+)
+def test_what_is_no_image_does_not_enter_the_conversation_as_one(shown: bytes) -> None:
+    output = Output()
+    output.add("display_data", {"data": {"image/png": base64.b64encode(shown).decode(), "text/plain": "<A>"}})
+    assert output.images == []
+    assert "<A>\n[image left out: the " in output.text()
+
+
+def test_an_image_is_of_the_type_of_its_bytes_and_not_of_its_label() -> None:
+    output = Output()
+    output.add("display_data", {"data": {"image/jpeg": PNG}})
+    assert output.images == [f"data:image/png;base64,{PNG}"]
+
+
+def test_an_image_that_claims_billions_of_pixels_is_left_out() -> None:
+    content = bytearray(base64.b64decode(PNG))
+    content[16:24] = (60_000).to_bytes(4, "big") * 2
+    output = Output()
+    output.add("display_data", {"data": {"image/png": base64.b64encode(content).decode()}})
+    assert output.images == []
+    assert "more than 50,000,000: send a smaller one" in output.text()
 
 
 @pytest.mark.parametrize("kinds", [("display_data",), ("stdout", "stderr")], ids=["displays", "streams in turn"])

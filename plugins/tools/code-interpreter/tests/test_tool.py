@@ -23,7 +23,8 @@ from jackfield_code_interpreter.tool import CodeInterpreter
 from jackfield_confine import barriers
 
 Make = Callable[..., Any]
-SHOW_PNG = "from IPython.display import display\ndisplay({'image/png': 'iVBORw0KGgo=', 'text/plain': '<A>'}, raw=True)"
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+SHOW_PNG = f"from IPython.display import display\ndisplay({{'image/png': '{PNG}', 'text/plain': '<A>'}}, raw=True)"
 
 
 # --- what comes back ---
@@ -50,7 +51,7 @@ def test_a_result_says_what_is_isolated_and_which_limits_hold(interpreter: Any) 
 def test_an_image_comes_as_an_item_beside_the_text(interpreter: Any) -> None:
     shown = interpreter.run(SHOW_PNG)
     assert shown.text == "display_data:\n\n```\n<A>\n```"
-    assert shown.images == ["data:image/png;base64,iVBORw0KGgo="]
+    assert shown.images == [f"data:image/png;base64,{PNG}"]
 
 
 def test_a_plot_is_shown_at_the_end_of_the_call(interpreter: Any) -> None:

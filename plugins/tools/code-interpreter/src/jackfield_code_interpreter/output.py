@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
+from jackfield_backend.images import decode_image
 
 FINISHED = "Finished execution."
 PLOTS = ("matplotlib", "numpy", "pandas")
@@ -89,11 +91,11 @@ class Output:
         text = _text(shown.get("text/plain"))
         image_type = next((media_type for media_type in _IMAGE_TYPES if media_type in shown), None)
         if image_type:
-            problem = self._add_image(image_type, _text(shown[image_type]))
+            problem = self._add_image(_text(shown[image_type]))
             text = "\n".join(filter(None, (text or "<image>", problem)))
         self._add_text(kind, text)
 
-    def _add_image(self, media_type: str, encoded: str) -> str:
+    def _add_image(self, encoded: str) -> str:
         encoded = "".join(encoded.split())
         self.received_chars += len(encoded)
         if len(self.images) >= self._max_images:
@@ -102,8 +104,12 @@ class Output:
             return "[image left out: it is too large; draw it with a lower resolution]"
         if self._images_chars + len(encoded) > _MAX_IMAGES_CHARS:
             return "[image left out: together they are too large; draw them with a lower resolution]"
+        try:  # the code says what it is, and the code may say anything
+            image = decode_image(encoded)
+        except UnsupportedInputError as error:
+            return f"[image left out: {error}]"
         self._images_chars += len(encoded)
-        self.images.append(f"data:{media_type};base64,{encoded}")
+        self.images.append(image.data_uri)
         return ""
 
     def _add_text(self, kind: str, text: str) -> None:
