@@ -508,7 +508,7 @@ def test_an_async_tool_that_is_stopped_is_not_reported_as_running() -> None:
         return "never"
 
     done = finish(wait)
-    assert (done.error, dict(done.metadata)) == ("ToolTimeoutError", {})
+    assert (done.error, dict(done.metadata)) == ("ToolTimeoutError", {"in_doubt": True})
 
 
 # --- what a tool does to what is around it, and odd values ---

@@ -615,7 +615,9 @@ def test_a_tool_that_takes_too_long_is_a_result(blocking: bool) -> None:
     assert failed.error == "ToolTimeoutError"
     said = "Tool wait did not finish in 0.05 s; ask it for less at once"
     left = ". It could not be stopped, and may still do what it was asked for"
-    assert failed.message.content == (said + left if blocking else said)
+    stopped = ". It was stopped, and may have done a part of it"
+    assert failed.message.content == said + (left if blocking else stopped)
+    assert failed.metadata["in_doubt"] is True
 
 
 def test_a_result_that_cannot_become_json_is_a_result_too() -> None:
@@ -710,8 +712,9 @@ def test_leaving_early_cancels_what_still_runs() -> None:
     ended: list[str] = []
 
     @tool
-    async def forever() -> str:
+    async def forever(context: ToolContext) -> str:
         """Wait."""
+        context.report("begun")
         try:
             await asyncio.Event().wait()
         finally:
@@ -723,12 +726,36 @@ def test_leaving_early_cancels_what_still_runs() -> None:
             [PlannedCall(0, "c0", FunctionCall("forever", "{}"))], ToolContext()
         )
         assert isinstance(await anext(events), ToolStarted)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        assert isinstance(await anext(events), ToolProgress)
         await events.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(leave_early())
     assert ended == ["cancelled"]
+
+
+def test_a_call_whose_start_is_the_last_that_is_read_never_begins() -> None:
+    called: list[str] = []
+
+    @tool
+    async def act() -> str:
+        """Act."""
+        called.append("act")
+        return "done"
+
+    async def leave_at_the_start() -> None:
+        left: list[ToolFinished] = []
+        planned = PlannedCall(0, "c0", FunctionCall("act", "{}"))
+        events = ToolExecutor({"act": act}).run([planned], ToolContext(), left=left)
+        assert isinstance(await anext(events), ToolStarted)
+        await events.aclose()  # type: ignore[attr-defined]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [(one.error, one.message.content) for one in left] == [
+            ("Cancelled", "The call was cancelled before it began. Nothing was done.")
+        ]
+
+    asyncio.run(leave_at_the_start())
+    assert called == []
 
 
 # --- tools of plugins ---

@@ -142,6 +142,7 @@ class ToolSpec(ComponentSpec):
     timeout_s: float | None = None
     file_access: bool = False
     idempotent: bool = False
+    resumable: bool = False
     cacheable: bool = False
     raw_argument: str = ""
 

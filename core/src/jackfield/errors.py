@@ -27,6 +27,7 @@ JackfieldError
 ├── ToolServiceError              pass it to the model: the text is written for it
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
+│   ├── InDoubtError                  find out what was done, then allow the repetition or do without it
 │   └── DocParserError                leave out or replace the named document
 ├── SandboxError                  install what it names, or set `sandbox="none"`
 ├── StoreError                    see to the store of runs; what is recorded stays
@@ -215,11 +216,38 @@ class ToolArgumentError(ToolServiceError, ValueError):
 
 
 class ToolTimeoutError(ToolServiceError):
-    """The tool did not answer in time; `still_running` says whether it could not be stopped."""
+    """The tool did not answer in time.
 
-    def __init__(self, message: str, *, code: str | None = None, still_running: bool = False) -> None:
+    Attributes:
+        still_running: True if it could not be stopped.
+        may_be_done: True if it was stopped at its work, so that it may have done a part of it.
+    """
+
+    def __init__(
+        self, message: str, *, code: str | None = None, still_running: bool = False, may_be_done: bool = False
+    ) -> None:
         super().__init__(message, code=code)
         self.still_running = still_running
+        self.may_be_done = may_be_done
+
+
+class InDoubtError(ToolServiceError):
+    """A part of an interrupted run cannot be continued, may have acted, and is not repeated unless a person agrees.
+
+    Attributes:
+        agent: The agent that was interrupted.
+        call_id: The tool call that asked it; '' if an agent kind asked it without one.
+        place: The place in the run that asked it.
+        question: The question that it was asked.
+        is_refused: True if a person has refused the repetition.
+    """
+
+    def __init__(
+        self, message: str, *, agent: str, call_id: str, place: str, question: str, is_refused: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.agent, self.call_id, self.place = agent, call_id, place
+        self.question, self.is_refused = question, is_refused
 
 
 class DocParserError(ToolServiceError):

@@ -269,7 +269,8 @@ class Message(DictCompatibleModel, InNotebooks):
     """One message of a conversation.
 
     A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
-    name. `extra["function_id"]` ties the two together. `extra` is also for the caller's own data; no backend sends it.
+    name. `extra["function_id"]` ties the two together, and `extra["error"]` names the failure of a call. `extra` is
+    also for the caller's own data; no backend sends it.
     """
 
     role: Role
@@ -326,6 +327,12 @@ class Message(DictCompatibleModel, InNotebooks):
         """The id that ties a call and its result together."""
         value = (self.extra or {}).get("function_id")
         return None if value is None else str(value)
+
+    @property
+    def error(self) -> str:
+        """The kind of failure of the call whose result this is; '' if it succeeded, or nothing is known of it."""
+        value = (self.extra or {}).get("error")
+        return "" if value is None else str(value)
 
     def is_multimodal(self) -> bool:
         """Whether the content has anything other than text."""

@@ -46,6 +46,7 @@ _CLOSING_S = 5.0  # how long who leaves waits for work that takes its time to en
 _EXIT_S = 1.0  # the same at the end of the process, for everything together
 
 _LEFT_RUNNING = "_jackfield_left_running"
+_RESULT = "_jackfield_result"
 _log = logging.getLogger(__name__)
 
 
@@ -283,13 +284,25 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         return await future
     except asyncio.CancelledError as error:
         if workers.give_up(job):
-            setattr(error, _LEFT_RUNNING, True)
+            mark_abandoned(error)
+        setattr(error, _RESULT, job.result)
         raise
 
 
 def is_abandoned(error: BaseException | None) -> bool:
     """Whether a cancellation gave up a function in a worker thread that still ran."""
     return getattr(error, _LEFT_RUNNING, False) is True
+
+
+def result_of_cancelled(error: BaseException) -> tuple[Any, ...]:
+    """The result of a function that had already returned when the wait for it was cancelled, in a tuple; or ()."""
+    result: tuple[Any, ...] = getattr(error, _RESULT, ())
+    return result
+
+
+def mark_abandoned(error: BaseException) -> None:
+    """Have `is_abandoned` say of a cancellation that it left something running."""
+    setattr(error, _LEFT_RUNNING, True)
 
 
 def abandoned() -> list[str]:
@@ -361,6 +374,7 @@ class _Job(Generic[T]):
     Attributes:
         given_up: Nobody waits for it any more.
         is_lent: It waits for the bridge, and so perhaps for another job.
+        result: What the function gave, in a tuple, once it has returned.
     """
 
     function: Callable[[], T]
@@ -368,10 +382,12 @@ class _Job(Generic[T]):
     name: str = ""
     given_up: bool = False
     is_lent: bool = False
+    result: tuple[T, ...] = ()
 
     def work(self) -> None:
         try:
             result = self.function()
+            self.result = (result,)
         except BaseException as error:  # noqa: BLE001 - handed to who waits, who raises it
             self.arrive(None, _as_raised_in_a_task(error))
         else:

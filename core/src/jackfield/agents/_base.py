@@ -119,6 +119,10 @@ class Agent(StatesSecrets):
     """Whether `_events` goes on after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. Only the
     class that defines `_events` can say so; one that overrides it says it again."""
 
+    passes_events: ClassVar[bool] = False
+    """True if `_events` passes on all events of agents below unchanged and counts none of them, as `Loop` does. Events
+    from below then reach the caller without a detour through it. Only the class that defines `_events` can say so."""
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
@@ -247,6 +251,7 @@ class Agent(StatesSecrets):
             if above is not None:
                 run.rules = above.run.rules_below
             run.start_clock()
+            run.passes_events = form is None and self._passes_events() and not (self.handoffs or run.later)
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
@@ -262,6 +267,9 @@ class Agent(StatesSecrets):
                 if not isinstance(places.last, RunFinished):
                     places.of(RunFailed(LEFT_TEXT, type(error).__name__))
                 raise
+            finally:
+                if above is not None:
+                    above.settle(run)
 
     async def _begun(
         self,
@@ -396,8 +404,15 @@ class Agent(StatesSecrets):
         return None if run_id is None and self.store is None else self._recording
 
     def _goes_on(self) -> bool:
+        return self._says_of_events("goes_on")
+
+    def _passes_events(self) -> bool:
+        return self._says_of_events("passes_events")
+
+    def _says_of_events(self, claim: str) -> bool:
+        """Read what the class that defines `_events` says about it; a subclass that overrides it says it again."""
         defining = next(one for one in type(self).__mro__ if "_events" in vars(one))
-        return vars(defining).get("goes_on", False) is True
+        return vars(defining).get(claim, False) is True
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
         """The loop of turns and tool calls, for the agent's model and tools.

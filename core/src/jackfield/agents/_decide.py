@@ -12,7 +12,7 @@ from jackfield.config import Limits
 from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
 from jackfield.models._pairing import OpenCall, paired
-from jackfield.tools._executor import CANCELLED_TEXT, PlannedCall
+from jackfield.tools._executor import STOPPED_TEXT, PlannedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,11 @@ def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
     return end
 
 
-def with_calls_closed(history: Sequence[Message], text: str = CANCELLED_TEXT) -> list[Message]:
-    """The history with a result for each call that has none: every provider refuses one with open calls."""
+def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
+    """The history with a result for each call that has none: every provider refuses one with open calls.
+
+    A history does not tell whether such a call was made, so the result says that it may have been.
+    """
     closing = [
         Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})
         for planned in open_calls(history)

@@ -16,6 +16,7 @@ class BasicAgent(Agent):
     """Asks its model once, without tools."""
 
     goes_on = True
+    passes_events = True
 
     def _events(self, run: Run) -> AsyncIterator[Event]:
         return self.make_loop(functions=()).events(run)
@@ -25,6 +26,7 @@ class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     goes_on = True
+    passes_events = True
     hands_off: ClassVar[bool] = True
 
     def _events(self, run: Run) -> AsyncIterator[Event]:

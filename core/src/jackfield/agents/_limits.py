@@ -27,6 +27,12 @@ class Spent:
         """After some more tool calls."""
         return replace(self, tool_calls=self.tool_calls + count)
 
+    def plus_below(self, other: Spent) -> Spent:
+        """After runs below have used this; their turns are their own."""
+        if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
+            return self
+        return replace(self, tool_calls=self.tool_calls + other.tool_calls, usage=self.usage + other.usage)
+
     def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
         """After an event of the run, or of one below it, whose turns are its own."""
         match event:
@@ -39,6 +45,11 @@ class Spent:
             case RunEvent(event=ToolStarted()):
                 return self.plus_calls(1)
         return self
+
+
+def is_shared(limits: Limits) -> bool:
+    """True if the limits hold for the runs below a run, too; turns and time do not need their figures."""
+    return limits.tool_calls is not None or limits.tokens is not None or limits.cost is not None
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
-from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls, with_calls_closed
+from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls
 from jackfield.agents._limits import Spent
 from jackfield.agents._run import Event, Run, RunAbove
 from jackfield.events import (
@@ -22,13 +22,13 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.jsontext import is_json
-from jackfield.messages import FUNCTION, Message
+from jackfield.messages import Message
 from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
 from jackfield.processors import Processor
 from jackfield.request import FunctionSchema
 from jackfield.streams import Interrupted, closing
-from jackfield.tools._executor import CUT_OFF, Approve, PlannedCall, ToolExecutor, not_run
+from jackfield.tools._executor import CANCELLED, CUT_OFF, STOPPED, Approve, PlannedCall, ToolExecutor, not_run, stopped
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
@@ -75,7 +75,9 @@ class Loop:
                     async for event in events:
                         yield event
             except Interrupted:
-                state.history = with_calls_closed(state.history)
+                for result in _stopped_calls(run, state):
+                    state.history.append(result.message)
+                    yield result
                 state.reason = run.interruption
         yield RunFinished(state.reason, tuple(state.history[len(run.messages) :]), state.spent.usage)
 
@@ -160,12 +162,13 @@ class Loop:
         state.spent = state.spent.plus_calls(len(calls))
         results: dict[int, Message] = {}
         answers = {} if state.spent.turns > run.spent.turns else run.answers
-        above = RunAbove(run, state.spent, f"{self.name}/{_place(state.history)}", answers, state.waiting)
+        above = RunAbove(run, state.spent, answers=answers, waiting=state.waiting)
         context = replace(run.context, messages=tuple(state.history), run=above)
+        left: list[ToolFinished] = []
         try:
-            in_doubt, state.in_doubt = state.in_doubt, frozenset()
+            doubtful, state.in_doubt = state.in_doubt, frozenset()
             approve = run.approve or self.approve
-            work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=in_doubt)
+            work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=doubtful, left=left)
             async with closing(run.guarded(work)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
@@ -173,6 +176,15 @@ class Loop:
                             continue
                         results[event.index] = event.message
                     yield event
+        except Interrupted:
+            for result in left:
+                results[result.index] = result.message
+                yield result
+            raise
+        except BaseException:
+            if run.record is not None:  # what was done is known, although nobody reads on
+                await run.record.finished([one for one in left if one.error not in (STOPPED, CANCELLED)])
+            raise
         finally:
             state.spent = above.spent
             state.history += [results[index] for index in sorted(results)]
@@ -201,9 +213,13 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
             yield not_run(planned, CUT_OFF_TEXT, CUT_OFF)
 
 
-def _place(history: Sequence[Message]) -> int:
-    """Where in a run a turn is, however many of its calls have results already."""
-    return sum(message.role != FUNCTION for message in history)
+def _stopped_calls(run: Run, state: _State) -> list[ToolFinished]:
+    """Results for the calls that have none when a run is stopped. Only one that never began is said to be undone."""
+    before = run.in_doubt if state.spent.turns == run.spent.turns else frozenset()
+    return [
+        stopped(planned, began=planned.call_id in before or planned.call_id in state.waiting)
+        for planned in open_calls(state.history)
+    ]
 
 
 async def _waited_for(run: Run, work: Awaitable[T]) -> T:

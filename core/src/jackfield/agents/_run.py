@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._notebook import InNotebooks
-from jackfield.agents._limits import Spent, budget_reached
+from jackfield.agents._limits import Spent, budget_reached, is_shared
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
@@ -133,8 +133,26 @@ class Record(Protocol):
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
 
-    def below(self, agent: str, place: str, *, goes_on: bool) -> Recording:
-        """What writes the steps of an agent that was asked at a place of the run."""
+    async def finished(self, results: Sequence[ToolFinished]) -> None:
+        """Write the results of calls that ended while the run was being stopped."""
+
+    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, goes_on: bool) -> Recording:
+        """Return the recording of an agent that is asked at a place of the run.
+
+        Args:
+            agent: Its name.
+            place: Names the place among those of the run, without any content of the question.
+            call_id: The tool call that asks; '' if the agent kind itself asks.
+            answers: The decisions about calls of this turn, by their ids.
+            goes_on: True if the agent can continue an interrupted run.
+        """
+
+
+@dataclass(slots=True, eq=False)
+class Tally:
+    """The usage of all runs below a run that have been counted, shared by all parts of the run."""
+
+    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(kw_only=True)
@@ -170,6 +188,8 @@ class Run:
         handing: The agent to which it was about to be handed over then, by name; ''.
         path: The agents that had the conversation before, in this run.
         handoff: Where it goes next.
+        passes_events: True if the agent's `_events` passes on every event from below unchanged.
+        tally: The usage of the runs below it.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -200,6 +220,8 @@ class Run:
     handing: str = ""
     path: tuple[RunningAgent, ...] = ()
     handoff: Handoff | None = None
+    passes_events: bool = False
+    tally: Tally = field(default_factory=Tally)
 
     @property
     def depth(self) -> int:
@@ -229,44 +251,103 @@ class Run:
 
 
 @dataclass(slots=True, eq=False)
+class _Account:
+    """The usage that limits are compared with; all places of one turn share it.
+
+    Attributes:
+        spent: The usage of the run. Of the runs below it, live if the run has a limit that they share.
+        reserved: Calls that were counted when they were decided, and have not begun.
+    """
+
+    spent: Spent
+    reserved: int = 0
+
+
 class RunAbove(CallingRun):
-    """A run that waits for agents it has asked: how much they may use together, and what takes their events.
+    """A run that waits for the agents it has asked: their shared limits, their place in it, and their events.
 
     Attributes:
         run: The run that waits.
-        spent: What it has used, with all that runs below it.
-        place: Where in the run it waits; different for each turn of tools.
-        answers: What somebody has said to calls of this turn and below, by their ids.
+        depth: Its depth; 0 for the agent that the caller asked.
+        place: Names the place in the run that asks. It must be the same when the run is resumed, so it never contains
+            what is asked.
+        call_id: The tool call that asks; '' if the agent kind itself asks.
+        answers: Decisions about calls of this turn and below, by their ids.
         waiting: What agents below wait for, by the ids of the calls that asked them.
+        direct: Takes the events of deeper runs without a detour through each run between; None if each must pass.
     """
 
-    run: Run
-    spent: Spent
-    place: str = ""
-    answers: Mapping[str, bool] = field(default_factory=dict)
-    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
-    _taken: int = field(default=0, init=False)  # calls that were counted when they were decided, and have not begun
+    __slots__ = ("_account", "_limited", "answers", "call_id", "depth", "direct", "place", "run", "waiting")
+
+    def __init__(
+        self,
+        run: Run,
+        spent: Spent,
+        place: str = "",
+        answers: Mapping[str, bool] | None = None,
+        waiting: dict[str, ApprovalNeeded] | None = None,
+    ) -> None:
+        super().__init__()
+        self.run, self.place, self.call_id, self.depth = run, place, "", run.depth
+        self.answers: Mapping[str, bool] = {} if answers is None else answers
+        self.waiting: dict[str, ApprovalNeeded] = {} if waiting is None else waiting
+        self.direct: Callable[[RunEvent], None] | None = None
+        self._account = _Account(spent)
+        # The nearest run above that limits what runs below it use; the others need no live figures.
+        above = run.above
+        self._limited: RunAbove | None = above if above is None or is_shared(above.run.limits) else above._limited
 
     @property
-    def depth(self) -> int:
-        """How deep the run is; 0 for the agent that was asked."""
-        return self.run.depth
+    def spent(self) -> Spent:
+        """The usage of the run and of the runs below it that have ended; of a limited run, of all below it."""
+        return self._account.spent
+
+    def at(self, place: str) -> RunAbove:
+        """Return the same run at another place, so that what is asked there is found again after an interruption."""
+        other = RunAbove.__new__(RunAbove)
+        for name in RunAbove.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.emit, other.place = self.emit, place
+        return other
+
+    def of_call(self, call_id: str) -> RunAbove:
+        """Return the same run at one of its tool calls."""
+        other = self.at(f"{self.place}/{self.call_id}" if self.call_id else self.place)
+        other.call_id = call_id
+        return other
+
+    def pass_up(self) -> Callable[[RunEvent], None]:
+        """Return what takes the events of the agent that is asked here, and of all deeper ones.
+
+        Where the runs between pass on all events unchanged, that is the queue of the topmost of them: an event then
+        makes one step, however deep it comes from. A call begins only after its `ToolStarted` was passed on, so no
+        event overtakes the one that it follows from.
+        """
+        outer = self.run.above if self.run.passes_events else None
+        self.direct = self.emit if outer is None or outer.direct is None else outer.direct
+        return self.direct
 
     def recording(self, agent: str, *, goes_on: bool) -> Recording | None:
         """How a run of an agent that is asked here is recorded; None if the run that waits is not."""
         record = self.run.record
-        return None if record is None else record.below(agent, self.place, goes_on=goes_on)
+        if record is None:
+            return None
+        return record.below(agent, self.place, self.call_id, self.answers, goes_on=goes_on)
 
     def reached(self, calls: int) -> StopReason | None:
         """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.
 
         Turns are not among them: they are each agent's own.
         """
-        limits = self.run.limits
-        if calls and limits.tool_calls is not None and self.spent.tool_calls + calls > limits.tool_calls:
-            return "tool_call_limit"
-        found = None if calls else budget_reached(self.spent, limits)
-        return found or (self.run.above.reached(calls) if self.run.above else None)
+        above: RunAbove | None = self
+        while above is not None:
+            limits, spent = above.run.limits, above._account.spent
+            if calls and limits.tool_calls is not None and spent.tool_calls + calls > limits.tool_calls:
+                return "tool_call_limit"
+            if not calls and (reached := budget_reached(spent, limits)):
+                return reached
+            above = above._limited
+        return None
 
     def take(self, calls: int) -> StopReason | None:
         """Count tool calls that a run below has decided to make, or say which limit forbids them.
@@ -277,19 +358,32 @@ class RunAbove(CallingRun):
             return reached
         above: RunAbove | None = self
         while above is not None:
-            above.spent = above.spent.plus_calls(calls)
-            above._taken += calls
-            above = above.run.above
+            above._account.spent = above._account.spent.plus_calls(calls)
+            above._account.reserved += calls
+            above = above._limited
         return None
 
     def count(self, event: RunEvent) -> None:
-        """An event of a run below was seen; for those of the run itself and all above it."""
-        if self._taken and isinstance(event.event, ToolStarted):
-            self._taken -= 1
-        else:
-            self.spent = self.spent.plus(event)
-        if self.run.above is not None:
-            self.run.above.count(event)
+        """Count an event of a run directly below: here, and wherever above a limit needs live figures."""
+        is_call = isinstance(event.event, ToolStarted)
+        if not (is_call or isinstance(event.event, TurnFinished)):
+            return
+        self.run.tally.spent = self.run.tally.spent.plus(event)
+        above: RunAbove | None = self
+        while above is not None:
+            account = above._account
+            if is_call and account.reserved:
+                account.reserved -= 1
+            else:
+                account.spent = account.spent.plus(event)
+            above = above._limited
+
+    def settle(self, ended: Run) -> None:
+        """Take over what the runs below a run have used that has just ended, unless it was counted live."""
+        deeper = ended.tally.spent
+        if not is_shared(self.run.limits):
+            self._account.spent = self._account.spent.plus_below(deeper)
+        self.run.tally.spent = self.run.tally.spent.plus_below(deeper)
 
 
 class Response(list[Any], InNotebooks):

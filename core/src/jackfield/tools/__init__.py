@@ -6,7 +6,7 @@ from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import as_tool, name_of_entry, tools_of
 from jackfield.tools._content import content_of, cut_middle, cut_text
-from jackfield.tools._executor import REFUSED_TEXT, PlannedCall, ToolExecutor
+from jackfield.tools._executor import REFUSED_TEXT, STOPPED, PlannedCall, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
@@ -17,6 +17,7 @@ from jackfield.tools._workspace import Workspace
 
 __all__ = [
     "REFUSED_TEXT",
+    "STOPPED",
     "ArgumentChecker",
     "BaseTool",
     "FunctionSchema",

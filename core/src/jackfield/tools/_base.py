@@ -55,6 +55,10 @@ class CallingRun:
 
     emit: Callable[[RunEvent], None] = field(default=_drop, kw_only=True)
 
+    def of_call(self, call_id: str) -> CallingRun:  # noqa: ARG002 - a run that records its agents needs it
+        """Return the run at one of its tool calls."""
+        return self
+
 
 def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
@@ -104,8 +108,8 @@ class BaseTool(Configured, ABC):
     unless `concurrent` is False.
 
     Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
-    `idempotent`, `cacheable`) can be set in a descriptor, in the class, in the instance and in the settings. The
-    strictest wins; `safety` has the result.
+    `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, in the class, in the instance and in the
+    settings. The strictest wins; `safety` has the result.
 
     Args:
         cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
@@ -123,8 +127,10 @@ class BaseTool(Configured, ABC):
         effects: Its effects, of `network`, `files`, `processes`.
         file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
         idempotent: The same call made twice, with the same `ToolContext.run_id` and `call_id`, does no more than made
-            once: one that failed, or that a crash interrupted, may be made again. A run that is resumed asks before it
-            repeats calls of other tools, unless they are `read_only`.
+            once: one that failed, or that a crash interrupted, may be made again.
+        resumable: The tool records its own steps with the run. After an interruption, the same call continues there and
+            repeats no step. This says nothing about a call that has failed: `retried_calls` does not repeat it. A
+            resumed run asks before it repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
         cacheable: The result follows from the arguments and the settings, not from who asks or from files, and may be
             given again for a while.
         params_as_text: True: `call` gets the arguments as JSON text; False: as a dict; None: as text if its
@@ -146,6 +152,7 @@ class BaseTool(Configured, ABC):
     effects: frozenset[str] = frozenset()
     file_access: bool = False
     idempotent: bool = False
+    resumable: bool = False
     cacheable: bool = False
     params_as_text: bool | None = None
     raw_argument: str = ""

@@ -2,14 +2,15 @@
 
 Whatever a call does, it ends with exactly one result that the model can read: an unknown tool, broken arguments, a
 refusal, any exception at all, a time-out and an oversized result are results, too. A call is done at most once: one
-that was given up before it began is never begun.
+that was given up before it began is never begun. A call that was stopped after it began may have been done, and its
+result says so.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -36,7 +37,11 @@ _log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 300.0
 DEFAULT_MAX_RESULT_CHARS = 60_000
 DEFAULT_MAX_MEDIA_CHARS = 20_000_000
-CANCELLED_TEXT = "The call was cancelled before it was done."
+CANCELLED_TEXT = "The call was cancelled before it began. Nothing was done."
+STOPPED_TEXT = (
+    "The call was stopped while it was being made. It may have been done, completely or in part. Find out before you "
+    "repeat it."
+)
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 IN_DOUBT_TEXT = (
     "The program ended while this call was being made. Whether it was done is not known, and it was not repeated."
@@ -44,6 +49,11 @@ IN_DOUBT_TEXT = (
 NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
+CANCELLED = "Cancelled"
+"""The error of a call that never began, because its run was stopped."""
+STOPPED = "Stopped"
+"""The error of a call that was stopped with its run after it had begun. It may have been done."""
+IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
     {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
 )
@@ -97,9 +107,10 @@ class ToolExecutor:
         )
 
     async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
-        """The ids of calls that must not be made twice unless somebody agrees: see `BaseTool.idempotent`."""
+        """The ids of calls that must not be made twice unless a person agrees: see `BaseTool.resumable`."""
         safeties = (await self._safeties(calls)).items()
-        once = self.tools.keys() - {name for name, safety in safeties if safety.read_only or safety.idempotent}
+        again = {name for name, safety in safeties if safety.read_only or safety.idempotent or safety.resumable}
+        once = self.tools.keys() - again
         return frozenset(planned.call_id for planned in calls if planned.call.name in once)
 
     async def _safeties(self, calls: Sequence[PlannedCall]) -> dict[str, Safety]:
@@ -137,6 +148,7 @@ class ToolExecutor:
         approve: Approve | None = None,
         answers: Mapping[str, bool] = NO_ANSWERS,
         in_doubt: Container[str] = frozenset(),
+        left: list[ToolFinished] | None = None,
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
         """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
 
@@ -148,30 +160,31 @@ class ToolExecutor:
             approve: Replaces the executor's own.
             answers: Decisions that were already made about these calls, by their ids.
             in_doubt: The ids of those that may have been made already: of these, only approved ones are made.
+            left: Gets a result for each call that has none when the generator is closed: the true result of a call that
+                has ended meanwhile, and otherwise one that says whether the call began.
         """
         approve = approve or self.approve
-        turn = Turn(partial(self._result, context, approve), self._failed, self.timeout_s)
+        turn = Turn(partial(self._result, context, approve), self._failed, stopped, self.timeout_s)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
-        ready_calls = []
-        for planned in calls:
-            ready, decision = await self._prepare(
-                planned, context, approve, answers.get(planned.call_id), in_doubt=planned.call_id in in_doubt
-            )
-            if decision:
-                yield decision
-            if isinstance(ready, ReadyCall):
-                ready_calls.append(ready)
-                continue
-            if ready.error != NOT_ALLOWED:
-                yield ToolStarted(planned.index, planned.call_id, planned.call)
-            yield ready
+
+        async def prepare(planned: PlannedCall) -> tuple[ReadyCall | ToolFinished, ApprovalDecided | None]:
+            answer, is_doubtful = answers.get(planned.call_id), planned.call_id in in_doubt
+            return await self._prepare(planned, context, approve, answer, in_doubt=is_doubtful)
+
+        ended: set[int] = set()
         try:
-            turn.start(ready_calls)
-            while turn.is_open:
-                yield await turn.events.get()
+            async with closing(_events_of(turn, calls, prepare)) as events:
+                async for event in events:
+                    if isinstance(event, ToolFinished):
+                        ended.add(event.index)
+                    if isinstance(event, ToolStarted):
+                        turn.begin_soon(event.index)
+                    yield event
         finally:
             await turn.aclose()
+            if left is not None:
+                left += turn.results_left([planned for planned in calls if planned.index not in ended], in_doubt)
 
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
@@ -234,8 +247,16 @@ class ToolExecutor:
             return decision.allowed
 
         files = context.files if ready.safety.file_access else ()
-        scoped = replace(context, call_id=planned.call_id, files=files, report=turn.reporter(planned), ask=ask)
-        content, metadata = await content_of(await output_of(ready.tool, ready.arguments, scoped))
+        scoped = replace(
+            context,
+            call_id=planned.call_id,
+            files=files,
+            report=turn.reporter(planned),
+            ask=ask,
+            run=None if context.run is None else context.run.of_call(planned.call_id),
+        )
+        output = await output_of(ready.tool, ready.arguments, scoped, on_begin=partial(turn.begun.add, planned.index))
+        content, metadata = await content_of(output)
         if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
         else:  # to cut megabytes of JSON, or to count those of images, takes its time
@@ -244,17 +265,39 @@ class ToolExecutor:
 
     def _failed(self, planned: PlannedCall, problem: BaseException, seconds: float) -> ToolFinished:
         """The result of a call that failed."""
-        name = planned.call.name
         error = problem.error if isinstance(problem, Escaped) else problem
-        text, metadata = _described(name, error)
+        text, metadata = _described(planned.call.name, error)
         if notes := getattr(error, "__notes__", None):
             metadata["notes"] = "\n".join(map(str, notes))
-        message = self._message(planned, text)
-        return ToolFinished(planned.index, planned.call_id, message, seconds, name_of(error), metadata)
+        name = name_of(error)
+        message = failed(self._message(planned, text), name)
+        return ToolFinished(planned.index, planned.call_id, message, seconds, name, metadata)
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:
         fitting = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
         return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
+
+
+async def _events_of(
+    turn: Turn,
+    calls: Sequence[PlannedCall],
+    prepare: Callable[[PlannedCall], Awaitable[tuple[ReadyCall | ToolFinished, ApprovalDecided | None]]],
+) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
+    """Prepare all calls, one after the other, then the events of those that may be made."""
+    ready_calls = []
+    for planned in calls:
+        ready, decision = await prepare(planned)
+        if decision:
+            yield decision
+        if isinstance(ready, ReadyCall):
+            ready_calls.append(ready)
+            continue
+        if ready.error != NOT_ALLOWED:
+            yield ToolStarted(planned.index, planned.call_id, planned.call)
+        yield ready
+    turn.start(ready_calls)
+    while turn.is_open:
+        yield await turn.events.get()
 
 
 def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
@@ -262,14 +305,29 @@ def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
     if not isinstance(error, ToolServiceError):
         _log.warning("tool %s failed", name, exc_info=error)
         return describe_failure(name, error), {"traceback": traceback_of(error)}
-    goes_on = isinstance(error, ToolTimeoutError) and error.still_running
-    return text_of(error) or name_of(error), dict(STILL_RUNNING) if goes_on else {}
+    metadata: dict[str, Any] = {}
+    if isinstance(error, ToolTimeoutError):
+        metadata = {**(STILL_RUNNING if error.still_running else {}), **(IN_DOUBT if error.may_be_done else {})}
+    return text_of(error) or name_of(error), metadata
+
+
+def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
+    """The result of a call that was stopped with its run: that nothing was done is only said if it never began."""
+    if not began:
+        return not_run(planned, CANCELLED_TEXT, CANCELLED)
+    text = f"{STOPPED_TEXT} It could not be stopped, and may still be going on." if still_running else STOPPED_TEXT
+    return replace(not_run(planned, text, STOPPED), metadata={**(STILL_RUNNING if still_running else {}), **IN_DOUBT})
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
-    """The result of a call that was not made; `text` says why, to the model."""
+    """A result without a call; `text` says why, to the model."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
-    return ToolFinished(planned.index, planned.call_id, message, 0.0, error)
+    return ToolFinished(planned.index, planned.call_id, failed(message, error), 0.0, error)
+
+
+def failed(message: Message, error: str) -> Message:
+    """The result of a call that failed, which says so to programs that read the history."""
+    return message.replace(extra={**(message.extra or {}), "error": error})
 
 
 async def _decision(

@@ -35,8 +35,20 @@ class Escaped(Exception):  # noqa: N818 - it says what happened
         self.error = error
 
 
-async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], context: ToolContext) -> Any:
+async def output_of(
+    tool: BaseTool,
+    arguments: str | Mapping[str, object],
+    context: ToolContext,
+    *,
+    on_begin: Callable[[], object] | None = None,
+) -> Any:
     """What a tool gives back; a plain `call` runs in a worker thread, so that nothing else waits for it.
+
+    Args:
+        tool: The tool.
+        arguments: For its call.
+        context: For its call.
+        on_begin: Is called right before the tool is, perhaps in the worker thread.
 
     Raises:
         ToolServiceError: It gave a generator that does not do what `jackfield_agent_parts.progress.result_of` says.
@@ -47,15 +59,28 @@ async def output_of(tool: BaseTool, arguments: str | Mapping[str, object], conte
     if not isinstance(arguments, str) and tool.takes_text:
         arguments = dumps(arguments)
     if is_async(getattr(tool, "function_called", tool.call)) or is_async(tool.call):
+        if on_begin is not None:
+            on_begin()
         output: Any = tool.call(arguments, context=context)
     else:
-        output = await in_worker(tool.call, arguments, context=context)
+        try:
+            output = await in_worker(_begun, on_begin, tool.call, arguments, context=context)
+        except asyncio.CancelledError as error:
+            if not (result := sync.result_of_cancelled(error)):
+                raise
+            output = result[0]  # it has returned, and only the loop does not know yet
     if inspect.isawaitable(output):
         output = await output
     if inspect.isgenerator(output) or inspect.isasyncgen(output):
         result_of = await sync.in_worker(needed, _PROGRESS, "result_of", _FOR_PROGRESS)
         return await result_of(output, tool.name, context)
     return output
+
+
+def _begun(on_begin: Callable[[], object] | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    if on_begin is not None:
+        on_begin()
+    return call(*args, **kwargs)
 
 
 def must_load(tool: BaseTool) -> TypeGuard[StandIn]:
@@ -96,7 +121,13 @@ def _is_ctrl_c(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
-async def apart(work: Callable[[], Awaitable[T]], *, name: str, timeout_s: float | None) -> T:
+async def apart(
+    work: Callable[[], Awaitable[T]],
+    *,
+    name: str,
+    timeout_s: float | None,
+    on_late: Callable[[T], object] | None = None,
+) -> T:
     """What foreign code gives, run in a task of its own, in its time.
 
     If it is cancelled, or takes too long, it has some seconds to end. If it goes on all the same, nobody waits for it
@@ -106,6 +137,7 @@ async def apart(work: Callable[[], Awaitable[T]], *, name: str, timeout_s: float
         work: The code.
         name: Of the tool.
         timeout_s: How long it may take; None for as long as it likes.
+        on_late: Gets what it gives all the same after this wait for it was cancelled, within these seconds.
 
     Raises:
         ToolTimeoutError: It took too long.
@@ -115,10 +147,16 @@ async def apart(work: Callable[[], Awaitable[T]], *, name: str, timeout_s: float
     task = asyncio.create_task(_outcome_of(work), name=name)
     try:
         in_time = await _ends(task, timeout_s)
-    finally:
-        if not task.done():
-            await _given_up(task)
+    except asyncio.CancelledError as cancelled:
+        await _given_up(task)
+        result, error = _end_of(task) if task.done() else (None, None)
+        if not task.done() or sync.is_abandoned(error):
+            sync.mark_abandoned(cancelled)
+        elif error is None and on_late is not None:
+            on_late(result)  # type: ignore[arg-type]
+        raise
     if not in_time:
+        await _given_up(task)
         raise _timed_out(name, timeout_s, goes_on=not task.done() or sync.is_abandoned(_end_of(task)[1]))
     result, error = _end_of(task)
     if error is not None:
@@ -173,4 +211,6 @@ def _timed_out(name: str, timeout_s: float | None, *, goes_on: bool) -> ToolTime
     if goes_on:
         _log.warning("tool %s could not be stopped when its time was over, and still runs", name)
         text += ". It could not be stopped, and may still do what it was asked for"
-    return ToolTimeoutError(text, still_running=goes_on)
+    else:
+        text += ". It was stopped, and may have done a part of it"
+    return ToolTimeoutError(text, still_running=goes_on, may_be_done=True)

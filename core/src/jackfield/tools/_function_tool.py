@@ -34,6 +34,7 @@ class ToolOptions(TypedDict, total=False):
     effects: Iterable[str]
     file_access: bool
     idempotent: bool
+    resumable: bool
     cacheable: bool
     raw_argument: str
 
@@ -110,7 +111,7 @@ def tool(
         function: The function.
         name: What the model calls it; the function's name if left out.
         description: What it does, for the model, if that should not come from the docstring, or in several languages.
-        read_only, concurrent, timeout_s, needs_approval, effects, idempotent, cacheable, raw_argument: As in
+        read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: As in
             `BaseTool`.
         file_access: Whether the function finds the files of the conversation in its `ToolContext`.
 

@@ -12,7 +12,7 @@ from jackfield._fitting import fits
 from jackfield.errors import BrokenPluginError, ConfigError
 
 Approval = Literal["always", "never"]
-_PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "cacheable")
+_PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumable", "cacheable")
 
 
 class Claims(Protocol):
@@ -25,6 +25,7 @@ class Claims(Protocol):
     timeout_s: float | None
     file_access: bool
     idempotent: bool
+    resumable: bool
     cacheable: bool
 
 
@@ -40,6 +41,7 @@ class Safety:
     timeout_s: float | None = None
     file_access: bool = True
     idempotent: bool = True
+    resumable: bool = True
     cacheable: bool = True
 
     def stricter(self, other: Safety) -> Safety:
@@ -77,6 +79,7 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         timeout_s=_shorter(_seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)),
         file_access=source.file_access is True,
         idempotent=source.idempotent is True,
+        resumable=source.resumable is True,
         cacheable=source.cacheable is True,
     )
 

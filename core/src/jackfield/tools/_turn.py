@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from jackfield import sync
+from jackfield.errors import ToolTimeoutError
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import FunctionCall
 from jackfield.tools._base import BaseTool
@@ -41,20 +43,30 @@ class ReadyCall:
 class Turn:
     """Makes calls.
 
+    A call begins right after its `ToolStarted` was handed on, so no event of it overtakes that.
+
     Args:
         make: Makes a call that begins now, by the performance counter.
         failed: The result of a call that raised something after so many seconds.
+        stopped: The result of a call that was stopped: `began` says if its tool was called.
         timeout_s: How long calls of tools may take that do not say it.
+
+    Attributes:
+        begun: The places of the calls whose tools were called.
     """
 
     def __init__(
         self,
         make: Callable[[ReadyCall, Turn, float], Awaitable[ToolFinished]],
         failed: Callable[[PlannedCall, BaseException, float], ToolFinished],
+        stopped: Callable[..., ToolFinished],
         timeout_s: float,
     ) -> None:
         self.events: _Events = asyncio.Queue()
-        self._make, self._failed, self._timeout_s = make, failed, timeout_s
+        self.begun: set[int] = set()
+        self._make, self._failed, self._stopped, self._timeout_s = make, failed, stopped, timeout_s
+        self._rows: dict[int, list[ReadyCall]] = {}
+        self._still_running: set[int] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tasks: list[asyncio.Task[None]] = []
@@ -77,36 +89,77 @@ class Turn:
         for call in calls:
             rows.setdefault(call if call.safety.concurrent else None, []).append(call)
         for row in rows.values():
-            self._begin(row)
+            self._announce(row)
 
-    def _begin(self, row: list[ReadyCall]) -> None:
+    def _announce(self, row: list[ReadyCall]) -> None:
         # It counts as a call from now on, for all who share a limit with this run.
         planned = row[0].planned
+        self._rows[planned.index] = row
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
-        self._tasks.append(self._loop.create_task(self._make_all(row)))
+
+    def begin_soon(self, index: int) -> None:
+        """Begin the call at this place, if it may run, once its `ToolStarted` has been handed to whoever reads it."""
+        self._loop.call_soon(self._begin, index)
+
+    def _begin(self, index: int) -> None:
+        row = self._rows.pop(index, None)
+        if row is not None:
+            self._tasks.append(self._loop.create_task(self._make_all(row)))
 
     async def _make_all(self, row: list[ReadyCall]) -> None:
         call, *others = row
         planned, started = call.planned, time.perf_counter()
+        timeout_s = call.safety.timeout_s or self._timeout_s
         try:
             work = partial(self._make, call, self, started)
-            timeout_s = call.safety.timeout_s or self._timeout_s
-            result = await apart(work, name=planned.call.name, timeout_s=timeout_s)
+            result = await apart(work, name=planned.call.name, timeout_s=timeout_s, on_late=self.events.put_nowait)
+        except asyncio.CancelledError as error:
+            if sync.is_abandoned(error):
+                self._still_running.add(planned.index)
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does is a result
-            result = self._failed(planned, error, time.perf_counter() - started)
+            problem = error
+            if isinstance(error, ToolTimeoutError) and planned.index not in self.begun:
+                # It waited for a worker thread, or to be loaded.
+                text = f"Tool {planned.call.name} did not begin in {timeout_s:g} s; nothing was done"
+                problem = ToolTimeoutError(text)
+            result = self._failed(planned, problem, time.perf_counter() - started)
         self.events.put_nowait(result)
         if others:
-            self._begin(others)
+            self._announce(others)
 
     @property
     def is_open(self) -> bool:
         """Whether there are events to come."""
-        return not (self.events.empty() and all(task.done() for task in self._tasks))
+        return not (self.events.empty() and not self._rows and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel what still runs, and wait until it has ended, but not for ever."""
+        """Cancel what still runs, and wait until it has ended, but not for ever. No other call begins."""
+        self._rows.clear()
         running = [task for task in self._tasks if not task.done()]
         for task in running:
             task.cancel()
         if running:
             await asyncio.wait(running)
+
+    def results_left(self, calls: Sequence[PlannedCall], in_doubt: Container[str]) -> list[ToolFinished]:
+        """The results of calls that have not been read, once the turn is closed.
+
+        Args:
+            calls: Those without a result.
+            in_doubt: The ids of those that may have been made before this turn.
+        """
+        ended: dict[int, ToolFinished] = {}
+        while not self.events.empty():
+            event = self.events.get_nowait()
+            if isinstance(event, ToolFinished):
+                ended[event.index] = event
+        return [
+            ended.get(planned.index)
+            or self._stopped(
+                planned,
+                began=planned.index in self.begun or planned.call_id in in_doubt,
+                still_running=planned.index in self._still_running,
+            )
+            for planned in calls
+        ]

@@ -42,16 +42,21 @@ def test_what_was_kept_is_in_the_system_message_of_the_next_question(tmp_path: P
 
 
 def test_calls_that_failed_or_cannot_be_read_kept_nothing() -> None:
-    def call(arguments: str, result: str, number: str) -> list[Message]:
-        extra = {"function_id": number}
+    def call(arguments: str, result: str, number: str, error: str = "") -> list[Message]:
+        extra = {"function_id": number, **({"error": error} if error else {})}
         return [
             Message("assistant", "", function_call=FunctionCall("storage", arguments), extra=extra),
             Message("function", result, name="storage", extra=extra),
         ]
 
-    good = call('{"operate": "put", "key": "a", "value": "1"}', "Successfully saved a.", "1")
-    bad = call('{"operate": "put", "key": "b", "value": "2"}', "the storage is full", "2")
-    broken = call("{{{", "the arguments must be one JSON object", "3")
+    good = call('{"operate": "put", "key": "a", "value": "1"}', "Saved.", "1")
+    bad = call(
+        '{"operate": "put", "key": "b", "value": "2"}',
+        "Successfully filled the disk: it is full",
+        "2",
+        "ToolServiceError",
+    )
+    broken = call("{{{", "the arguments must be one JSON object", "3", "ToolArgumentError")
     assert kept_in([*good, *bad, *broken]) == {"a": "1"}
 
 

@@ -31,7 +31,6 @@ from jackfield.events import (
 from jackfield.messages import FinishReason, Message, Usage
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
-from jackfield.streams import CancelToken
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolEntry, Toolset
 from jackfield_records import events_of, fork, replay
@@ -252,23 +251,6 @@ def test_a_run_that_failed_goes_on_after_what_it_had_done() -> None:
     assert store.kept[the_run(store)].run.state == "failed"
     result = FnCallAgent(world.tools(), ScriptedModel([answer("Paid.")]), store=store).resume(the_run(store))
     assert (result.text, world.done) == ("Paid.", ["Ada"])
-
-
-def test_a_cancelled_run_keeps_the_results_of_its_open_calls() -> None:
-    store, token = MemoryStore(), CancelToken()
-
-    @tool
-    def stop() -> str:
-        """Stop the run."""
-        token.cancel()
-        return "stopped"
-
-    script = [calls(("stop", {})), answer("Never.")]
-    ended = FnCallAgent([stop], ScriptedModel(script), store=store).ask("Stop.", cancel=token)
-    assert ended.stop_reason == "cancelled"
-    result = FnCallAgent([stop], ScriptedModel([answer("On we go.")]), store=store).resume(ended.run_id)
-    assert result.messages[: len(ended.messages)] == ended.messages
-    assert result.text == "On we go."
 
 
 def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None:

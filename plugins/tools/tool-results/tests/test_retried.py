@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from jackfield import tool
-from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
+from jackfield import FnCallAgent, tool
+from jackfield.errors import ConfigError, ModelConnectionError, ToolArgumentError, ToolServiceError
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import BaseTool, ToolContext
+from jackfield_agent_parts.tools import toolset
 from jackfield_tool_results.retried import RetriedCalls
 
 
@@ -101,3 +104,28 @@ def test_all_attempts_together_have_the_time_of_the_call(finish: Any) -> None:
     entry = RetriedCalls(tools=[failing(*errors, timeout_s=0.2)], delay_s=60, max_delay_s=60)
     (result,) = finish([entry], ("fetch", {}))
     assert result.error == "ToolTimeoutError"
+
+
+def test_an_agent_as_a_tool_is_asked_once_whatever_its_record_is_good_for() -> None:
+    paid: list[str] = []
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        paid.append("Ada")
+        return "paid"
+
+    script = [calls(("pay", {})), [ModelConnectionError("the server is away")]] * 3
+    helper = FnCallAgent([pay], ScriptedModel(script), name="helper", description="Pays.").as_tool()
+    assert helper.safety().resumable
+    assert not RetriedCalls(tools=[failing()]).applies_to(helper.safety())
+    with pytest.raises(ConfigError, match="'helper', which does not say that it is read-only or idempotent"):
+        FnCallAgent([RetriedCalls(tools=[helper])], ScriptedModel([]))
+
+    @toolset
+    def both(_context: ToolContext) -> list[BaseTool]:
+        return [helper, failing()]
+
+    boss = ScriptedModel([calls(("helper", {"request": "Pay."})), answer("So.")])
+    FnCallAgent([RetriedCalls(tools=[both], delay_s=0.0)], boss).ask("Go.")
+    assert paid == ["Ada"]

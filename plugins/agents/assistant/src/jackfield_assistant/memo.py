@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from jackfield.agents import AgentOptions, Event, Run, ToolEntry
 from jackfield.config import ComponentSettings, LLMConfig
@@ -31,6 +31,8 @@ class MemoAssistant(Assistant):
         storage_cfg: Settings of the tool `storage`, such as `storage_root_path`; users need a folder each.
         options: As for every agent.
     """
+
+    goes_on: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ def kept_in(messages: Sequence[Message]) -> dict[str, str]:
                 calls[message.function_id] = call.get_parsed_arguments()
         elif message.role == FUNCTION and message.name == STORAGE:
             arguments = calls.pop(message.function_id, {})
-            if message.get_text_content().startswith("Successfully"):
+            if not message.error:
                 _done(arguments, kept)
     return kept
 
@@ -78,7 +80,7 @@ def _done(arguments: Mapping[str, Any], kept: dict[str, str]) -> None:
     key = str(arguments.get("key", "")).removeprefix("/")
     if arguments.get("operate") == "put":
         kept[key] = str(arguments.get("value", ""))
-    else:
+    elif arguments.get("operate") == "delete":
         kept.pop(key, None)
 
 

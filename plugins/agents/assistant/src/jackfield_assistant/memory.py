@@ -75,6 +75,8 @@ class Memory(Agent):
         ConfigError: A strategy needs a model, and there is none.
     """
 
+    goes_on = True
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,

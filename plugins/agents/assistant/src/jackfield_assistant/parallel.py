@@ -158,7 +158,7 @@ class _Reading:
         prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
         answered = Answered()
         try:
-            async for event in ask_below(self._agent, prompt, self._above, answered):
+            async for event in ask_below(self._agent, prompt, self._above.at(f"part {index}"), answered):
                 self._events.put_nowait(event)
         except ModelServiceError as error:
             self._failures.append(error)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls, with_calls_closed
+from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished
@@ -122,8 +122,9 @@ class TIRMathAgent(FnCallAgent):
         if not await self._is_decided(run, calls, doubtful):
             yield work.paused(calls, doubtful)
             return
-        made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful)
-        async with closing(self._made(run, work, made)) as events:
+        left: list[ToolFinished] = []
+        made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful, left=left)
+        async with closing(self._made(run, work, made, left)) as events:
             async for event in events:
                 yield event
 
@@ -135,7 +136,9 @@ class TIRMathAgent(FnCallAgent):
             return not doubtful
         return not await self.executor.within(run.rules).needing_approval(calls)
 
-    async def _made(self, run: Run, work: _Work, calls: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async def _made(
+        self, run: Run, work: _Work, calls: AsyncIterator[Event], left: Sequence[ToolFinished]
+    ) -> AsyncIterator[Event]:
         """The events of calls that are carried out; their results are kept."""
         try:
             async with closing(run.guarded(calls)) as events:
@@ -145,7 +148,9 @@ class TIRMathAgent(FnCallAgent):
                         work.spent = work.spent.plus(event)
                     yield event
         except Interrupted:
-            work.messages = with_calls_closed(work.messages)
+            for result in left:
+                work.messages.append(result.message)
+                yield result
             work.reason = run.interruption
 
 

@@ -46,7 +46,7 @@ class GroupChat(MultiAgentHub, Agent):
         system_message, name, description, function_list: As for every agent; the system message is everybody's.
         background: What the conversation is about, for all of them.
         max_round: How many speeches a run has at most, unless the run says so itself.
-        seed: Of chance.
+        seed: For `random`: every run with the same seed and the same agents has the same order.
         prompts: Texts in place of those in `prompts.toml` of this package.
         options: As for every agent.
 
@@ -84,7 +84,7 @@ class GroupChat(MultiAgentHub, Agent):
         self.method = checked_method(agent_selection_method)
         self._way = self.method if len(self.agents) > 1 else "round_robin"
         self.max_round = _rounds(max_round)
-        self._chance = random.Random(seed)  # noqa: S311 - nothing depends on it
+        self.seed = seed
         self._prompts = Prompts.read(PROMPTS, prompts)
         if self._way == "auto" and self.llm is None:
             raise ConfigError(
@@ -142,7 +142,10 @@ class GroupChat(MultiAgentHub, Agent):
         elif self._way == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:
-            chosen.name = another(transcript.last_speaker, self.agent_names, self._chance)
+            # From the place in the run alone: the same in a run that is resumed, and in each run with a seed.
+            seed = f"{above.run.id if self.seed is None else self.seed} {above.place}"
+            chance = random.Random(seed)  # noqa: S311 - nothing depends on it
+            chosen.name = another(transcript.last_speaker, self.agent_names, chance)
 
     def messages_for(self, agent: Agent, transcript: Transcript, run: Run) -> Sequence[Message]:
         """What an agent sees before it speaks."""
@@ -163,6 +166,7 @@ class _Chat:
         self._agents = {agent.name or "": agent for agent in group.agents}
         one_speech = run.options.get("need_batch_response") is False
         self._left = 1 if one_speech else _rounds(run.options.get("max_round", group.max_round))
+        self._speeches = 0
         self.messages: list[Message] = []
         self.spent: Spent = run.spent
         self.reason: StopReason | None = None
@@ -173,7 +177,7 @@ class _Chat:
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose who speaks, unless the chat is over; nobody where a person has spoken just now."""
-        above = RunAbove(self._run, self.spent)
+        above = RunAbove(self._run, self.spent, f"speech {self._speeches + 1}")
         chosen.name = self._known(above)
         if chosen.name is not None or self.reason is not None:
             return
@@ -220,6 +224,7 @@ class _Chat:
     async def speech(self, name: str) -> AsyncIterator[Event]:
         """What one of them says and does."""
         agent, self._left = self._agents[name], self._left - 1
+        self._speeches += 1
         seen = self._group.messages_for(agent, self._transcript, self._run)
         # Turns are those of a speech: otherwise a long chat would end at the limit of one question.
         spent = replace(self.spent, turns=0) if self.messages else self.spent

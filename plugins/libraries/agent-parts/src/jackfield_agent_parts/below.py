@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jackfield.agents import Agent, Run, RunAbove
-from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent
-from jackfield.messages import USER, Message, Messages
+from jackfield.jsontext import dumps
+from jackfield.messages import USER, FunctionCall, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
 from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
@@ -48,7 +49,7 @@ async def _asked(
             f"do it without it, or say what you need"
         )
     context = above.run.context
-    own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": _approve(above)}
+    own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": approve_of(above.run)}
     depth = above.depth + 1
     async with closing(agent.astream(messages, above=above, **{**own, **options})) as events:
         async for event in events:
@@ -62,11 +63,6 @@ def _at_work(above: RunAbove | None) -> Iterator[object]:
         yield above.run.agent
         yield from above.run.path
         above = above.run.above
-
-
-def _approve(above: RunAbove | None) -> Callable[..., Any] | None:
-    """The nearest `approve` of the runs above."""
-    return None if above is None else approve_of(above.run) or _approve(above.run.above)
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
@@ -99,7 +95,8 @@ class AgentTool(BaseTool):
         check_tool_name(self.name)
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
-        self.idempotent = agent._goes_on()  # in a run with a record; without one, no call is ever in doubt
+        # A call that failed has done something all the same, so it is not idempotent.
+        self.resumable = agent._goes_on()
         self.agent = agent
         super().__init__()
 
@@ -109,20 +106,37 @@ class AgentTool(BaseTool):
         above = None if context is None else context.run
         if context is None or not isinstance(above, RunAbove):
             return _result_of(self.name, await self.agent.aask(question))
-        return await self._call_below(above, question, context.call_id)
+        return await self._call_below(above, question, context)
 
-    async def _call_below(self, above: RunAbove, question: tuple[Message, ...], call_id: str) -> ToolResult:
+    async def _call_below(self, above: RunAbove, question: tuple[Message, ...], context: ToolContext) -> ToolResult:
+        call_id = context.call_id
         needed, fold = ApprovalNeeded(()), ResultFold(question)
-        async with closing(run_below(self.agent, question, above, resume=_answers(above, call_id))) as events:
-            async for event in events:
-                above.emit(event)
-                fold.feed(event)
-                if event.depth == above.depth + 1 and isinstance(event.event, ApprovalNeeded):
-                    needed = event.event
+        depth, emit = above.depth + 1, above.pass_up()
+        try:
+            async with closing(run_below(self.agent, question, above, resume=_answers(above, call_id))) as events:
+                async for event in events:
+                    emit(event)
+                    fold.feed(event)
+                    if event.depth == depth and isinstance(event.event, ApprovalNeeded):
+                        needed = event.event
+        except InDoubtError as error:
+            if error.is_refused or error.call_id != call_id:
+                raise
+            call = _call_of(self.name, context, question[0])
+            above.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
+            raise
         result = fold.result(str)
         if result.waiting and above.run.record is not None:
             above.waiting[call_id] = _as_below(needed, self.name, call_id)
         return _result_of(self.name, result)
+
+
+def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall:
+    """Return the call as the model wrote it, which is what a person approves."""
+    for message in reversed(context.messages):
+        if message.function_call and message.function_id == context.call_id:
+            return message.function_call
+    return FunctionCall(name, dumps({"request": question.content}))
 
 
 def as_tool(

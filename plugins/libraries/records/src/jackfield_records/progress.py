@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,10 +22,12 @@ from jackfield.events import (
 )
 from jackfield.messages import FunctionCall, Message
 from jackfield.secrets import SEAL, Secrets, placeholders_in
+from jackfield.tools import STOPPED
 from jackfield_records.entries import ADDED, DIGESTS, RESUMED, Step, event_in, is_as_approved, messages_in, read_entry
 
 _log = logging.getLogger(__name__)
 _NOT_MADE = "CutOff"  # the error of a call that the answer was cut off in
+_RESUMABLE_ENDS = ("approval_needed", "input_needed", "cancelled", "time_limit")
 
 
 @dataclass(kw_only=True)
@@ -56,7 +57,8 @@ class Progress:
         run_id, agent: Which run, and whose; of the run itself, the store says whose.
         number: Of a run below, in the record; 0 for the run itself.
         above: The run that waits for it.
-        asked: The runs below that were not asked for again yet, by what they were asked; see `key_of`.
+        asked: The runs below, by their places; where one began again, the last one.
+        turns: How often models have answered in it, whichever agent had the conversation.
         entries, below: How many entries and runs below the record has.
         end: How it ended, the last time; None while it runs.
         digests: The digests of the calls that wait for approval, by their ids.
@@ -73,26 +75,35 @@ class Progress:
     agent: str = ""
     number: int = 0
     above: Progress | None = None
-    asked: dict[str, list[Progress]] = field(default_factory=dict)
+    asked: dict[str, Progress] = field(default_factory=dict)
+    turns: int = 0
+    depth: int = 0
     entries: int = 0
     below: int = 0
     end: RunFinished | RunFailed | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     _allowed: dict[str, FunctionCall] = field(default_factory=dict)
+    _reported_in_doubt: set[str] = field(default_factory=set)
+    _stopped: dict[str, Message] = field(default_factory=dict)
     _in_doubt: set[str] = field(default_factory=set)
     _instead: list[Message] | None = None
     _results: dict[int, ToolFinished] = field(default_factory=dict)
 
     @property
-    def depth(self) -> int:
-        """How many runs wait for it, each for the next."""
-        return 0 if self.above is None else self.above.depth + 1
-
-    @property
     def has_finished(self) -> bool:
         """Whether it has come to an end of its own, so that there is nothing to go on with."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason == "finished"
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it ended in a way that only continues with a new question."""
+        return isinstance(self.end, RunFinished) and self.end.stop_reason not in _RESUMABLE_ENDS
+
+    @property
+    def may_have_acted(self) -> bool:
+        """True if it, or a run below it, has called a tool, or may have."""
+        return bool(self.began or self.spent.tool_calls) or any(run.may_have_acted for run in self.asked.values())
 
     @property
     def handoffs(self) -> int:
@@ -113,7 +124,10 @@ class Progress:
                 self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
                 self.handing = ""
             case ApprovalNeeded():  # of a turn, nothing is made where one waits; agents below know how far they are
-                self.began = set(self._in_doubt)
+                self.began = self._in_doubt | {*event.in_doubt}
+                for call_id in event.in_doubt:
+                    self._allowed.pop(call_id, None)  # who allowed a call has not allowed to repeat it
+                self._reported_in_doubt = {*event.in_doubt}
             case PluginEvent():
                 self.reported.append(event)
             case RunFinished() | RunFailed():
@@ -126,8 +140,10 @@ class Progress:
         self._settle()
         self.parts[-1].done += event.messages
         self.parts[-1].turns += 1
+        self.turns += 1
         # Tools run once this is written: until there is a result, nobody knows.
         self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), {}
+        self._reported_in_doubt, self._stopped = set(), {}
         self._spend(Spent(turns=1, usage=event.usage))
 
     def _tool_finished(self, event: ToolFinished) -> None:
@@ -135,19 +151,20 @@ class Progress:
         self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
         if event.call_id in self.began and event.error != _NOT_MADE:
             self._spend(Spent(tool_calls=1))
+        if event.error == STOPPED:  # it may have been done; a resumed run treats the call as one without a result
+            self._stopped[event.call_id] = event.message
+            return
         self.began.discard(event.call_id)
         self._in_doubt.discard(event.call_id)
 
     def _spend(self, more: Spent) -> None:
-        """The run has used more: this counts for those above, but turns are each agent's own."""
         before = self.spent
         self.spent = Spent(before.turns + more.turns, before.tool_calls + more.tool_calls, before.usage + more.usage)
-        if self.above is not None:
-            self.above._spend(replace(more, turns=0))
 
-    def resumed(self) -> None:
+    def resumed(self, approvals: Mapping[str, object]) -> None:
         """It goes on: calls that wait are made from now on."""
-        self._settle()
+        self._reopen()
+        self._reported_in_doubt -= approvals.keys()
         self.end = self._instead = None
         self._in_doubt, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
@@ -167,16 +184,30 @@ class Progress:
             self.parts[-1].done += [self._results[index].message for index in sorted(self._results)]
             self._results.clear()
 
-    def put_into(self, run: Run) -> None:
-        """Have a run go on from here."""
+    def _reopen(self) -> None:
+        """Drop the results of calls that were stopped with the run: they are open, and in doubt."""
         self._settle()
+        if self._stopped:
+            dropped = {id(message) for message in self._stopped.values()}
+            done = self._instead if self._instead is not None else self.parts[-1].done
+            done[:] = [message for message in done if id(message) not in dropped]
+            self._stopped = {}
+
+    def put_into(self, run: Run) -> None:
+        """Have a run go on from here.
+
+        An approval of a call in doubt counts only if the run has said before that the call is in doubt.
+        """
+        self._reopen()
         waiting = {planned.call_id: planned.call for planned in open_calls([*self.messages, *self.now()])}
         self._check_known(waiting)
         run.id, run.resume, run.recorded = self.run_id, True, self
         run.context = replace(run.context, run_id=self.run_id)
         # What somebody has allowed is asked about once; but not that it may be made twice.
         allowed = [one for one, call in self._allowed.items() if one not in self.began and waiting.get(one) == call]
-        run.answers = {**dict.fromkeys(allowed, True), **self._as_approved(run.answers, waiting)}
+        unaware = self.began - self._reported_in_doubt
+        answers = {call_id: said for call_id, said in run.answers.items() if not said or call_id not in unaware}
+        run.answers = {**dict.fromkeys(allowed, True), **self._as_approved(answers, waiting)}
         run.spent, run.reported = self.spent, tuple(self.reported)
         own, *later = self.parts
         run.done = tuple(own.done)
@@ -222,17 +253,9 @@ class Progress:
     def ask(self, told: Mapping[str, Any], number: int) -> Progress:
         """A run below begins."""
         run_id, agent = str(told.get("run_id", "")), str(told.get("agent", ""))
-        below = Progress(run_id=run_id, agent=agent, number=number, above=self)
-        self.asked.setdefault(str(told.get("key", "")), []).append(below)
+        below = Progress(run_id=run_id, agent=agent, number=number, above=self, depth=self.depth + 1)
+        self.asked[str(told.get("place", ""))] = below
         return below
-
-
-def key_of(place: str, agent: str, messages: Sequence[Message]) -> str:
-    """What tells the runs below a run from each other: where in it they began, who was asked, and what."""
-    digest = hashlib.sha256(f"{place}\0{agent}".encode(errors="surrogatepass"))
-    for message in messages:
-        digest.update(b"\0" + repr(message.model_dump(exclude_defaults=True)).encode(errors="surrogatepass"))
-    return digest.hexdigest()[:32]
 
 
 def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progress:
@@ -262,7 +285,8 @@ def steps(
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
         run = _run_of(told, runs)
         if name == RESUMED:
-            run.resumed()
+            approvals = told.get("approvals")
+            run.resumed(approvals if isinstance(approvals, dict) else {})
         elif name == ADDED:
             run.added(messages_in(told), instead=told.get("instead") is True)
         else:
@@ -276,8 +300,10 @@ def steps(
                 run.added(event.messages)
             yield run, event
     progress.below = len(runs) - 1
-    for run in runs:
+    for run in reversed(runs):  # a run below has a higher number than the run above it
         run.now()
+        if run.above is not None:
+            run.above.spent = run.above.spent.plus_below(run.spent)
 
 
 def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:

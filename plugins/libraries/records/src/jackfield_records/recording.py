@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jackfield.agents import Agent, Event, Run
-from jackfield.errors import ConfigError, RunBusyError, StoreError
+from jackfield.errors import ConfigError, InDoubtError, RunBusyError, StoreError
 from jackfield.events import (
     ApprovalDecided,
     ApprovalNeeded,
@@ -28,11 +29,21 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import USER, Message
-from jackfield.secrets import Secrets, secrets_of
+from jackfield.messages import SYSTEM, USER, FunctionCall, Message
+from jackfield.secrets import SEAL, Secrets, secrets_of
 from jackfield.streams import closing
-from jackfield_records.entries import ADDED, RESUMED, Step, entry_of, hide_entry, listed, reported_in
-from jackfield_records.progress import Progress, key_of, progress_of
+from jackfield_records.entries import (
+    ADDED,
+    RESUMED,
+    Step,
+    entry_of,
+    event_in,
+    hide_entry,
+    listed,
+    read_entry,
+    reported_in,
+)
+from jackfield_records.progress import Progress, progress_of
 from jackfield_records.stores import RUNNING, Store, StoredRun
 
 _log = logging.getLogger(__name__)
@@ -40,6 +51,7 @@ _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
 _KEPT = (TurnFinished, ToolFinished, HandedOff, ApprovalNeeded, RunFinished, RunFailed, *_NOTES)
 _LONGEST_TITLE = 100
 _MOST_OF_A_QUESTION = 20_000  # for its title
+BEGUN_AGAIN = "jackfield-records.begun_again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,47 +148,100 @@ def recording_of(agent: Agent) -> Recording:
 class RecordingBelow:
     """How one run is recorded that another one waits for.
 
+    The place identifies the run: the turn and the tool call of the run above, or the place that its agent kind names,
+    and how many runs were asked there before. The question does not identify it, because texts change: a prompt has
+    the date in it, or somebody edits it.
+
     Attributes:
         above: What records the run that waits.
         agent: The name of the agent that is asked.
         place: Where in the run above.
+        call_id: The tool call that asks; '' if the agent kind itself asks.
+        answer: The decision of a person about this place; None if there is none.
         goes_on: Whether it can go on with an interrupted run.
     """
 
     above: Recorder
     agent: str
     place: str
+    call_id: str
+    answer: bool | None
     goes_on: bool
-    _key: str = ""
+    _note: str = ""
 
     async def found(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """How far it was when the run above was interrupted; None if it had not begun, or must begin again."""
-        self._key = key_of(self.place, self.agent, messages)
-        progress = self.above.asked_before(self._key)
-        if progress is None or not (self.goes_on or progress.has_finished):
-            return None
-        return progress
+        """How far it was when the run above was interrupted; None if it had not begun, or must begin again.
+
+        Raises:
+            InDoubtError: It cannot continue, may have called tools, and nobody has agreed to begin again.
+        """
+        before = self.above.asked_before(self.place)
+        problem = None if before is None else self._problem(before, messages)
+        if before is None or problem is None:
+            return before
+        if (before.may_have_acted or not self.goes_on) and self.answer is not True:
+            raise InDoubtError(
+                f"Agent {before.agent} was interrupted while it worked on this, and cannot continue: {problem}. "
+                f"It may have done some of its work; it was not asked again.",
+                agent=before.agent,
+                call_id=self.call_id,
+                place=self.place,
+                question=_question(before.messages),
+                is_refused=self.answer is False,
+            )
+        self._note = f"agent {self.agent} begins again, and what agent {before.agent} had done is not used: {problem}"
+        return None
+
+    def _problem(self, before: Progress, messages: Sequence[Message]) -> str | None:
+        """Say why the recorded run is not the answer to what is asked now; None if it is."""
+        if before.agent != self.agent:
+            return f"agent {self.agent} is asked in its place"
+        if self.above.as_recorded(messages) != _without_system(before.messages):
+            return "it is asked another question now"
+        if not (self.goes_on or before.has_ended):
+            return "agents of its kind cannot resume"
+        return None
 
     def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of the run, each step after it is written; of one that had ended, its end."""
         before = run.recorded
-        if isinstance(before, Progress) and before.has_finished:
+        if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.goes_on)):
             return _ended(before)
-        return _recorded(events_of, run, self._recorder)
+        if not self._note:
+            return _recorded(events_of, run, self._recorder)
+        note = PluginEvent(BEGUN_AGAIN, {"note": self._note})
+        return _recorded(lambda run: _after(note, events_of(run)), run, self._recorder)
 
     async def _recorder(self, run: Run) -> Recorder:
         if not isinstance(run.recorded, Progress):
-            return await self.above.asks(run, self.agent, self._key)
+            return await self.above.asks(run, self.agent, self.place)
         recorder = Recorder(self.above.writer, run.recorded)
         await recorder.resumed(run.answers)
         return recorder
 
 
+async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    yield first
+    async with closing(events):
+        async for event in events:
+            yield event
+
+
+def _without_system(messages: Sequence[Message]) -> str:
+    """Messages for comparison; system messages change with every prompt, and are not the question."""
+    return listed([message for message in messages if message.role != SYSTEM])
+
+
+def _question(messages: Sequence[Message]) -> str:
+    return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
+
+
 async def _ended(progress: Progress) -> AsyncIterator[Event]:
     """The end of a run that had ended."""
     messages = progress.now()
+    reason = progress.end.stop_reason if isinstance(progress.end, RunFinished) else "finished"
     yield ResponseReplaced(messages)
-    yield RunFinished("finished", messages, progress.spent.usage)
+    yield RunFinished(reason, messages, progress.spent.usage)
 
 
 async def _recorded(
@@ -195,9 +260,11 @@ async def _recorded(
                     for written in await record.keep(event):
                         yield written
     except Exception as error:
-        for written in await record.give_up(error):
+        shown, is_paused = await record.end_with(error)
+        for written in shown:
             yield written
-        raise
+        if not is_paused:
+            raise
     except BaseException as error:
         await record.give_up(error)
         raise
@@ -243,6 +310,8 @@ class Recorder:
         self._notes: list[str] = []
         self._known_handoffs = progress.handoffs  # a run that goes on says again who has the conversation
         self._waiting: list[Step] = []
+        self._asked_at: Counter[str] = Counter()
+        self._answers: Mapping[str, bool] = {}
 
     @property
     def waits(self) -> bool:
@@ -281,8 +350,17 @@ class Recorder:
 
     async def resumed(self, approvals: Mapping[str, bool]) -> None:
         """Write that the run goes on, and what somebody has said to calls that wait."""
-        self._progress.resumed()
+        self._answers = approvals
+        self._progress.resumed(approvals)
         await self._append([json.dumps({"event": RESUMED, "approvals": dict(approvals)})])
+
+    async def finished(self, results: Sequence[ToolFinished]) -> None:
+        """Write the results of calls that ended while the run was being stopped."""
+        try:
+            await self._write(results)
+        except StoreError:
+            # The run ends with the error that stopped it, and these calls stay in doubt.
+            _log.warning("results of run %s are not recorded", self.writer.run_id, exc_info=True)
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
@@ -292,22 +370,51 @@ class Recorder:
 
     # --- runs below ---
 
-    def below(self, agent: str, place: str, *, goes_on: bool) -> RecordingBelow:
-        """What writes the steps of an agent that was asked at a place of the run."""
-        return RecordingBelow(above=self, agent=agent, place=place, goes_on=goes_on)
+    def below(
+        self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, goes_on: bool
+    ) -> RecordingBelow:
+        """Return the recording of an agent that is asked at a place of the run; see `RecordingBelow`."""
+        if call_id:  # servers repeat the ids of calls in later turns
+            place = f"turn {self._progress.turns}, call {call_id}{f' in {place}' if place else ''}"
+        place = place or "question"
+        self._asked_at[place] += 1
+        place = f"{place} #{self._asked_at[place]}"
+        answer = answers.get(call_id) if call_id else self._answers.get(place)
+        return RecordingBelow(above=self, agent=agent, place=place, call_id=call_id, answer=answer, goes_on=goes_on)
 
-    def asked_before(self, key: str) -> Progress | None:
-        """The run below that was asked this before the run was interrupted; each is given once."""
-        known = self._progress.asked.get(key)
-        return known.pop(0) if known else None
+    def asked_before(self, place: str) -> Progress | None:
+        """The run below that was asked at a place before the run was interrupted."""
+        return self._progress.asked.get(place)
 
-    async def asks(self, run: Run, agent: str, key: str) -> Recorder:
+    def as_recorded(self, messages: Sequence[Message]) -> str:
+        """Messages for comparison with recorded ones: without secrets, and with what a record keeps of them."""
+        secrets = self.writer.secrets
+        told = read_entry(hide_entry(entry_of(RunStarted(tuple(messages)), whole=True), secrets), secrets)
+        told.pop(SEAL, None)
+        event = event_in(told.pop("event"), told)
+        return _without_system(event.messages) if isinstance(event, RunStarted) else ""
+
+    async def end_with(self, error: Exception) -> tuple[list[Step], bool]:
+        """Write the end of a run that an error ended; gives what may be shown, and if that is all.
+
+        The run pauses if an agent is in doubt that it had asked without a tool call. Any other error is raised.
+        """
+        if not isinstance(error, InDoubtError) or error.call_id or error.is_refused:
+            return await self.give_up(error), False
+        if error.place not in self._progress.asked:
+            return await self.give_up(error), False
+        call, ids = FunctionCall(error.agent, json.dumps({"request": error.question})), (error.place,)
+        written = await self.keep(ApprovalNeeded((call,), ids, ids))
+        end = RunFinished("approval_needed", self._progress.now(), self._progress.spent.usage)
+        return [*written, *await self.keep(end)], True
+
+    async def asks(self, run: Run, agent: str, place: str) -> Recorder:
         """Write that a run below begins; gives what records it."""
         writer = self.writer
         writer.below += 1
         writer.secrets.include(run.agent)
         number = writer.below
-        begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "key": key}
+        begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "place": place}
         first = entry_of(RunStarted(run.messages), whole=self._whole)
         if self._whole:
             first = f'{{"asked": {json.dumps(begins)}, {first[1:]}'

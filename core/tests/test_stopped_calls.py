@@ -1,0 +1,213 @@
+"""Calls that are stopped with their run: only one that never began is said to be undone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent, sync, tool
+from jackfield.events import RunFinished, ToolFinished, ToolStarted
+from jackfield.streams import CancelToken
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import STOPPED
+
+NOT_BEGUN = "cancelled before it began. Nothing was done"
+MAY_BE_DONE = "may have been done"
+
+
+def events_of(tools: list[Any], cancel: CancelToken, *names: str, **options: Any) -> list[Any]:
+    agent = FnCallAgent(tools, ScriptedModel([calls(*((name, {}) for name in names)), answer("Never.")]), **options)
+    return [event.event for event in sync.iterate(agent.astream("Go.", cancel=cancel))]
+
+
+def results_in(events: list[Any]) -> dict[str, ToolFinished]:
+    return {event.message.name or "": event for event in events if isinstance(event, ToolFinished)}
+
+
+def text_of(event: ToolFinished) -> str:
+    return event.message.get_text_content()
+
+
+def waiting(name: str, token: CancelToken, **flags: Any) -> Any:
+    @tool(name=name, **flags)
+    async def wait() -> str:
+        """Wait."""
+        token.cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    return wait
+
+
+def test_a_call_that_was_stopped_at_its_work_may_have_been_done() -> None:
+    token = CancelToken()
+    events = events_of([waiting("act", token)], token, "act")
+    stopped = results_in(events)["act"]
+    assert MAY_BE_DONE in text_of(stopped)
+    assert (stopped.error, stopped.metadata["in_doubt"]) == (STOPPED, True)
+    end = events[-1]
+    assert isinstance(end, RunFinished)
+    assert end.messages[-1] == stopped.message, "the caller's history says the same"
+
+
+def test_a_call_that_waits_for_its_turn_never_began() -> None:
+    token = CancelToken()
+    tools = [waiting("first", token, concurrent=False), waiting("second", token, concurrent=False)]
+    results = results_in(events_of(tools, token, "first", "second"))
+    assert MAY_BE_DONE in text_of(results["first"])
+    assert NOT_BEGUN in text_of(results["second"])
+    assert "in_doubt" not in results["second"].metadata
+
+
+def test_a_call_that_waits_for_approval_never_began() -> None:
+    token = CancelToken()
+
+    @tool(needs_approval=True)
+    def act() -> str:
+        """Act."""
+        return "done"
+
+    async def approve(_call: Any, _context: Any) -> bool:
+        token.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    assert NOT_BEGUN in text_of(results_in(events_of([act], token, "act", approve=approve))["act"])
+
+
+def test_a_call_that_waits_for_a_worker_thread_never_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    token, called, let_go = CancelToken(), [], threading.Event()
+    monkeypatch.setattr(sync, "MAX_WORKERS", 1)
+
+    @tool
+    def act() -> str:
+        """Act."""
+        called.append("act")
+        return "done"
+
+    async def run() -> ToolFinished:
+        agent = FnCallAgent([act], ScriptedModel([calls(("act", {})), answer("Never.")]))
+        busy = asyncio.create_task(sync.in_worker(let_go.wait, 30))
+        await asyncio.sleep(0.01)
+        found: list[ToolFinished] = []
+        async for event in agent.astream("Go.", cancel=token):
+            if isinstance(event.event, ToolStarted):
+                asyncio.get_running_loop().call_later(0.05, token.cancel)
+            if isinstance(event.event, ToolFinished):
+                found.append(event.event)
+        let_go.set()
+        await busy
+        return found[0]
+
+    assert NOT_BEGUN in text_of(asyncio.run(run()))
+    assert called == []
+
+
+def test_a_plain_function_that_outlives_its_run_says_so() -> None:
+    token, let_go = CancelToken(), threading.Event()
+
+    @tool
+    def act() -> str:
+        """Act."""
+        token.cancel()
+        let_go.wait(30)
+        return "late"
+
+    stopped = results_in(events_of([act], token, "act"))["act"]
+    let_go.set()
+    assert MAY_BE_DONE in text_of(stopped)
+    assert "may still be going on" in text_of(stopped)
+    assert stopped.metadata["still_running"] is True
+
+
+def test_the_result_of_a_call_that_ends_while_the_run_is_stopped_is_the_true_one() -> None:
+    token = CancelToken()
+
+    @tool
+    async def act() -> str:
+        """Act, whatever comes."""
+        token.cancel()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done all the same"
+        return "never"
+
+    result = results_in(events_of([act], token, "act"))["act"]
+    assert (result.error, text_of(result)) == ("", "done all the same")
+
+
+def test_the_result_of_a_call_that_had_ended_before_the_cancel_was_seen_is_the_true_one() -> None:
+    token = CancelToken()
+
+    @tool
+    async def act() -> str:
+        """Act."""
+        token.cancel()
+        return "done"
+
+    result = results_in(events_of([act], token, "act"))["act"]
+    assert (result.error, text_of(result)) == ("", "done")
+
+
+def test_at_a_time_limit_a_call_may_have_been_done() -> None:
+    @tool
+    async def act() -> str:
+        """Act."""
+        await asyncio.Event().wait()
+        return "never"
+
+    events = events_of([act], CancelToken(), "act", limits={"seconds": 0.05})
+    assert events[-1].stop_reason == "time_limit"
+    assert MAY_BE_DONE in text_of(results_in(events)["act"])
+
+
+def test_a_helper_that_is_stopped_may_have_done_something() -> None:
+    token = CancelToken()
+    helper = FnCallAgent(
+        [waiting("act", token)], ScriptedModel([calls(("act", {}))]), name="helper", description="Helps."
+    )
+    agent = FnCallAgent([helper.as_tool()], ScriptedModel([calls(("helper", {"request": "Go."}))]))
+    events = [event for event in sync.iterate(agent.astream("Go.", cancel=token)) if event.depth == 0]
+    assert MAY_BE_DONE in text_of(results_in([event.event for event in events])["helper"])
+
+
+def test_a_tool_that_ran_out_of_time_before_it_began_did_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = threading.Event()
+    monkeypatch.setattr(sync, "MAX_WORKERS", 1)
+
+    @tool(timeout_s=0.05)
+    def act() -> str:
+        """Act."""
+        return "done"
+
+    async def run() -> str:
+        agent = FnCallAgent([act], ScriptedModel([calls(("act", {})), answer("So.")]))
+        busy = asyncio.create_task(sync.in_worker(let_go.wait, 30))
+        await asyncio.sleep(0.01)
+        told = [event.event async for event in agent.astream("Go.")]
+        let_go.set()
+        await busy
+        return text_of(results_in(told)["act"])
+
+    assert "did not begin in 0.05 s; nothing was done" in asyncio.run(run())
+
+
+def test_each_call_has_one_result_however_the_run_is_stopped() -> None:
+    token = CancelToken()
+
+    @tool
+    async def quick() -> str:
+        """Return at once."""
+        return "quick"
+
+    tools = [quick, waiting("slow", token), waiting("later", token, concurrent=False)]
+    events = events_of(tools, token, "quick", "slow", "later", "later")
+    ids = [event.call_id for event in events if isinstance(event, ToolFinished)]
+    assert sorted(ids) == sorted(set(ids))
+    assert len(ids) == 4
+    functions = [message for message in events[-1].messages if message.role == "function"]
+    assert len(functions) == 4
