@@ -36,6 +36,7 @@ __all__ = [
     "has_digest",
     "is_secret",
     "learn_secret",
+    "looks_random",
     "lower_each",
     "placeholders_in",
     "secrets_in",

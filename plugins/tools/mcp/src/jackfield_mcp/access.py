@@ -26,7 +26,8 @@ from pydantic import AnyUrl, ValidationError
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError
-from jackfield_mcp.listing import write_private
+from jackfield.privatefiles import write_private
+from jackfield.secrets import learn_secret
 from jackfield_mcp.servers import OAuth, ServerConfig
 
 _log = logging.getLogger(__name__)
@@ -80,10 +81,12 @@ class KeptTokens:
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens that were kept."""
         found: OAuthToken | None = await self._get("tokens", OAuthToken)
+        _learn(found)
         return found
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep tokens."""
+        _learn(tokens)
         await sync.in_worker(self._set, "tokens", tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -100,6 +103,7 @@ class KeptTokens:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep a registered client."""
+        learn_secret("mcp.client_secret", client_info.client_secret)
         await sync.in_worker(self._set, "client", client_info)
 
     def port(self) -> int:
@@ -126,6 +130,13 @@ class KeptTokens:
         except (OSError, ValueError):
             return {}
         return kept if isinstance(kept, dict) else {}
+
+
+def _learn(tokens: OAuthToken | None) -> None:
+    """Have every writer hide the tokens."""
+    if tokens is not None:
+        learn_secret("mcp.access_token", tokens.access_token)
+        learn_secret("mcp.refresh_token", tokens.refresh_token)
 
 
 class _Browser:

@@ -7,18 +7,17 @@ come since, needs the approval of a person before it is called.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.privatefiles import write_private
 from jackfield.tools import check_tool_schema
 from jackfield_mcp.servers import ServerConfig
 
@@ -165,20 +164,6 @@ class Keeper:
 
     def _path(self, identity: str) -> Path:
         return self.folder / f"{identity[:40]}.json"
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent)  # made with mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 class _Page(Protocol):

@@ -5,16 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
-from jackfield.config import Config
+from jackfield.config import HIDDEN, Config
 from jackfield.errors import ConfigError
+from jackfield.secrets import Secret, is_secret, looks_random
 from jackfield_mcp.expanding import Variables
 
 _log = logging.getLogger(__name__)
@@ -51,13 +61,21 @@ def _hidden(values: dict[str, str]) -> dict[str, str]:
 
 
 class _Hidden(dict[str, str]):
-    """Values that may be secrets: no text shows them."""
+    """Values that may be secrets: no text and no pickle shows them."""
 
     def __repr__(self) -> str:
-        return repr(dict.fromkeys(self, "**********"))
+        return repr(dict.fromkeys(self, HIDDEN))
+
+    def __reduce__(self) -> tuple[type[_Hidden], tuple[()]]:
+        return _Hidden, ()
 
 
-Secrets = Annotated[dict[str, str], BeforeValidator(_texts), AfterValidator(_hidden)]
+Secrets = Annotated[
+    dict[str, str],
+    BeforeValidator(_texts),
+    AfterValidator(_hidden),
+    PlainSerializer(lambda values: dict.fromkeys(values, HIDDEN)),
+]
 
 
 class OAuth(Config):
@@ -150,6 +168,16 @@ class ServerConfig(Config):
             values.append(self.oauth.client_secret.get_secret_value())
         parts = [part for value in values for part in (value, *value.split())]
         return sorted({part for part in parts if len(part) >= 6}, key=len, reverse=True)
+
+    def secret_sources(self) -> Iterable[object]:
+        """Yield its settings, and the arguments of its command that may be keys."""
+        yield vars(self)
+        for before, argument in pairwise(("", *self.args)):
+            flag, equals, value = argument.partition("=")
+            if is_secret(before.lstrip("-"), argument) or looks_random(argument):
+                yield Secret("mcp.args", argument, is_named=False)
+            elif equals and (is_secret(flag.lstrip("-"), value) or looks_random(value)):
+                yield Secret("mcp.args", value, is_named=False)
 
     def without_secrets(self, text: str) -> str:
         """A text of the server or about it, without the values of its environment and headers."""

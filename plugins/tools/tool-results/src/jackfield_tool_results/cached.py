@@ -19,12 +19,14 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import PathText, without_secrets
+from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem
 from jackfield.tools import BaseTool, FunctionTool, PluginTool, Safety, ToolContext, ToolResult
 from jackfield_metering.cachefile import CacheFile
+from jackfield_tool_results.watched import watch_deps
 from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when calls are hashed, or results written, in another way: older results are then never found."""
 APPLICATION_ID = 0x4A465452
 _log = logging.getLogger(__name__)
@@ -43,10 +45,19 @@ class CachedResultsConfig(WrappingConfig):
     scope: str = Field(
         default="", description="Results are found only under the same scope: an account, a tenant, a data set"
     )
+    key: Callable[[ToolContext[Any]], str] | None = Field(
+        default=None,
+        repr=False,
+        description="A function of the call's context that names whom its result is for, such as the user in `deps`",
+    )
 
 
 class CachedResults(WrappingToolset):
-    """Gives a result again that a tool has given for the same arguments. Errors are not kept."""
+    """Gives a result again that a tool has given for the same arguments. Errors are not kept.
+
+    A tool that reads `context.deps` may answer each caller differently. Its results are kept only with a `key` or a
+    `scope`; without either, it is called each time, and a warning says so.
+    """
 
     config_class = CachedResultsConfig
     config: CachedResultsConfig
@@ -64,6 +75,7 @@ class CachedResults(WrappingToolset):
         self._clock = clock
         self._store = _store_of(self.config, clock)
         self._here = uuid.uuid4().hex
+        self._personal: set[str] = set()  # names of tools whose results are for one caller
 
     def applies_to(self, safety: Safety) -> bool:
         """Whether its results may be kept."""
@@ -71,39 +83,75 @@ class CachedResults(WrappingToolset):
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
         """A tool whose results are kept."""
-        return _CachedTool(tool, self._store, scope=self.config.scope, here=self._here, clock=self._clock)
+        return _CachedTool(tool, self._store, self.config, self._personal, here=self._here, clock=self._clock)
 
 
 class _CachedTool(WrappedTool):
-    def __init__(self, inner: BaseTool, store: _Store, *, scope: str, here: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        inner: BaseTool,
+        store: _Store,
+        config: CachedResultsConfig,
+        personal: set[str],
+        *,
+        here: str,
+        clock: Callable[[], float],
+    ) -> None:
         super().__init__(inner)
         self._store = store
-        self._scope = scope
+        self._scope = config.scope
+        self._key_of_caller = config.key
+        self._personal = personal
         self._here = here
         self._clock = clock
 
     async def around(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        key = self._key(arguments, context) if self.safety().cacheable else None
+        key = self._key(arguments, context) if self.safety().cacheable and self.name not in self._personal else None
         if key is None:
             return await self.call_inner(arguments, context)
         found = await self._store.get(key)
         if found is not None and (result := _decoded(found.content)) is not None:
             age_s = round(max(0.0, self._clock() - found.made_at), 3)
             return ToolResult(result.content, {**result.metadata, "cached": True, "age_s": age_s})
-        result = await self.call_inner(arguments, context)
-        if (content := _encoded(result)) is not None:
+        is_for_anybody = not (self._scope or self._key_of_caller)
+        watched = watch_deps(context, self._note_deps) if is_for_anybody else context
+        result = await self.call_inner(arguments, watched)
+        if self.name not in self._personal and (content := _encoded(result)) is not None:
             await self._store.put(key, content)
         return result
 
+    def _note_deps(self) -> None:
+        if self.name not in self._personal:
+            self._personal.add(self.name)
+            _log.warning(
+                "results of %s are not cached: it reads context.deps, so they may be for one caller only; set `key` (a "
+                "function of the context) or `scope` of cached_results",
+                self.name,
+            )
+
     def _key(self, arguments: Mapping[str, Any], context: ToolContext) -> bytes | None:
         """32 bytes that are equal for equal calls; None for arguments that are not JSON."""
-        called = [FORMAT, self._scope, context.lang, _identity_of(self.inner, self._here), arguments]
+        caller = self._caller(context)
+        called = [FORMAT, self._scope, caller, context.lang, _identity_of(self.inner, self._here), arguments]
         try:
             text = json.dumps(called, sort_keys=True, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
             _log.warning("a result of %s is not kept: its arguments are not JSON (%s)", self.name, error)
             return None
         return hashlib.sha256(text.encode("ascii")).digest()
+
+    def _caller(self, context: ToolContext) -> str:
+        """Name whom the result is for.
+
+        Raises:
+            ConfigError: The function `key` returned something other than a text that is not empty.
+        """
+        if self._key_of_caller is None:
+            return ""
+        caller = self._key_of_caller(context)
+        if type(caller) is not str or not caller:
+            raise ConfigError(f"cached_results: `key` must return a text that names the caller, not {caller!r:.100}")
+        return caller
 
 
 def _identity_of(tool: BaseTool, here: str) -> list[object]:

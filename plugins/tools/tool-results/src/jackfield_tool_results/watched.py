@@ -1,0 +1,31 @@
+"""A context that notices when a tool reads the `deps` of its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from jackfield.tools import ToolContext
+
+
+class _WatchedContext(ToolContext[Any]):
+    """The context of a call; `deps` is read through `__getattribute__`, as are all attributes."""
+
+    __slots__ = ("_on_deps",)
+    _on_deps: Callable[[], None]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "deps":
+            # A copy by `dataclasses.replace` has none, but was made by reading the original.
+            on_deps = getattr(self, "_on_deps", None)
+            if on_deps is not None:
+                on_deps()
+        return object.__getattribute__(self, name)
+
+
+def watch_deps(context: ToolContext[Any], on_deps: Callable[[], None]) -> ToolContext[Any]:
+    """Return an equal context that calls `on_deps` each time `deps` is read, also if there are none."""
+    watched = _WatchedContext(**{one.name: getattr(context, one.name) for one in fields(ToolContext)})
+    object.__setattr__(watched, "_on_deps", on_deps)
+    return watched
