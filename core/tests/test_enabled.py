@@ -262,7 +262,9 @@ def test_whoever_enables_something_enables_it_and_it_is_known_who(files: Files) 
 @pytest.mark.parametrize("name", ["tool.x", "shout", "", "processor.", "acme/shout", "processor.acme/", "x.y"])
 def test_what_cannot_be_enabled_is_refused_with_the_way_to_write_it(files: Files, name: str) -> None:
     files.user.write_text(f'enabled = ["{name}"]')
-    with pytest.raises(ConfigError, match=r"write processor\.NAME or observer\.NAME"):
+    with pytest.raises(
+        ConfigError, match=r"write processor\.NAME, observer\.NAME, parser\.PACKAGE/NAME or sandbox\.PACKAGE/NAME"
+    ):
         files.load()
 
 

@@ -296,9 +296,11 @@ def enabled_form(name: str) -> str:
     considered = kind in CONSIDERED_KINDS and distribution and component not in ("", "*")
     asks = kind not in ENABLED_KINDS and component == "*" and distribution and kind.isidentifier()
     if not (acts or considered or asks):
-        kinds = ", ".join(f"{kind}.NAME" for kind in ENABLED_KINDS)
-        kinds += "".join(f" or {kind}.PACKAGE/NAME" for kind in CONSIDERED_KINDS)
-        raise ConfigError(f"{name!r} cannot be enabled: write {kinds}; other kinds are used by naming them in code")
+        actors = [f"{kind}.NAME" for kind in ENABLED_KINDS]
+        *forms, last = actors + [f"{kind}.PACKAGE/NAME" for kind in CONSIDERED_KINDS]
+        raise ConfigError(
+            f"{name!r} cannot be enabled: write {', '.join(forms)} or {last}; name other kinds in code to use them"
+        )
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
