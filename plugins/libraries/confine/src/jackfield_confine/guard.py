@@ -50,8 +50,10 @@ def main() -> None:
     """Become the guard of a program."""
     plan: dict[str, Any] = json.loads(sys.argv[1])
     host = os.getppid()
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     barrier = barriers.best_barrier(plan["barriers"])
+    if plan["files"] is not None and barrier != barriers.NAMESPACES:
+        host = _stand_behind(host)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     if plan["report"]:
         Path(plan["report"]).write_text(barrier, encoding="ascii")
     if plan["gift"]:
@@ -87,6 +89,26 @@ def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.C
     if was_needed and barriers.counts_processes_by_namespace():
         others = 0
     return _fork_first(lambda: _fork_program(barrier, plan, argv, others, group), files)
+
+
+def _stand_behind(host: int) -> int:
+    """Continue in a child, whose parent takes what is meant for the guard, and return that parent's number.
+
+    Without a namespace nothing ends with a guard that is killed. The one that the host can kill has only a guard below
+    it; that one sees it go, and the program cannot signal it.
+    """
+    front = os.getpid()
+    guard = os.fork()
+    if guard == 0:
+        return front
+    readable = _wake_on_signals()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(guard, signal.SIGTERM))
+    while os.getppid() == host:
+        _wait_for_signal(readable)
+        ended, status = os.waitpid(guard, os.WNOHANG)
+        if ended:
+            os._exit(_exit_code(status))
+    os._exit(1)
 
 
 def give_away(folder: str, user: int) -> None:
@@ -236,19 +258,12 @@ def running_threads() -> int:
 
 
 def _guard(program: int, host: int) -> int:
-    readable, writable = os.pipe()
-    os.set_blocking(readable, False)
-    os.set_blocking(writable, False)
-    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     asked: list[int] = []
+    readable = _wake_on_signals()
     signal.signal(signal.SIGTERM, lambda number, _frame: asked.append(number))
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = None
     while status is None and not asked and os.getppid() == host:
-        select.select([readable], [], [], 0.5)
-        with suppress(BlockingIOError):
-            os.read(readable, 512)
+        _wait_for_signal(readable)
         status = _reap(program)
     with suppress(ProcessLookupError, PermissionError):
         if status is None:
@@ -256,6 +271,24 @@ def _guard(program: int, host: int) -> int:
         os.killpg(program, signal.SIGKILL)
     left = _end_descendants(program)
     return _exit_code(left if status is None else status)
+
+
+def _wake_on_signals() -> int:
+    """Return a pipe's end that can be read after a signal or the end of a child."""
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return readable
+
+
+def _wait_for_signal(readable: int) -> None:
+    """Wait for a signal, at most half a second: the end of a parent sends none."""
+    select.select([readable], [], [], 0.5)
+    with suppress(BlockingIOError):
+        os.read(readable, 512)
 
 
 def _reap(program: int) -> int | None:
