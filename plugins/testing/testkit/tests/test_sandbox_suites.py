@@ -31,6 +31,14 @@ BROKEN = {
     "NeverStops": "test_a_program_that_takes_too_long_is_ended",
     "ReadsAll": "test_files_elsewhere_cannot_be_read",
     "WritesAll": "test_files_elsewhere_cannot_be_written",
+    "ChangesAttributes": "test_attributes_of_files_elsewhere_cannot_be_changed",
+    "ReachesSockets": "test_sockets_in_folders_elsewhere_cannot_be_reached",
+    "LeavesSetUid": "test_no_file_that_it_leaves_runs_as_its_owner",
+    "SpeaksUDP": "test_no_other_way_leads_to_the_network",
+    "ShowsProcesses": "test_other_processes_cannot_be_seen",
+    "HoldsMemory": "test_memory_that_is_no_address_space_is_limited",
+    "CountsEachAlone": "test_the_memory_of_all_processes_is_limited",
+    "LetsItselfBeTraced": "test_tracing_its_first_process_does_not_keep_it_alive",
     "WritesReadable": "test_what_is_readable_can_be_read_and_not_changed",
     "SharesTheNetwork": "test_the_network_can_be_used_only_where_that_is_asked_for",
     "SharesProcesses": "test_other_processes_cannot_be_signalled",
@@ -76,13 +84,35 @@ def test_correct_sandboxes_pass_all_and_each_broken_one_is_caught(run_suites: Ca
     names = f"PROGRAMS = ['Honest', *{list(BROKEN)}]\nCODE = ['HonestCode', *{list(BROKEN_CODE)}]\n"
     selected = ["TestHonest", "TestHonestCode", *(f"Test{name}::{test}" for name, test in every.items())]
     outcomes = run_suites(names + SUITES, selected, ZOO)
-    of_the_number = "test_the_number_of_processes_is_limited"  # it covers that neither for root nor for others
-    assert outcomes.of("TestHonest", "passed") == laws_of(SandboxSuite) - {of_the_number}
-    assert outcomes.of("TestHonest", "skipped") == {of_the_number}
+    # It covers the number neither for root nor for others, and no machine's control group.
+    not_claimed = {"test_the_number_of_processes_is_limited", "test_the_memory_of_all_processes_is_limited"}
+    assert outcomes.of("TestHonest", "passed") == laws_of(SandboxSuite) - not_claimed
+    assert outcomes.of("TestHonest", "skipped") == not_claimed
     assert outcomes.of("TestHonestCode", "passed") == laws_of(CodeSandboxSuite)
     assert {name: outcomes.of(f"Test{name}", "failure") for name in every} == {
         name: {test} for name, test in every.items()
     }
+
+
+NEVER_WORKS = """
+from jackfield_testkit.suites import SandboxSuite
+
+class TestSilent(SandboxSuite):
+    component = "jackfield-zoo/NeverWorks"
+
+class TestExplained(SandboxSuite):
+    component = "jackfield-zoo/NeverWorks"
+    unusable_because = "the stars are not always right"
+"""
+
+
+def test_a_sandbox_that_never_works_passes_only_if_its_author_says_why(run_suites: Callable[..., Any]) -> None:
+    outcomes = run_suites(NEVER_WORKS, ["TestSilent", "TestExplained"], ZOO)
+    for outcome in ("passed", "failure"):
+        assert outcomes.of("TestExplained", outcome) == set()
+    assert outcomes.of("TestSilent", "passed") == set()
+    assert outcomes.of("TestExplained", "skipped") == laws_of(SandboxSuite)
+    assert outcomes.of("TestSilent", "error") == laws_of(SandboxSuite)
 
 
 def test_every_test_has_a_sandbox_that_fails_it() -> None:

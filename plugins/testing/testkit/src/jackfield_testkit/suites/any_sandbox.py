@@ -24,11 +24,14 @@ class AnySandboxSuite(Suite, Generic[S]):
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
         config: Its settings.
         ability: The base class of what it can run.
+        unusable_because: Why the sandbox may say that it cannot be used on this machine, such as a program that is not
+            installed. Its tests are then skipped with this reason; without one they fail.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, object]] = {}
     ability: ClassVar[Any]
+    unusable_because: ClassVar[str] = ""
 
     def make_sandbox(self) -> S:
         """A new sandbox under test. Override it if yours needs more than `config`."""
@@ -44,7 +47,12 @@ class AnySandboxSuite(Suite, Generic[S]):
         try:
             made.protection()
         except SandboxError as error:
-            pytest.skip(f"it cannot be used here: {error}")
+            if self.unusable_because:
+                pytest.skip(f"{self.unusable_because}: {error}")
+            pytest.fail(
+                f"the sandbox says that it cannot be used here, so nothing of it is tested: {error}. If that may be so "
+                "on some machines, say why in unusable_because"
+            )
         return made
 
     def test_what_it_protects_from_is_stated(self, sandbox: S) -> None:

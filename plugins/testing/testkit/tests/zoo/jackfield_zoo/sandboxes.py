@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shlex
@@ -12,7 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jackfield.errors import SandboxError
+from jackfield_confine.guarding import FileRules, guarded
 from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Finished, Limits, Program, ProgramSandbox, Protection
+from jackfield_confine.syscalls import build_filter, filters_this_machine
 
 COVERED: Any = frozenset({"files", "network", "processes", "memory", "cpu", "file_size"})
 PYTHON = tuple(os.path.realpath(folder) for folder in {sys.prefix, sys.base_prefix})
@@ -27,6 +31,7 @@ class Honest(ProgramSandbox):
     mortal = ("--die-with-parent", "--new-session")
     readable, writable = "--ro-bind", "--bind"
     limited = ("memory", "cpu", "file_size")
+    filtered = True
 
     def protection(self) -> Protection:
         return Protection("bubblewrap", COVERED)
@@ -34,7 +39,7 @@ class Honest(ProgramSandbox):
     def command(self, program: Program) -> list[str]:
         reads = [*(path for path in (*PYTHON, sys.prefix) if Path(path).is_dir()), *program.readable]
         return [
-            "bwrap",
+            *(_WITH_FILTER if self.filtered else ["bwrap"]),
             *self.system,
             *(word for path in reads for word in (self.readable, path, path)),
             *(word for path in (program.work_dir, *program.writable) for word in (self.writable, path, path)),
@@ -51,6 +56,17 @@ class Honest(ProgramSandbox):
         names = {"memory": "as", "cpu": "cpu", "file_size": "fsize"}
         options = [f"--{names[name]}={values[name]}" for name in self.limited if values[name]]
         return ["prlimit", *options, "--"] if options else []
+
+
+def _with_filter() -> list[str]:
+    """Bubblewrap with the filter of system calls of `jackfield-confine`, which it reads from a descriptor."""
+    file = Path(tempfile.gettempdir(), f"jackfield-zoo-{os.getpid()}.bpf")
+    file.write_bytes(build_filter(os.uname().machine, shares_machine=False))
+    atexit.register(file.unlink, missing_ok=True)
+    return ["sh", "-c", 'file=$0; exec "$@" 9<"$file"', str(file), "bwrap", "--seccomp", "9"]
+
+
+_WITH_FILTER = _with_filter() if filters_this_machine() else ["bwrap"]
 
 
 class Boasts(Honest):
@@ -117,6 +133,59 @@ class IgnoresFiles(Honest):
 
 class IgnoresCPU(Honest):
     limited = ("memory", "file_size")
+
+
+class Unfiltered(Honest):
+    """Leaves memory that is no address space, and bits that let a file run as its owner."""
+
+    filtered = False
+
+
+class HoldsMemory(Unfiltered):
+    pass
+
+
+class LeavesSetUid(Unfiltered):
+    pass
+
+
+class LetsItselfBeTraced(Unfiltered):
+    """Its first process is the parent of the program, and stops when that traces it."""
+
+
+class OnlyLandlock(Honest):
+    """Landlock and nothing else: no namespaces, and no filter of system calls."""
+
+    def command(self, program: Program) -> list[str]:
+        reads = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/dev", *PYTHON, sys.prefix, *program.readable)
+        rules = FileRules(readable=reads, writable=(program.work_dir, *program.writable), network=program.network)
+        return guarded(program.argv, limits=program.limits, files=rules)
+
+
+class ChangesAttributes(OnlyLandlock):
+    pass
+
+
+class ReachesSockets(OnlyLandlock):
+    pass
+
+
+class SpeaksUDP(OnlyLandlock):
+    pass
+
+
+class ShowsProcesses(OnlyLandlock):
+    pass
+
+
+class CountsEachAlone(Honest):
+    def protection(self) -> Protection:
+        return Protection("bubblewrap", COVERED | {"total_memory"})
+
+
+class NeverWorks(Honest):
+    def protection(self) -> Protection:
+        raise SandboxError("the stars are wrong")
 
 
 class CountsNothing(Honest):
