@@ -31,6 +31,7 @@ JackfieldError
 │   └── DocParserError                leave out or replace the named document
 ├── SandboxError                  install what it names, or set `sandbox="none"`
 ├── StoreError                    see to the store of runs; what is recorded stays
+│   ├── StoreUnavailableError         wait, or do what it names; the same call may work later
 │   ├── RunBusyError                  wait until whoever runs it has ended, or leave it to them
 │   └── RunNotFoundError              correct the run's id
 └── LimitReachedError             raise the limit, or ask for less
@@ -262,8 +263,12 @@ class StoreError(JackfieldError):
     """The record of a run cannot be written or read; what was recorded before stays."""
 
 
+class StoreUnavailableError(StoreError):
+    """A store cannot be used for the moment: it is locked, full or out of reach. The same call may work later."""
+
+
 class RunBusyError(StoreError):
-    """Somebody else runs this run."""
+    """Another process, or another task of this one, holds the run."""
 
 
 class RunNotFoundError(StoreError, LookupError):

@@ -133,6 +133,9 @@ class Record(Protocol):
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
 
+    async def before_call(self) -> str:
+        """Confirm that this process still holds the run; '' if so, else the reason why no call may be made."""
+
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
 
@@ -326,6 +329,11 @@ class RunAbove(CallingRun):
         outer = self.run.above if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
         return self.direct
+
+    async def before_call(self) -> str:
+        """See `CallingRun`: a run that is recorded must still be held."""
+        record = self.run.record
+        return "" if record is None else await record.before_call()
 
     def recording(self, agent: str, *, goes_on: bool) -> Recording | None:
         """How a run of an agent that is asked here is recorded; None if the run that waits is not."""

@@ -59,6 +59,10 @@ class CallingRun:
         """Return the run at one of its tool calls."""
         return self
 
+    async def before_call(self) -> str:
+        """Confirm right before a call is made that the run may still act; '' if so, else the reason for the model."""
+        return ""
+
 
 def _report_to_log(text: str) -> None:
     _log.debug("%s", text)

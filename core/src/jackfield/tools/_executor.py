@@ -54,6 +54,7 @@ CANCELLED = "Cancelled"
 STOPPED = "Stopped"
 """The error of a call that was stopped with its run after it had begun. It may have been done."""
 IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
+NOT_HELD = "NotHeld"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
     {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
 )
@@ -164,7 +165,8 @@ class ToolExecutor:
                 has ended meanwhile, and otherwise one that says whether the call began.
         """
         approve = approve or self.approve
-        turn = Turn(partial(self._result, context, approve), self._failed, stopped, self.timeout_s)
+        refusal = partial(_refusal, context)
+        turn = Turn(partial(self._result, context, approve), self._failed, stopped, refusal, self.timeout_s)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
 
@@ -244,7 +246,7 @@ class ToolExecutor:
         async def ask(arguments: Mapping[str, object]) -> bool:
             decision = await _decision(planned, arguments, context, approve)
             turn.events.put_nowait(decision)
-            return decision.allowed
+            return decision.allowed and await _refusal(context, planned) is None
 
         files = context.files if ready.safety.file_access else ()
         scoped = replace(
@@ -317,6 +319,12 @@ def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
     text = f"{STOPPED_TEXT} It could not be stopped, and may still be going on." if still_running else STOPPED_TEXT
     return replace(not_run(planned, text, STOPPED), metadata={**(STILL_RUNNING if still_running else {}), **IN_DOUBT})
+
+
+async def _refusal(context: ToolContext, planned: PlannedCall) -> ToolFinished | None:
+    """The result of a call that its run may not make any more; None if it may."""
+    reason = "" if context.run is None else await context.run.before_call()
+    return not_run(planned, reason, NOT_HELD) if reason else None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:

@@ -50,6 +50,8 @@ class Turn:
         failed: The result of a call that raised something after so many seconds.
         stopped: The result of a call that was stopped: `began` says if its tool was called.
         timeout_s: How long calls of tools may take that do not say it.
+        refusal: The result of a call that must not begin any more; None to make the call. It is asked right before each
+            call, outside of the time-out of the tool.
 
     Attributes:
         begun: The places of the calls whose tools were called.
@@ -60,10 +62,12 @@ class Turn:
         make: Callable[[ReadyCall, Turn, float], Awaitable[ToolFinished]],
         failed: Callable[[PlannedCall, BaseException, float], ToolFinished],
         stopped: Callable[..., ToolFinished],
+        refusal: Callable[[PlannedCall], Awaitable[ToolFinished | None]],
         timeout_s: float,
     ) -> None:
         self.events: _Events = asyncio.Queue()
         self.begun: set[int] = set()
+        self._refusal = refusal
         self._make, self._failed, self._stopped, self._timeout_s = make, failed, stopped, timeout_s
         self._rows: dict[int, list[ReadyCall]] = {}
         self._still_running: set[int] = set()
@@ -112,7 +116,10 @@ class Turn:
         timeout_s = call.safety.timeout_s or self._timeout_s
         try:
             work = partial(self._make, call, self, started)
-            result = await apart(work, name=planned.call.name, timeout_s=timeout_s, on_late=self.events.put_nowait)
+            result = await self._refusal(planned)
+            if result is None:
+                name = planned.call.name
+                result = await apart(work, name=name, timeout_s=timeout_s, on_late=self.events.put_nowait)
         except asyncio.CancelledError as error:
             if sync.is_abandoned(error):
                 self._still_running.add(planned.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from jackfield.errors import ConfigError
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, Step, answer, calls
 from jackfield_multi_agent import DialogueSimulator, GroupChat, GroupChatCreator, HumanSimulator, Router, UserAgent
+from jackfield_records.stores import RUNNING
 from jackfield_testkit.records import KilledError, MemoryStore
 
 # Models that answer by what they read: however often they were asked before, the answer is the same.
@@ -127,5 +129,8 @@ def test_a_call_in_a_group_chat_is_approved_in_another_program() -> None:
 def test_a_group_chat_whose_speaker_is_gone_does_not_go_on() -> None:
     store = MemoryStore()
     run_id = GroupChat([member("al"), member("bo")], "round_robin", store=store).ask("Hello").run_id
+    kept = store.kept[run_id]
+    assert '"RunFinished"' in kept.entries.pop(), "as if its process had ended before it"
+    kept.run = replace(kept.run, state=RUNNING)
     with pytest.raises(ConfigError, match="interrupted at agent 'bo', and 'cy' would go on now"):
         GroupChat([member("al"), member("cy")], "round_robin", store=store).resume(run_id)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, ClassVar
+
+import pytest
 
 from jackfield_testkit.suites import PluginSuite, StoreSuite
 
@@ -14,4 +18,15 @@ class TestPlugin(PluginSuite):
 
 class TestStore(StoreSuite):
     component = "jackfield-sqlite-store/sqlite"
-    config: ClassVar[Mapping[str, Any]] = {"path": "runs.sqlite"}
+    config: ClassVar[Mapping[str, Any]] = {"path": "runs.sqlite", "timeout_s": 0.01}
+
+    @pytest.fixture
+    def outage(self) -> Callable[[], AbstractContextManager[None]]:
+        @contextmanager
+        def locked() -> Iterator[None]:
+            with closing(sqlite3.connect("runs.sqlite", isolation_level=None, check_same_thread=False)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                yield
+                other.execute("ROLLBACK")
+
+        return locked

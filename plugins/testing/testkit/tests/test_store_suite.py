@@ -21,6 +21,13 @@ BROKEN = {
     "LendsToAnybody": "test_a_run_is_held_by_whoever_began_it",
     "NeverLetsGo": "test_a_run_that_has_ended_is_free_and_has_its_state",
     "PutsEndsLast": "test_what_came_with_an_end_stays_where_it_was_when_the_run_goes_on",
+    "ChangesTheStateOfWhatItHolds": "test_taking_hold_of_a_run_leaves_its_record_as_it_is",
+    "KeepsWhatIsReleased": "test_a_run_that_was_released_is_free_and_keeps_its_record",
+    "ConfirmsEveryHold": "test_an_append_of_nothing_confirms_the_hold",
+    "CallsAnOutageAnError": "test_a_run_waits_for_its_store_and_acts_once",
+    "WritesTwiceAfterAnOutage": "test_an_outage_is_said_to_be_one",
+    "NeedsAWriteToLetGo": "test_a_run_that_ends_in_an_outage_is_free_while_its_process_lives",
+    "LosesWhatItCannotWrite": "test_an_outage_is_said_to_be_one",
     "TrustsWhoWasThere": "test_who_has_lost_a_run_changes_nothing",
     "HoldsForEver": "test_a_store_that_is_closed_holds_nothing",
     "LetsSomeIn": "test_of_many_that_want_a_run_one_gets_it",
@@ -31,10 +38,31 @@ BROKEN = {
 """A store of the zoo, and the test that is made for its fault."""
 
 SUITES = """
+import contextlib
+from pathlib import Path
+
+import pytest
+
 from jackfield_testkit.suites import StoreSuite
+from jackfield_zoo.stores import outages
+
+
+class Suite(StoreSuite):
+    @pytest.fixture
+    def outage(self):
+        @contextlib.contextmanager
+        def outage():
+            outages.add(Path.cwd())
+            try:
+                yield
+            finally:
+                outages.discard(Path.cwd())
+
+        return outage
+
 
 for name in NAMES:
-    globals()[f"Test{name}"] = type(f"Test{name}", (StoreSuite,), {"component": f"jackfield-zoo/{name}"})
+    globals()[f"Test{name}"] = type(f"Test{name}", (Suite,), {"component": f"jackfield-zoo/{name}"})
 """
 ZOO = Path(__file__).parent / "zoo"
 EVERY_TEST = {name for name in dir(StoreSuite) if name.startswith("test_")}

@@ -1,5 +1,23 @@
 """The way to a PostgreSQL server: kept connections, and errors that say what to do."""
 
-from jackfield_postgres.database import Address, Connection, Database, LostConnectionError, Row, alone_in
+from jackfield_postgres.database import (
+    Address,
+    Connection,
+    Database,
+    LostConnectionError,
+    OwnConnection,
+    Row,
+    alone_in,
+    is_passing,
+)
 
-__all__ = ["Address", "Connection", "Database", "LostConnectionError", "Row", "alone_in"]
+__all__ = [
+    "Address",
+    "Connection",
+    "Database",
+    "LostConnectionError",
+    "OwnConnection",
+    "Row",
+    "alone_in",
+    "is_passing",
+]

@@ -34,14 +34,28 @@ _NEXT_STEP = {
     "28000": "the user may not connect from here: correct the DSN, or the server's pg_hba.conf",
     "3D000": "there is no such database: create it, or correct the DSN",
     "42501": "the user may not do this: grant the right, or use another user",
+    "25006": "it only reads for now, as a standby does: connect to the primary, or wait until this server is it",
     "53100": "its disk is full: make room",
+    "53200": "it is out of memory: wait, or give it more (max_locks_per_transaction, if it says so)",
     "53300": "it has too many connections: raise max_connections, or connect through a pool",
+    "55P03": "another session holds a lock that is needed here: end its transaction, or wait for it",
     "57014": "the statement was cancelled: raise the statement_timeout of the server",
+    "42P01": "a table is missing: restore it, or set another schema",
+    "42703": "a table has other columns than expected: it was changed by hand; restore it, or set another schema",
 }
+
+
+# These pass: locks are let go of, disks get room, a standby becomes the primary, transactions get their turn.
+_PASSING = ("25006", "40001", "40P01", "53000", "53100", "53200", "53300", "53400", "55P03", "57014")
 
 
 class LostConnectionError(ToolServiceError):
     """The server could not be reached, or the connection to it broke."""
+
+
+def is_passing(error: ToolServiceError) -> bool:
+    """True if the same statement may work later, with nothing changed but the state of the server."""
+    return isinstance(error, LostConnectionError) or error.code in _PASSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,14 @@ class Connection:
         self.run("COMMIT")
 
 
+class OwnConnection(Connection):
+    """A connection that is kept open by who asked for it, until `close`."""
+
+    def close(self) -> None:
+        """Close it; the server ends its session, and all that the session has locked is free."""
+        _close(self._driver)
+
+
 class Database:
     """Connections to one database, kept for the next search. Any thread may use it; making one connects to nothing.
 
@@ -210,6 +232,14 @@ class Database:
                 raise
             self._put_back(driver)
 
+    def connect(self) -> OwnConnection:
+        """A connection of the caller's own, which is not among those that are kept.
+
+        Raises:
+            LostConnectionError: The server cannot be reached.
+        """
+        return OwnConnection(self._connected(self._timeout_s), self)
+
     @contextmanager
     def use_for_long(self, *, timeout_s: float) -> Iterator[Connection]:
         """As `use`, for statements that take their time, on a connection that is closed afterwards."""
@@ -229,6 +259,11 @@ class Database:
             raise self._refusal(error) from None
         except (Error, OSError, struct.error) as error:
             reason = error.__cause__ or error
+            if isinstance(reason, TimeoutError):
+                raise LostConnectionError(
+                    f"PostgreSQL at {self.address} has not answered in time: it is overloaded, or the "
+                    f"network in between fails; look at it, then try again"
+                ) from None
             said = shown(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
             raise LostConnectionError(
                 f"PostgreSQL at {self.address} cannot be reached, or went away ({said}): "
@@ -294,5 +329,9 @@ def _close_all(idle: list[_Idle]) -> None:
 
 
 def _close(driver: Driver) -> None:
+    buffer: Any = getattr(driver, "_sock", None)
     with suppress(Error, OSError):  # it is broken, or was closed by an error
         driver.close()
+    # What could not be sent would be tried again when the buffer is collected, and Python reports that on stderr.
+    with suppress(AttributeError, OSError, ValueError):
+        buffer.close()

@@ -60,6 +60,7 @@ class Progress:
         asked: The runs below, by their places; where one began again, the last one.
         turns: How often models have answered in it, whichever agent had the conversation.
         entries, below: How many entries and runs below the record has.
+        state: The state that the store had for it; ''.
         end: How it ended, the last time; None while it runs.
         digests: The digests of the calls that wait for approval, by their ids.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
@@ -80,6 +81,7 @@ class Progress:
     depth: int = 0
     entries: int = 0
     below: int = 0
+    state: str = ""
     end: RunFinished | RunFailed | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)

@@ -6,12 +6,11 @@ one order and one end are those of the whole tree.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from jackfield.agents import Agent, Event, Run
 from jackfield.errors import ConfigError, InDoubtError, RunBusyError, StoreError
@@ -45,6 +44,7 @@ from jackfield_records.entries import (
 )
 from jackfield_records.progress import Progress, progress_of
 from jackfield_records.stores import RUNNING, Store, StoredRun
+from jackfield_records.writing import Writer, wait_out_outage
 
 _log = logging.getLogger(__name__)
 _NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
@@ -79,9 +79,9 @@ class Recording:
         """
         if run_id is None:
             return None
-        _, entries = await self.store.read(run_id)
+        stored, entries = await self.store.read(run_id)
         progress = progress_of(entries, self.secrets)
-        progress.run_id, progress.entries = run_id, len(entries)
+        progress.run_id, progress.entries, progress.state = run_id, len(entries), stored.state
         if not self.goes_on and progress.now():
             raise ConfigError(
                 f"agent {self.agent!r} cannot resume a run: it would begin again, and repeat what was done"
@@ -94,6 +94,9 @@ class Recording:
         Raises:
             StoreError: It cannot be written, or somebody else runs it; the run ends there.
         """
+        before = run.recorded
+        if isinstance(before, Progress) and before.state == "finished" and before.has_finished:
+            return _ended(before, self.agent)  # its end is written once
         return _recorded(events_of, run, self._recorder)
 
     async def _recorder(self, run: Run) -> Recorder:
@@ -105,8 +108,8 @@ class Recording:
         title = _title(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
         first = hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
-        hold = await self.store.create(stored, [first])
-        return Recorder(_Writer(self.store, run.id, hold, self.secrets), Progress(messages=run.messages))
+        hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
+        return Recorder(Writer(self.store, run, hold, self.secrets), Progress(messages=run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
         """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
@@ -114,21 +117,21 @@ class Recording:
         return reported_in((await self.store.read(last[0].run_id))[1], self.secrets) if last else ()
 
     async def _going_on(self, run: Run, progress: Progress) -> Recorder:
-        hold = await self.store.hold(run.id)
-        writer = _Writer(self.store, run.id, hold, self.secrets, below=progress.below)
+        hold = await wait_out_outage(lambda: self.store.hold(run.id), self.store, run)
+        writer = Writer(self.store, run, hold, self.secrets, below=progress.below)
         recorder = Recorder(writer, progress)
         try:
-            await self._check_unchanged(run.id, progress.entries)
+            await wait_out_outage(lambda: self._check_unchanged(run.id, progress), self.store, run)
             await recorder.resumed(run.answers)
-        except BaseException:
-            await self.store.append(run.id, hold, [], state="failed")
+        except BaseException:  # it comes too late, or did not begin: its record stays as it is
+            await writer.release()
             raise
         return recorder
 
-    async def _check_unchanged(self, run_id: str, entries: int) -> None:
-        _, now = await self.store.read(run_id)
-        if len(now) != entries:
-            raise RunBusyError(f"somebody else has gone on with run {run_id} at the same time: resume it again")
+    async def _check_unchanged(self, run_id: str, progress: Progress) -> None:
+        stored, now = await self.store.read(run_id)
+        if len(now) != progress.entries or stored.state != progress.state:
+            raise RunBusyError(f"run {run_id} was resumed elsewhere in the meantime: read it, or resume it again")
 
 
 def recording_of(agent: Agent) -> Recording:
@@ -206,7 +209,7 @@ class RecordingBelow:
         """The events of the run, each step after it is written; of one that had ended, its end."""
         before = run.recorded
         if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.goes_on)):
-            return _ended(before)
+            return _ended(before, self.agent)
         if not self._note:
             return _recorded(events_of, run, self._recorder)
         note = PluginEvent(BEGUN_AGAIN, {"note": self._note})
@@ -236,9 +239,12 @@ def _question(messages: Sequence[Message]) -> str:
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
-async def _ended(progress: Progress) -> AsyncIterator[Event]:
-    """The end of a run that had ended."""
+async def _ended(progress: Progress, agent: str) -> AsyncIterator[Event]:
+    """The end of a run that had ended, with the agents that had the conversation; the first is this one."""
     messages = progress.now()
+    for part in progress.parts[1:]:
+        yield HandedOff(agent, part.agent)
+        agent = part.agent
     reason = progress.end.stop_reason if isinstance(progress.end, RunFinished) else "finished"
     yield ResponseReplaced(messages)
     yield RunFinished(reason, messages, progress.spent.usage)
@@ -268,30 +274,8 @@ async def _recorded(
     except BaseException as error:
         await record.give_up(error)
         raise
-
-
-@dataclass
-class _Writer:
-    """Appends to one record, for the run and all runs below it.
-
-    Attributes:
-        below: How many runs below it are in the record.
-    """
-
-    store: Store
-    run_id: str
-    hold: int
-    secrets: Secrets
-    below: int = 0
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def append(self, number: int, entries: Sequence[str], state: str = RUNNING) -> None:
-        """Append entries of the run that has this number in the record."""
-        entries = [hide_entry(entry, self.secrets) for entry in entries]
-        if number:  # a run below is not the end of the whole
-            state, entries = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in entries]
-        async with self._turn:  # agents that work side by side
-            await self.store.append(self.run_id, self.hold, entries, state=state)
+    finally:
+        await record.let_go()
 
 
 class Recorder:
@@ -302,7 +286,7 @@ class Recorder:
         progress: How far the run is.
     """
 
-    def __init__(self, writer: _Writer, progress: Progress) -> None:
+    def __init__(self, writer: Writer, progress: Progress) -> None:
         self.writer = writer
         self.done = progress.now()
         self._whole = writer.store.content
@@ -329,6 +313,8 @@ class Recorder:
         if isinstance(event, TurnFinished) and not any(message.function_call for message in event.messages):
             self._waiting = [event]
             return waiting
+        if isinstance(event, ApprovalDecided):
+            self.writer.doubt()  # people take their time
         if isinstance(event, RunFinished):
             await self._write([*waiting, event])
         elif isinstance(event, _KEPT):
@@ -336,17 +322,28 @@ class Recorder:
         return [*waiting, event]
 
     async def give_up(self, error: BaseException) -> list[Step]:
-        """Write that the run has failed, unless it had ended, and let go of it; gives what may be shown before."""
+        """Write that the run has failed, unless it had ended; gives what may be shown before."""
         if self._progress.end is not None:
             return []
         text = str(error) if isinstance(error, Exception) else ""
         waiting, self._waiting = self._waiting, []
+        # A store that has just failed, and a reader who has left, are not made to wait.
+        patiently = isinstance(error, Exception) and not isinstance(error, StoreError)
         try:
-            await self._write([*waiting, RunFailed(text, type(error).__name__)])
-        except StoreError:
+            await self._write([*waiting, RunFailed(text, type(error).__name__)], patiently=patiently)
+        except StoreError as problem:
             # The error that ends the run is the one to be raised.
-            _log.warning("the end of run %s is not recorded", self.writer.run_id, exc_info=True)
+            _log.warning("the end of run %s is not recorded: %s", self.writer.run_id, problem)
         return waiting
+
+    async def let_go(self) -> None:
+        """End the hold with the run, whether or not its end could be written."""
+        if not self._progress.number:
+            await self.writer.release()
+
+    async def before_call(self) -> str:
+        """See `Writer.before_call`."""
+        return await self.writer.before_call()
 
     async def resumed(self, approvals: Mapping[str, bool]) -> None:
         """Write that the run goes on, and what somebody has said to calls that wait."""
@@ -423,7 +420,7 @@ class Recorder:
 
     # --- writing ---
 
-    async def _write(self, events: Sequence[Step]) -> None:
+    async def _write(self, events: Sequence[Step], *, patiently: bool = True) -> None:
         entries: list[str] = []
         state = RUNNING
         for event in events:
@@ -440,7 +437,7 @@ class Recorder:
                 entries += self._written(event)
             self._progress.feed(event)
         if entries:
-            await self._append(entries, state)
+            await self._append(entries, state, patiently=patiently)
 
     def _end(self, event: RunFinished) -> list[str]:
         """The end, with what the run has made besides its steps: a part of an answer, results of cancelled calls."""
@@ -460,9 +457,9 @@ class Recorder:
                 return self._written(replace(event, metadata={}))
             raise
 
-    async def _append(self, entries: Sequence[str], state: str = RUNNING) -> None:
+    async def _append(self, entries: Sequence[str], state: str = RUNNING, *, patiently: bool = True) -> None:
         notes, self._notes = self._notes, []
-        await self.writer.append(self._progress.number, [*notes, *entries], state)
+        await self.writer.append(self._progress.number, [*notes, *entries], state, patiently=patiently)
 
 
 def _title(messages: Sequence[Message], secrets: Secrets) -> str:

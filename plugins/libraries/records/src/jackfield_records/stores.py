@@ -48,17 +48,21 @@ class Store(Configured, ABC):
 
     One instance serves many runs, tasks, threads and event loops at once, and any number of processes use what it
     stands for. A run is *held* by at most one of them: by whoever created it, or took hold of it later. A hold ends
-    with the process at the latest, without waiting for any clock. Each hold has a number, larger than all before it;
-    whoever comes with an older one has lost the run, and changes nothing.
+    with the run, and with the process at the latest, without waiting for any clock and without needing a write. Each
+    hold has a number, larger than all before it; whoever comes with an older one has lost the run, and changes nothing.
 
     A store knows nothing of what is in an entry.
 
     Attributes:
         content: Whether what is said in runs may be written. Without it, records hold names, times and usage only,
             and no run can be resumed.
+        patience_s: How long a run waits, in seconds, while the store raises `StoreUnavailableError`.
+        recover: Agents resume interrupted runs of theirs when their first run begins; see `jackfield_records.recover`.
     """
 
     content: bool = True
+    patience_s: float = 30.0
+    recover: bool = False
 
     @abstractmethod
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
@@ -70,24 +74,37 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def hold(self, run_id: str) -> int:
-        """Take hold of a run that nobody holds; gives the number of the hold. Its state is `running` from then on.
+        """Take hold of a run that is free; gives the number of the hold.
+
+        This changes neither the state of the run nor its entries: the first `append` does.
 
         Raises:
             RunNotFoundError: There is none of this id.
             RunBusyError: Somebody holds it.
+            StoreUnavailableError: The store cannot be used for the moment.
             StoreError: It cannot be written.
         """
 
     @abstractmethod
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """Append entries: all of them, or none. They outlast the process once this returns.
+        """Append entries, all of them or none, and set the state. They outlast the process once this returns.
 
-        Any other state than `running` ends the hold, also if this fails.
+        Without entries it confirms that the hold is still good; runs ask so before they act. After an error, the same
+        entries may be sent again, and are there once. Any other state than `running` ends the hold when it is written.
 
         Raises:
-            RunBusyError: Somebody else has taken hold of it since.
+            RunBusyError: The hold was lost: another one has begun since, or it was released.
             RunNotFoundError: It was deleted.
+            StoreUnavailableError: The store cannot be used for the moment.
             StoreError: It cannot be written.
+        """
+
+    @abstractmethod
+    async def release(self, run_id: str, hold: int) -> None:
+        """End a hold, if it has not ended, in whatever state the store is; the record stays as it is.
+
+        Others can take hold of the run from then on: at once, or as soon as they can use the store again. It raises
+        nothing and waits for nothing, because a run that ends for lack of a store must be free for the next process.
         """
 
     @abstractmethod
@@ -118,7 +135,7 @@ class Store(Configured, ABC):
         """
 
     async def aclose(self) -> None:
-        """Close what is open; the next call opens it again."""
+        """End all holds and close what is open; the next call opens it again."""
 
 
 def load_store(entry: object, host: PluginHost) -> Store:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-import uuid
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import Field, SecretStr
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import MissingSecretError, RunBusyError, RunNotFoundError, StoreError, ToolServiceError
+from jackfield.errors import (
+    MissingSecretError,
+    RunBusyError,
+    RunNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+    ToolServiceError,
+)
 from jackfield.plugins import PluginHost, default_host
-from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in
+from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in, is_passing
+from jackfield_postgres_store.presence import IS_ALONE, IS_FREE, Presence
 from jackfield_records.stores import RUNNING, Store, StoredRun
 
 T = TypeVar("T")
@@ -42,20 +49,51 @@ INSERT INTO {schema}.jackfield_store VALUES (1)
 """
 _LAST = "(SELECT coalesce(max(place), 0) FROM {schema}.jackfield_entries WHERE run = number)"
 _COLUMNS = (
-    "run_id, agent, session, parent, title, state, owner, extract(epoch FROM began)::float8, "
+    "run_id, agent, session, parent, title, state, owner, hold, extract(epoch FROM began)::float8, "
     f"extract(epoch FROM changed)::float8, {_LAST}"
 )
-# An owner is a lock of the session that took it: the server lets go of it when the connection ends, however that was.
-_LOCK = "hashtextextended(:owner, 0)"
+_BEGIN = (
+    "INSERT INTO {schema}.jackfield_runs (run_id, agent, session, parent, title, state, owner, hold) "  # noqa: S608
+    "VALUES (:run_id, :agent, :session, :parent, :title, :state, :owner, 1) "
+    f"ON CONFLICT (run_id) DO NOTHING RETURNING number, {IS_ALONE}"
+)
+_TAKE = (
+    "UPDATE {schema}.jackfield_runs SET owner = :owner, hold = :hold WHERE run_id = :run_id "  # noqa: S608
+    f"RETURNING {IS_ALONE}"
+)
+_MOST_RENEWALS = 3
+
+
+class _UnlockedError(Exception):
+    """The name of this process is not locked: others may take its runs over."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds: the number of the hold, the owner, and how far its record goes."""
+    """A run that this process holds, and how far its record goes.
+
+    Attributes:
+        number: The number of the hold.
+        owner: The name under which it is held.
+        place: How many entries the record has.
+        state: The state that is recorded.
+        unsure: Entries and a state whose writing was interrupted: they may be there.
+    """
 
     number: int
     owner: str
     place: int
+    state: str = RUNNING
+    unsure: tuple[Sequence[str], str] | None = None
+    process: int = field(default_factory=os.getpid)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def has_written(self, place: int, state: str) -> bool:
+        """True if the interrupted write is in the record, which has so many entries and this state."""
+        if self.unsure is None:
+            return False
+        entries, new_state = self.unsure
+        return (place, state) == (self.place + len(entries), new_state)
 
 
 class PostgresStoreConfig(Config):
@@ -71,13 +109,15 @@ class PostgresStoreConfig(Config):
     )
     connections: int = Field(default=8, ge=1, le=1000, description="Connections at the same time, and one more")
     timeout_s: float = Field(default=30, gt=0, le=600, description="How long the server may be silent")
+    patience_s: float = Field(default=30, ge=0, description="How long a run waits while the database cannot be used")
+    recover: bool = Field(default=False, description="Agents resume interrupted runs of theirs at their first run")
 
 
 class PostgresStore(Store):
     """Keeps runs in a database, which processes of any number of machines may use at once.
 
     A hold is the owner's, and the owner is a lock of one connection that stays open: the server takes it back when the
-    process or its machine is gone.
+    process or its machine is gone. Each write checks the number of the hold, and that the lock is there.
     """
 
     name = "postgres"
@@ -92,15 +132,23 @@ class PostgresStore(Store):
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)
-        self.content = self.config.content
+        self.content, self.patience_s, self.recover = self.config.content, self.config.patience_s, self.config.recover
         given = self.config.dsn
         dsn = given.get_secret_value() if given else (host or default_host()).settings.secret(_VARIABLE)
         if not dsn:
             raise MissingSecretError(_VARIABLE, needed_by="the store postgres")
-        self._database = Database(dsn, timeout_s=self.config.timeout_s, connections=self.config.connections)
-        self._presence = _Presence(dsn, self.config.timeout_s)
+        timeout_s = self.config.timeout_s
+        # The server says that something is locked before the connection is given up as silent.
+        for_each = f"SET lock_timeout = {max(1, int(timeout_s * 500))}"
+        count = self.config.connections
+        self._database = Database(dsn, timeout_s=timeout_s, connections=count, settings=for_each)
+        brief = "SET lock_timeout = 500; SET statement_timeout = 2000"
+        own = Database(dsn, timeout_s=timeout_s, connections=1, settings=brief)
+        self._presence = Presence(own, f"{self.config.db_schema}.jackfield_runs")
+        weakref.finalize(self, _stop, self._presence, os.getpid())
         self._is_prepared = False
         self._held: dict[str, _Held] = {}
+        self._unsure: dict[str, str] = {}  # runs whose beginning was interrupted, by who would hold them
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
@@ -110,23 +158,23 @@ class PostgresStore(Store):
         def create(connection: Connection) -> _Held:
             self._clean(connection)
             owner = self._presence.name()
+            unsure, self._unsure[run.run_id] = self._unsure.get(run.run_id), owner
             with connection.transaction():
                 rows = self._run(
                     connection,
-                    "INSERT INTO {schema}.jackfield_runs (run_id, agent, session, parent, title, state, owner, hold) "
-                    "VALUES (:run_id, :agent, :session, :parent, :title, :state, :owner, 1) "
-                    "ON CONFLICT (run_id) DO NOTHING RETURNING number",
+                    _BEGIN,
                     **texts,
                     state=RUNNING,
                     owner=owner,
                 )
-                if not rows:
+                if rows:
+                    _check_locked(rows[0][1])
+                    self._insert(connection, rows[0][0], 0, entries)
+                elif unsure is None or not self._is_mine(connection, run.run_id, unsure):
                     raise StoreError(f"there is already a run {run.run_id}")
-                self._insert(connection, rows[0][0], 0, entries)
-            return _Held(1, owner, len(entries))
+            return _Held(1, unsure or owner, len(entries))
 
-        self._held[run.run_id] = await self._used(create)
-        return 1
+        return await self._claimed(run.run_id, create)
 
     async def hold(self, run_id: str) -> int:
         """See `Store`."""
@@ -134,49 +182,75 @@ class PostgresStore(Store):
         def hold(connection: Connection) -> _Held:
             owner = self._presence.name()
             with connection.transaction():
-                held_by, before, place = self._row(connection, f"owner, hold, {_LAST}", run_id, more="FOR UPDATE")
-                self._check_free(connection, run_id, held_by)
-                self._run(
+                columns = f"owner, hold, state, {_LAST}"
+                held_by, before, state, place = self._row(connection, columns, run_id, more="FOR UPDATE")
+                self._check_free(connection, run_id, held_by, before)
+                [[is_alone]] = self._run(
                     connection,
-                    "UPDATE {schema}.jackfield_runs SET owner = :owner, hold = :hold, state = :state, changed = now() "
-                    "WHERE run_id = :run_id",
+                    _TAKE,
                     owner=owner,
                     hold=before + 1,
-                    state=RUNNING,
                     run_id=_storable(run_id),
                 )
-            return _Held(before + 1, owner, place)
+                _check_locked(is_alone)
+            return _Held(before + 1, owner, place, state)
 
-        held = self._held[run_id] = await self._used(hold)
-        return held.number
+        return await self._claimed(run_id, hold)
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
-        held = self._held.get(run_id)
-        if held is None or held.number != hold:
+        held, entries = self._held.get(run_id), tuple(entries)
+        if held is None or held.number != hold or held.process != os.getpid():
             raise _lost(run_id)
-        if state != RUNNING:
-            del self._held[run_id]
 
         def append(connection: Connection) -> None:
-            with connection.transaction():
-                columns = f"number, hold, owner, {_LAST}"
-                number, current, owner, place = self._row(connection, columns, run_id, more="FOR UPDATE")
-                if (current, owner) != (hold, held.owner):
-                    raise _lost(run_id)
-                if place == held.place:  # else an attempt whose connection broke has done it
-                    self._insert(connection, number, place, entries)
-                if state != RUNNING:
+            with held.turn:  # one that its caller has given up may still be at it
+                if entries or (state, held.state) != (RUNNING, RUNNING):
+                    self._append(connection, run_id, held, entries, state)
+                else:
+                    columns = f"hold, owner, {IS_ALONE}"
+                    current, owner, is_alone = self._row(connection, columns, run_id, owner=held.owner)
+                    _check_right(held, current, owner, run_id)
+                    _check_locked(is_alone)
+
+        try:
+            await self._used(append, again=True)
+        except (RunBusyError, RunNotFoundError):
+            self._held.pop(run_id, None)
+            raise
+        if state != RUNNING:
+            self._held.pop(run_id, None)
+
+    def _append(self, connection: Connection, run_id: str, held: _Held, entries: Sequence[str], state: str) -> None:
+        with connection.transaction():
+            columns = f"number, hold, owner, state, {_LAST}, {IS_ALONE}"
+            number, current, owner, before, place, is_alone = self._row(
+                connection, columns, run_id, more="FOR UPDATE", owner=held.owner
+            )
+            is_there = held.has_written(place, before) and held.unsure == (entries, state)
+            if not (is_there and (current, owner, state) == (held.number, None, before)):  # else it has ended the run
+                _check_right(held, current, owner, run_id)
+                _check_locked(is_alone)
+            if not is_there:
+                held.unsure = (entries, state)
+                self._insert(connection, number, place, entries)
+                if state != before:
                     self._run(
                         connection,
-                        "UPDATE {schema}.jackfield_runs SET state = :state, owner = NULL, changed = now() "
+                        "UPDATE {schema}.jackfield_runs SET state = :state, owner = :owner, changed = now() "
                         "WHERE number = :number",
                         state=state,
+                        owner=held.owner if state == RUNNING else None,
                         number=number,
                     )
+        held.place, held.state, held.unsure = place + (0 if is_there else len(entries)), state, None
 
-        await self._used(append, again=state == RUNNING)
-        held.place += len(entries)
+    async def release(self, run_id: str, hold: int) -> None:
+        """See `Store`: others read it from a lock, and the table follows when it can be written."""
+        held = self._held.get(run_id)
+        if held is not None and held.number == hold and held.process == os.getpid():
+            del self._held[run_id]
+            await sync.in_worker(self._presence.release, _storable(run_id), hold)
 
     async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
@@ -207,8 +281,8 @@ class PostgresStore(Store):
 
         def delete(connection: Connection) -> None:
             with connection.transaction():
-                (owner,) = self._row(connection, "owner", run_id, more="FOR UPDATE")
-                self._check_free(connection, run_id, owner)
+                owner, hold = self._row(connection, "owner, hold", run_id, more="FOR UPDATE")
+                self._check_free(connection, run_id, owner, hold)
                 query = "DELETE FROM {schema}.jackfield_runs WHERE run_id = :run_id"
                 self._run(connection, query, run_id=_storable(run_id))
 
@@ -222,26 +296,50 @@ class PostgresStore(Store):
 
     # --- who holds what -------------------------------------------------------------------------------------------
 
-    def _is_held(self, connection: Connection, run_id: str, owner: str | None) -> bool:
+    async def _claimed(self, run_id: str, work: Callable[[Connection], _Held]) -> int:
+        """Begin a hold; gives its number. If its caller gives up meanwhile, it ends again."""
+        is_given_up = threading.Event()
+
+        def claim(connection: Connection) -> _Held:
+            held = work(connection)
+            self._unsure.pop(run_id, None)
+            if is_given_up.is_set():
+                self._presence.release(_storable(run_id), held.number)
+            return held
+
+        try:
+            held = await self._used(claim)
+        except BaseException as error:
+            is_given_up.set()
+            if not isinstance(error, StoreUnavailableError):
+                self._unsure.pop(run_id, None)
+            raise
+        self._held[run_id] = held
+        return held.number
+
+    def _is_mine(self, connection: Connection, run_id: str, owner: str) -> bool:
+        """True if a run began here, in an attempt of which it was not known whether it did."""
+        return [*self._row(connection, "owner, hold", run_id)] == [owner, 1]
+
+    def _is_held(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> bool:
         if owner is None:
             return False
         held = self._held.get(run_id)
-        if held is not None and held.owner == owner:
+        if held is not None and (held.owner, held.process) == (owner, os.getpid()):
             return True
         if owner == self._presence.current:
             return False  # this process could not let go of it in the database, and has done so here
-        # Shared, so that those who ask at the same time do not take each other for the owner.
-        [[is_free]] = connection.run(f"SELECT pg_try_advisory_xact_lock_shared({_LOCK})", owner=owner)
+        [[is_free]] = connection.run(f"SELECT {IS_FREE}", owner=owner, run_id=_storable(run_id), hold=hold)
         return not is_free
 
-    def _check_free(self, connection: Connection, run_id: str, owner: str | None) -> None:
-        if self._is_held(connection, run_id, owner):
+    def _check_free(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> None:
+        if self._is_held(connection, run_id, owner, hold):
             raise RunBusyError(
                 f"run {run_id} is running, here or in another process: wait until it has ended, or end it"
             )
 
     def _shown(self, connection: Connection, row: Row) -> StoredRun:
-        run_id, agent, session, parent, title, state, owner, began, changed, entries = row
+        run_id, agent, session, parent, title, state, owner, hold, began, changed, entries = row
         return StoredRun(
             run_id=run_id,
             agent=agent,
@@ -249,7 +347,7 @@ class PostgresStore(Store):
             parent=parent,
             title=title,
             state=state,
-            is_held=self._is_held(connection, run_id, owner),
+            is_held=self._is_held(connection, run_id, owner, hold),
             began=began,
             changed=changed,
             entries=entries,
@@ -260,9 +358,9 @@ class PostgresStore(Store):
     def _run(self, connection: Connection, sql: str, **values: object) -> list[Row]:
         return connection.run(sql.format(schema=self.config.db_schema), **values)
 
-    def _row(self, connection: Connection, columns: str, run_id: str, *, more: str = "") -> Row:
+    def _row(self, connection: Connection, columns: str, run_id: str, *, more: str = "", **values: object) -> Row:
         query = f"SELECT {columns} FROM {{schema}}.jackfield_runs WHERE run_id = :run_id {more}"  # noqa: S608
-        rows = self._run(connection, query, run_id=_storable(run_id))
+        rows = self._run(connection, query, run_id=_storable(run_id), **values)
         if not rows:
             raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
         return rows[0]
@@ -286,11 +384,11 @@ class PostgresStore(Store):
             return
         self._until_cleaning = _RUNS_BETWEEN_CLEANINGS
         query = (
-            "SELECT number, run_id, owner FROM {schema}.jackfield_runs "
+            "SELECT number, run_id, owner, hold FROM {schema}.jackfield_runs "
             "WHERE changed < now() - make_interval(secs => :seconds) LIMIT 1000"
         )
-        for number, run_id, owner in self._run(connection, query, seconds=self.config.keep_days * _DAY_S):
-            if not self._is_held(connection, run_id, owner):
+        for number, run_id, owner, hold in self._run(connection, query, seconds=self.config.keep_days * _DAY_S):
+            if not self._is_held(connection, run_id, owner, hold):
                 self._run(connection, "DELETE FROM {schema}.jackfield_runs WHERE number = :number", number=number)
 
     async def _used(self, work: Callable[[Connection], T], *, again: bool = False) -> T:
@@ -298,17 +396,24 @@ class PostgresStore(Store):
         try:
             return await sync.in_worker(self._work, work, again)
         except ToolServiceError as error:
-            raise StoreError(f"the store cannot be used: {error}") from error
+            # What was never reached is more likely a mistake in the settings than an outage.
+            kind = StoreUnavailableError if self._is_prepared and is_passing(error) else StoreError
+            raise kind(f"the store cannot be used: {error}") from None
 
     def _work(self, work: Callable[[Connection], T], again: bool) -> T:
-        try:
-            with self._database.use() as connection:
-                self._prepare(connection)
-                return work(connection)
-        except LostConnectionError:
-            if not again:
-                raise
-        return self._work(work, again=False)
+        for _ in range(_MOST_RENEWALS):
+            try:
+                with self._database.use() as connection:
+                    self._prepare(connection)
+                    return work(connection)
+            except LostConnectionError:
+                if not again:
+                    raise
+                again = False
+                self._database.close()  # the others that are kept have been cut, too
+            except _UnlockedError:  # nothing was written
+                self._presence.renew()
+        raise LostConnectionError("the lock that shows that this process is there is lost again and again")
 
     def _prepare(self, connection: Connection) -> None:
         """Make the tables, unless they are there.
@@ -329,7 +434,7 @@ class PostgresStore(Store):
         if version != _VERSION:
             raise StoreError(
                 f"the tables in schema {schema!r} have version {version}, and this jackfield-postgres-store reads "
-                f"{_VERSION}: upgrade it, or set another db_schema"
+                f"version {_VERSION}: {_step_for(version)}, or set another db_schema"
             )
         self._is_prepared = True
 
@@ -342,50 +447,31 @@ class PostgresStore(Store):
         return bool(connection.run(query, schema=self.config.db_schema))
 
 
-class _Presence:
-    """A connection that stays open, and with it a lock whose name is the owner of what this process holds."""
+def _step_for(version: object) -> str:
+    if not isinstance(version, int):
+        return "the table jackfield_store is empty, so restore it from a copy"
+    if version > _VERSION:
+        return "pip install --upgrade jackfield-postgres-store"
+    return f"use the release that made them (it reads version {version})"
 
-    def __init__(self, dsn: str, timeout_s: float) -> None:
-        self._database = Database(dsn, timeout_s=timeout_s, connections=1)
-        self._timeout_s = timeout_s
-        self._lock = threading.Lock()
-        self._stack = ExitStack()
-        self._connection: Connection | None = None
-        self._process = 0
-        self.current = ""
 
-    def name(self) -> str:
-        """The name of the lock; another one if the connection broke, or in a child."""
-        with self._lock:
-            if self._process != os.getpid():
-                self._connection, self._stack = None, ExitStack()  # what there is belongs to the parent
-            if self._connection is not None:
-                try:
-                    self._connection.run("SELECT 1")
-                except LostConnectionError:
-                    self._end()
-            if self._connection is None:
-                self._begin()
-            return self.current
+def _check_right(held: _Held, current: int, owner: str | None, run_id: str) -> None:
+    if (current, owner) != (held.number, held.owner):
+        raise _lost(run_id)
 
-    def _begin(self) -> None:
-        self._process, self.current = os.getpid(), uuid.uuid4().hex
-        self._connection = self._stack.enter_context(self._database.use_for_long(timeout_s=self._timeout_s))
-        self._connection.run(f"SELECT pg_advisory_lock({_LOCK})", owner=self.current)
 
-    def _end(self) -> None:
-        self._connection, self.current = None, ""
-        self._stack.close()
+def _check_locked(is_alone: bool) -> None:
+    if is_alone:
+        raise _UnlockedError
 
-    def close(self) -> None:
-        """Own nothing any more."""
-        with self._lock:
-            if self._process == os.getpid():
-                self._end()
+
+def _stop(presence: Presence, process: int) -> None:
+    if process == os.getpid():
+        presence.stop()
 
 
 def _lost(run_id: str) -> RunBusyError:
-    return RunBusyError(f"somebody else has taken run {run_id} over: what it does here is not recorded any more")
+    return RunBusyError(f"run {run_id} is no longer held here: another process may have resumed it")
 
 
 def _storable(text: str) -> str:

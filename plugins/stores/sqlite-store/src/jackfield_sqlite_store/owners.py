@@ -1,25 +1,35 @@
-"""Who of this machine is still there: each owner has locked a file, and the system unlocks it when its process ends.
+"""Which holds of this machine are still good: each is a locked byte, and the system unlocks it with its process.
 
-No clock is asked: a process that was stopped for a day still owns what it owned, and one that was killed does not.
+No clock is asked: a process that was stopped for a day still holds what it held, and one that was killed does not.
+Locking a byte needs no room on the disk, and no database.
+
+Each owner has a file of its own. Its first byte is locked while the owner lives, and one more for each hold; no byte is
+used twice. The locks belong to the open file (`F_OFD_SETLK`), not to the process: POSIX would drop all of them when any
+handle to the file is closed. Systems without such locks get a file for each hold.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import struct
+import sys
 import uuid
 import weakref
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+if sys.platform == "win32":
     import msvcrt
+else:
+    import fcntl
+
+_HAS_RANGES = sys.platform == "win32" or hasattr(fcntl, "F_OFD_SETLK")
+_FLOCK = "qqihh" if sys.platform == "darwin" else "hhqqi0q"
 
 
 class Owner:
-    """A name that nobody else has, for as long as this object or its process lives.
+    """Holds of one store object in one process. They end with it, one by one, or with the process.
 
     Args:
         folder: Where the owners of one database lock their files; it is made if it is missing.
@@ -28,48 +38,120 @@ class Owner:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.name = uuid.uuid4().hex
-        path = folder / self.name
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        _lock(handle)
-        self._end = weakref.finalize(self, _end, handle, path, os.getpid())
-        _handles.add(handle)
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        # By the number of the hold, where each has a file.
+        self._handles = {"": _open_locked(folder / self.name)} if _HAS_RANGES else {}
+        self._end = weakref.finalize(self, _end, self._handles, folder, self.name, os.getpid())
+
+    def take(self) -> str:
+        """Begin a hold; gives its name, which is never given again."""
+        number = next(self._numbers)
+        if _HAS_RANGES:
+            _lock(self._handles[""], number)
+        else:
+            self._handles[f".{number}"] = _open_locked(self._folder / f"{self.name}.{number}")
+        return f"{self.name}:{number}"
+
+    def drop(self, hold: str) -> None:
+        """End a hold. It needs no room on any disk, and cannot fail."""
+        number = int(hold.partition(":")[2])
+        if not self._end.alive:
+            return
+        if _HAS_RANGES:
+            _unlock(self._handles[""], number)
+        elif (handle := self._handles.pop(f".{number}", None)) is not None:
+            _remove(handle, self._folder / f"{self.name}.{number}")
 
     def close(self) -> None:
-        """Own nothing any more."""
+        """End all holds."""
         self._end()
 
 
-def is_there(folder: Path, name: str) -> bool:
-    """Whether an owner still lives; what a dead one has left is removed."""
-    path = folder / name
+def is_held(folder: Path, hold: str) -> bool:
+    """True while a hold is good; the file that a dead owner has left is removed."""
+    name, _, number = hold.partition(":")
+    path = folder / (name if _HAS_RANGES else f"{name}.{number}")
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
-        _lock(handle)
-    except OSError:
-        return True
-    else:
-        with contextlib.suppress(OSError):  # another process has found it dead at the same time
-            path.unlink()
-        return False
+        if _is_locked(handle, 0):
+            return not _HAS_RANGES or _is_locked(handle, int(number))
     finally:
         os.close(handle)
+    with contextlib.suppress(OSError):  # another process has removed it at the same time
+        path.unlink()
+    return False
 
 
-def _lock(handle: int) -> None:
-    """Lock a file, or raise OSError: somebody else has."""
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
+def _open_locked(path: Path) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        _lock(handle, 0)
+    except OSError:
+        os.close(handle)
+        raise
+    _open_handles.add(handle)
+    return handle
+
+
+def _lock(handle: int, byte: int) -> None:
+    """Lock one byte of a file, or raise OSError: another handle has."""
+    if sys.platform == "win32":
+        os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    elif _HAS_RANGES:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _flock(fcntl.F_WRLCK, byte))
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _end(handle: int, path: Path, process: int) -> None:
+def _is_locked(handle: int, byte: int) -> bool:
+    """True if another handle has locked a byte of a file. Several may ask at once, and none disturbs the others."""
+    if sys.platform != "win32" and _HAS_RANGES:
+        known = fcntl.fcntl(handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, byte))
+        return _kind_of(known) != fcntl.F_UNLCK
+    try:
+        if sys.platform == "win32":
+            _lock(handle, byte)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def _unlock(handle: int, byte: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(handle, byte, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, byte))
+
+
+def _flock(kind: int, byte: int) -> bytes:
+    """One byte as a `struct flock` of the system."""
+    if sys.platform == "darwin":
+        return struct.pack(_FLOCK, byte, 1, 0, kind, os.SEEK_SET)
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+
+
+def _kind_of(flock: bytes) -> int:
+    return int(struct.unpack(_FLOCK, flock)[3 if sys.platform == "darwin" else 0])
+
+
+def _end(handles: dict[str, int], folder: Path, name: str, process: int) -> None:
     if process != os.getpid():  # a copy in a child, which has closed it
         return
-    _handles.discard(handle)
+    while handles:
+        number, handle = handles.popitem()
+        _remove(handle, folder / f"{name}{number}")
+
+
+def _remove(handle: int, path: Path) -> None:
+    _open_handles.discard(handle)
     with contextlib.suppress(OSError):
         path.unlink()
     os.close(handle)
@@ -77,10 +159,10 @@ def _end(handle: int, path: Path, process: int) -> None:
 
 def _close_copies() -> None:
     """In a child: what its parent has locked must not stay locked after the parent."""
-    while _handles:
-        os.close(_handles.pop())
+    while _open_handles:
+        os.close(_open_handles.pop())
 
 
-_handles: set[int] = set()
+_open_handles: set[int] = set()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_copies)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,10 +18,10 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import Config, PathText
-from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_records.stores import RUNNING, Store, StoredRun
-from jackfield_sqlite_store.owners import Owner, is_there
+from jackfield_sqlite_store.owners import Owner, is_held
 
 T = TypeVar("T")
 
@@ -43,7 +45,7 @@ _SMALL = 1500
 _LAST = "lasts + coalesce((SELECT max(place) FROM entries WHERE run = number), first IS NOT NULL)"
 _COLUMNS = f"run_id, agent, session, parent, title, state, owner, began, changed, {_LAST}"
 _ONE_RUN = f"SELECT {_COLUMNS}, number, first, last FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
-_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
+_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
 _BEGIN = (
     "INSERT INTO runs (run_id, agent, session, parent, title, state, owner, hold, began, changed, bytes, first) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
@@ -52,19 +54,56 @@ _END = (
     "UPDATE runs SET state = ?, changed = ?, bytes = ?, last = ?, lasts = ?, owner = NULL "
     "WHERE number = ? AND hold = ? AND owner = ?"
 )
-
+_GO_ON = "UPDATE runs SET state = ?, changed = ? WHERE number = ? AND hold = ? AND owner = ?"
 _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds: its number, and how far its record goes."""
+    """A run that this process holds: its number, how far its record goes, and the state that is recorded."""
 
     number: int
     hold: int
     owner: str
     place: int
     size: int
+    state: str = RUNNING
+    process: int = field(default_factory=os.getpid)  # what a parent holds, its child does not
+
+
+class _Claim:
+    """A hold that is about to begin, in a thread perhaps, while its caller may give up.
+
+    Attributes:
+        held: The hold, once it is written.
+    """
+
+    def __init__(self) -> None:
+        self.held: _Held | None = None
+        self._lock = threading.Lock()
+        self._is_given_up = False
+        self._owner: Owner | None = None
+        self._name = ""
+
+    def take(self, owner: Owner) -> str:
+        """Lock what tells others that the run is held; gives its name."""
+        with self._lock:
+            self._drop()  # of an attempt that found the file locked
+            self._owner, self._name = owner, owner.take()
+            if self._is_given_up:
+                self._drop()
+            return self._name
+
+    def give_up(self) -> None:
+        """Hold nothing, now or when the thread comes to it."""
+        with self._lock:
+            self._is_given_up = True
+            self._drop()
+
+    def _drop(self) -> None:
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.drop(self._name)
 
 
 class SQLiteStoreConfig(Config):
@@ -83,7 +122,11 @@ class SQLiteStoreConfig(Config):
         default=None, gt=0, description="The most megabytes of records; the oldest runs that have ended are deleted"
     )
     max_run_mb: float = Field(default=256, gt=0, description="The most megabytes of the record of one run")
-    timeout_s: float = Field(default=10, gt=0, le=600, description="How long to wait for other processes")
+    timeout_s: float = Field(default=10, gt=0, le=600, description="How long one step waits for other processes")
+    patience_s: float = Field(
+        default=30, ge=0, description="How long a run waits while the file is locked or the disk is full"
+    )
+    recover: bool = Field(default=False, description="Agents resume interrupted runs of theirs at their first run")
     power_safe: bool = Field(
         default=False, description="Each step also survives a power failure: some milliseconds for each"
     )
@@ -92,7 +135,7 @@ class SQLiteStoreConfig(Config):
 class SQLiteStore(Store):
     """Keeps runs in one file, which any number of processes of one machine may use at once.
 
-    A hold is the owner's, and the owner lives as long as its process: whoever was killed holds nothing.
+    A hold is a lock of the operating system. It ends with the run or with the process, and no write is needed for that.
     """
 
     name = "sqlite"
@@ -101,7 +144,7 @@ class SQLiteStore(Store):
 
     def __init__(self, cfg: SQLiteStoreConfig | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
-        self.content = self.config.content
+        self.content, self.patience_s, self.recover = self.config.content, self.config.patience_s, self.config.recover
         path = Path(self.config.path).expanduser() if self.config.path else _default_path()
         self._file = OwnFile(path, application_id=0x4A465253, version=2, schema=_SCHEMA, owner="jackfield-sqlite-store")
         self._folder = path.with_name(path.name + "-owners")
@@ -116,33 +159,39 @@ class SQLiteStore(Store):
             if self._until_cleaning < 0:
                 self._until_cleaning = _RUNS_BETWEEN_CLEANINGS
                 await self._in_worker(self._clean)
-        return await self._used(lambda connection: self._create(connection, run, entries))
+        return await self._claimed(run.run_id, lambda connection, claim: self._create(connection, run, entries, claim))
 
     async def hold(self, run_id: str) -> int:
         """See `Store`."""
-        return await self._used(lambda connection: self._hold(connection, run_id))
+        return await self._claimed(run_id, lambda connection, claim: self._hold(connection, run_id, claim))
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
         held = self._still_held(run_id, hold)
-        if state != RUNNING:
-            del self._held[run_id]
         written = [entry.encode(*_LOSSLESS) for entry in entries]
         size = sum(map(len, written))
         is_full = held.size + size > self.config.max_run_mb * 1e6
         if is_full:
-            written, size = [], 0
+            written = []
         if not await self._used(partial(self._append, held=held, written=written, state=state)):
+            await self.release(run_id, hold)
             await self._used(lambda connection: _row(connection, _PLACE, run_id))  # it may have been deleted
             raise _lost(run_id)
-        held.place += len(written)
-        held.size += size
+        if state != RUNNING:
+            await self.release(run_id, hold)
         if is_full:
             raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
 
+    async def release(self, run_id: str, hold: int) -> None:
+        """See `Store`: the lock is dropped, and the file of the runs is left alone."""
+        held = self._held.get(run_id)
+        if held is not None and held.hold == hold and held.process == os.getpid():
+            self._held.pop(run_id, None)
+            self._owner().drop(held.owner)
+
     def _still_held(self, run_id: str, hold: int) -> _Held:
         held = self._held.get(run_id)
-        if held is None or held.hold != hold or held.owner != self._owner().name:  # a child has what its parent holds
+        if held is None or held.hold != hold or held.process != os.getpid():
             raise _lost(run_id)
         return held
 
@@ -184,19 +233,19 @@ class SQLiteStore(Store):
 
     async def aclose(self) -> None:
         """Close the file; runs that are still held are let go."""
-        self._file.close()
         self._held.clear()
         owner = self._owners.pop(os.getpid(), None)
         if owner:
             owner.close()
+        self._file.close()
 
     # --- statements -----------------------------------------------------------------------------------------------
 
-    def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str]) -> int:
+    def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str], claim: _Claim) -> int:
         now, written = time.time(), [entry.encode(*_LOSSLESS) for entry in entries]
         size = sum(map(len, written))
         texts = (run.run_id, run.agent, run.session, run.parent, run.title)
-        owner = self._owner().name
+        owner = claim.take(self._owner())
         first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
         values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
         held = _Held(0, 1, owner, 0, size)
@@ -208,46 +257,38 @@ class SQLiteStore(Store):
             if written:
                 _insert(connection, held, written)
         held.place = len(entries)
-        self._held[run.run_id] = held
+        claim.held = held
         return 1
 
-    def _hold(self, connection: sqlite3.Connection, run_id: str) -> int:
+    def _hold(self, connection: sqlite3.Connection, run_id: str, claim: _Claim) -> int:
         with writing(connection):
-            number, owner, hold, place, size, last = _row(connection, _PLACE, run_id)
+            number, owner, hold, place, size, state, last = _row(connection, _PLACE, run_id)
             self._check_free(run_id, owner)
             lasts = _unpacked(last)
-            held = _Held(number, hold + 1, self._owner().name, place - len(lasts), size)
+            held = _Held(number, hold + 1, claim.take(self._owner()), place - len(lasts), size, state)
             connection.execute(
-                "UPDATE runs SET owner = ?, hold = ?, state = ?, changed = ?, last = NULL, lasts = 0 WHERE number = ?",
-                (held.owner, held.hold, RUNNING, time.time(), number),
+                "UPDATE runs SET owner = ?, hold = ?, last = NULL, lasts = 0 WHERE number = ?",
+                (held.owner, held.hold, number),
             )
             _insert(connection, held, lasts)
             held.place = place
-        self._held[run_id] = held
+        claim.held = held
         return held.hold
 
     def _append(self, connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
         """Whether the run was still held."""
-        if state == RUNNING:  # one statement, and so a transaction by itself
-            return _insert(connection, held, written)
-        size = sum(map(len, written))
-        last = _packed(written) if size <= _SMALL else None
-        lasts = 0 if last is None else len(written)
-        end = (
-            state,
-            time.time(),
-            held.size + size,
-            last if written else None,
-            lasts,
-            held.number,
-            held.hold,
-            held.owner,
-        )
-        if last is not None:
-            return connection.execute(_END, end).rowcount > 0
-        with writing(connection):
+        if state == held.state == RUNNING:  # one statement, and so a transaction by itself
             is_held = _insert(connection, held, written)
-            connection.execute(_END, end)
+        elif state == RUNNING:  # the first step after it was taken hold of
+            with writing(connection):
+                is_held = _insert(connection, held, written)
+                connection.execute(_GO_ON, (state, time.time(), held.number, held.hold, held.owner))
+        else:
+            is_held = _write_end(connection, held, written, state)
+        if is_held:  # here, because whoever waits for it may have given up
+            held.place += len(written)
+            held.size += sum(map(len, written))
+            held.state = state
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
@@ -258,7 +299,18 @@ class SQLiteStore(Store):
                 rows = connection.execute("SELECT number, owner FROM runs WHERE changed < ?", before).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
-                _forget(connection, list(_oldest(connection, most_bytes=self.config.max_mb * 1e6)))
+                _forget(connection, list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)))
+
+    def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
+        """The oldest runs, without those that are held or wait for approval, until the others are within a limit."""
+        (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
+        query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
+        for number, of_run, owner in connection.execute(query, (RUNNING,)):
+            if size <= most_bytes:
+                return
+            if not self._is_held(owner):
+                yield number
+                size -= of_run
 
     # --- who holds what -------------------------------------------------------------------------------------------
 
@@ -268,17 +320,23 @@ class SQLiteStore(Store):
             self._owners[process] = Owner(self._folder)
         return self._owners[process]
 
-    def _is_held(self, owner: str | None, run_id: str | None = None) -> bool:
-        if owner is None:
-            return False
-        mine = self._owners.get(os.getpid())
-        if mine and owner == mine.name:
-            # What this process could not let go of in the file, for lack of room, is let go of here.
-            return run_id is None or run_id in self._held
-        return is_there(self._folder, owner)
+    async def _claimed(self, run_id: str, work: Callable[[sqlite3.Connection, _Claim], int]) -> int:
+        """Begin a hold; gives its number. If that fails, or its caller gives up, it ends again."""
+        claim = _Claim()
+        try:
+            number = await self._used(lambda connection: work(connection, claim))
+        except BaseException:
+            claim.give_up()
+            raise
+        if claim.held is not None:
+            self._held[run_id] = claim.held
+        return number
+
+    def _is_held(self, owner: str | None) -> bool:
+        return owner is not None and is_held(self._folder, owner)
 
     def _check_free(self, run_id: str, owner: str | None) -> None:
-        if self._is_held(owner, run_id):
+        if self._is_held(owner):
             raise RunBusyError(
                 f"run {run_id} is running, here or in another process: wait until it has ended, or end it"
             )
@@ -292,7 +350,7 @@ class SQLiteStore(Store):
             parent=parent,
             title=title,
             state=state,
-            is_held=self._is_held(owner, run_id),
+            is_held=self._is_held(owner),
             began=began,
             changed=changed,
             entries=entries or 0,
@@ -308,16 +366,16 @@ class SQLiteStore(Store):
             return self._work(work, 0.0)
         except (sqlite3.Error, BusyFileError, OSError) as error:
             if not is_busy(error):
-                raise self._failed(error) from error
+                raise self._failed(error) from None
         except UnusableFileError as error:
-            raise self._failed(error) from error
+            raise self._failed(error) from None
         return await self._in_worker(work)
 
     async def _in_worker(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return await sync.in_worker(self._work, work, self.config.timeout_s)
         except (sqlite3.Error, BusyFileError, OSError, UnusableFileError) as error:
-            raise self._failed(error) from error
+            raise self._failed(error) from None
 
     def _work(self, work: Callable[[sqlite3.Connection], T], patience_s: float) -> T:
         with self._file.use(patience_s=patience_s) as connection:
@@ -328,14 +386,20 @@ class SQLiteStore(Store):
     def _failed(self, error: Exception) -> StoreError:
         where = f"the store {self._file.path}"
         if is_busy(error):
-            return StoreError(f"{where} is locked: another process has used it for {self.config.timeout_s:g} s")
+            return StoreUnavailableError(
+                f"{where} is locked: another process has been writing to it for {self.config.timeout_s:g} s. "
+                f"End that process, or wait for it"
+            )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        step = _NEXT_STEP.get(code, "")
-        return StoreError(f"{where} cannot be used: {error}{step}")
+        is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+        step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full else code, "")
+        kind = StoreUnavailableError if is_full or code == sqlite3.SQLITE_IOERR else StoreError
+        return kind(f"{where} cannot be used: {error}{step}")
 
 
 _NEXT_STEP = {
     sqlite3.SQLITE_FULL: ". Make room on the disk; what is recorded stays",
+    sqlite3.SQLITE_IOERR: ". The disk cannot be read or written, or is full: look at it; what is recorded stays",
     sqlite3.SQLITE_READONLY: ". Allow writing to the file and its folder, or set another path",
     sqlite3.SQLITE_CANTOPEN: ". Allow writing to its folder, or set another path",
     sqlite3.SQLITE_CORRUPT: ". The file was damaged or cut short: move it away, or restore it from a copy",
@@ -352,6 +416,21 @@ def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes
     return connection.execute(_inserting(len(written)), (held.number, *places, *right)).rowcount > 0
 
 
+def _write_end(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
+    """Write the end of a run that is still held; says whether it is."""
+    size = sum(map(len, written))
+    last = _packed(written) if size <= _SMALL else None
+    lasts = 0 if last is None else len(written)
+    small = last if written else None
+    end = (state, time.time(), held.size + size, small, lasts, held.number, held.hold, held.owner)
+    if last is not None:
+        return connection.execute(_END, end).rowcount > 0
+    with writing(connection):
+        is_held = _insert(connection, held, written)
+        connection.execute(_END, end)
+    return is_held
+
+
 @cache
 def _inserting(count: int) -> str:
     values = ", ".join(["(?, ?)"] * count)
@@ -359,7 +438,7 @@ def _inserting(count: int) -> str:
 
 
 def _lost(run_id: str) -> RunBusyError:
-    return RunBusyError(f"somebody else has taken run {run_id} over: what it does here is not recorded any more")
+    return RunBusyError(f"run {run_id} is no longer held here: another process may have resumed it")
 
 
 def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[Any]:
@@ -367,17 +446,6 @@ def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[An
     if row is None:
         raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
     return row
-
-
-def _oldest(connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
-    """The oldest runs, without those that somebody runs or waits for, until the others are within a limit."""
-    (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
-    query = "SELECT number, bytes FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
-    for number, of_run in connection.execute(query, (RUNNING,)):
-        if size <= most_bytes:
-            return
-        yield number
-        size -= of_run
 
 
 def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:

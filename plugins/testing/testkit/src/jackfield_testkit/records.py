@@ -99,15 +99,23 @@ class MemoryStore(Store):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
         kept = self._of(run_id)
-        if kept.hold != hold:
-            raise RunBusyError("somebody else has it")
-        kept.is_held = state == RUNNING
+        if kept.hold != hold or not kept.is_held:
+            raise RunBusyError("the hold was lost")
+        if not entries and state == kept.run.state:
+            return  # it only confirms the hold
 
         def write() -> None:
             kept.entries += entries
             kept.run = replace(kept.run, state=state)
+            kept.is_held = state == RUNNING
 
         self._write(write)
+
+    async def release(self, run_id: str, hold: int) -> None:
+        """See `Store`."""
+        kept = self.kept.get(run_id)
+        if kept is not None and kept.hold == hold:
+            kept.is_held = False
 
     async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
         """See `Store`."""

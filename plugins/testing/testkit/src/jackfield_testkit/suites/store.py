@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from jackfield.agents import FnCallAgent
-from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.plugins import StoreSpec
+from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import tool
 from jackfield_records.stores import RUNNING, Store, StoredRun, load_store
@@ -72,6 +74,15 @@ class StoreSuite(Suite):
         yield store
         for one in made:
             asyncio.run(one.aclose())
+
+    @pytest.fixture
+    def outage(self) -> Callable[[], AbstractContextManager[None]]:
+        """Makes a context in which the store cannot be written, as with a full disk or a table that another one locks.
+
+        Override it: a store that cannot be used for a while must neither lose entries nor keep runs held. The settings
+        of the test should let a write fail within a second.
+        """
+        pytest.skip("override the fixture `outage`: it makes the store unusable, such as by locking what it writes to")
 
     # --- what is kept ---
 
@@ -194,8 +205,51 @@ class StoreSuite(Suite):
         run, entries = asyncio.run(other.read("r"))
         assert (run.state, run.is_held, entries) == (state, False, ["first", "last"])
         assert asyncio.run(other.hold("r")) > hold
-        run, _ = asyncio.run(store.read("r"))
-        assert (run.state, run.is_held) == (RUNNING, True)
+        assert asyncio.run(store.read("r"))[0].is_held
+
+    def test_taking_hold_of_a_run_leaves_its_record_as_it_is(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        for state in ("finished", "approval_needed"):
+            hold = _begun(store, state, "first")
+            asyncio.run(store.append(state, hold, ["last"], state=state))
+            late = asyncio.run(other.hold(state))
+            asyncio.run(other.release(state, late))
+            run, entries = asyncio.run(store.read(state))
+            assert (run.state, run.is_held, entries) == (state, False, ["first", "last"]), "the end is written once"
+            again = asyncio.run(other.hold(state))
+            asyncio.run(other.append(state, again, ["goes on"]))
+            run, entries = asyncio.run(store.read(state))
+            assert (run.state, entries) == (RUNNING, ["first", "last", "goes on"])
+
+    def test_a_run_that_was_released_is_free_and_keeps_its_record(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        hold, kept = _begun(store, "r", "first"), _begun(store, "other")
+        asyncio.run(store.release("r", hold))
+        asyncio.run(store.release("r", hold))  # it may have ended already
+        run, entries = asyncio.run(other.read("r"))
+        assert (run.state, run.is_held, entries) == (RUNNING, False, ["first"])
+        with pytest.raises(RunBusyError):
+            asyncio.run(store.append("r", hold, ["late"]))
+        new = asyncio.run(other.hold("r"))
+        assert new > hold
+        asyncio.run(store.release("r", hold))  # late, and of a hold that has ended
+        asyncio.run(other.append("r", new, ["second"]))
+        assert asyncio.run(store.read("r"))[1] == ["first", "second"]
+        assert asyncio.run(other.read("other"))[0].is_held, "a release ends one hold"
+        asyncio.run(store.append("other", kept, []))
+
+    def test_an_append_of_nothing_confirms_the_hold(self, make: Callable[[], Store]) -> None:
+        store, other = make(), make()
+        hold = _begun(store, "r", "first")
+        asyncio.run(store.append("r", hold, []))
+        asyncio.run(store.release("r", hold))
+        with pytest.raises(RunBusyError):
+            asyncio.run(store.append("r", hold, []))
+        new = asyncio.run(other.hold("r"))
+        with pytest.raises(RunBusyError):
+            asyncio.run(store.append("r", hold, []))
+        asyncio.run(other.append("r", new, []))
+        assert asyncio.run(store.read("r"))[1] == ["first"]
 
     def test_what_came_with_an_end_stays_where_it_was_when_the_run_goes_on(self, make: Callable[[], Store]) -> None:
         store, said = make(), ["first"]
@@ -215,6 +269,7 @@ class StoreSuite(Suite):
         old = _begun(store, "r", "first")
         asyncio.run(store.append("r", old, [], state="failed"))
         new = asyncio.run(other.hold("r"))
+        asyncio.run(other.append("r", new, []))
         for state in (RUNNING, "finished"):
             with pytest.raises(RunBusyError):
                 asyncio.run(store.append("r", old, ["late"], state=state))
@@ -241,6 +296,74 @@ class StoreSuite(Suite):
         came = at_once(MANY, lambda _: asyncio.run(make().hold("r")))
         assert sum(isinstance(one, int) for one in came) == 1
         assert [one for one in came if not isinstance(one, int | RunBusyError)] == []
+
+    # --- when it cannot be used for a while ---
+
+    def test_an_outage_is_said_to_be_one(
+        self, make: Callable[[], Store], outage: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        store = make()
+        hold = _begun(store, "r", "first")
+        with outage(), pytest.raises(StoreUnavailableError, match=r"\w"):
+            asyncio.run(store.append("r", hold, ["second"]))
+        asyncio.run(store.append("r", hold, ["second"]))
+        assert asyncio.run(make().read("r"))[1] == ["first", "second"], "what is sent again is there once"
+        with outage(), pytest.raises(StoreUnavailableError):
+            asyncio.run(store.append("r", hold, ["last"], state="finished"))
+        asyncio.run(store.append("r", hold, ["last"], state="finished"))
+        run, entries = asyncio.run(make().read("r"))
+        assert (run.state, run.is_held, entries) == ("finished", False, ["first", "second", "last"])
+
+    def test_a_run_that_ends_in_an_outage_is_free_while_its_process_lives(
+        self, make: Callable[[], Store], outage: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        store, other = make(), make()
+        asyncio.run(other.runs())
+        hold, kept = _begun(store, "r", "first"), _begun(store, "other")
+        with outage():
+            with pytest.raises(StoreUnavailableError):
+                asyncio.run(store.append("r", hold, ["last"], state="failed"))
+            asyncio.run(store.release("r", hold))
+        assert not asyncio.run(other.read("r"))[0].is_held
+        assert asyncio.run(other.hold("r")) > hold
+        asyncio.run(store.append("other", kept, ["second"]))
+        with pytest.raises(RunBusyError):
+            asyncio.run(other.hold("other"))
+
+    def test_a_run_waits_for_its_store_and_acts_once(
+        self, make: Callable[[], Store], outage: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        store, stack = make(), ExitStack()
+        append = store.append
+        done: list[str] = []
+        failed: list[int] = []
+
+        async def counted(run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+            try:
+                await append(run_id, hold, entries, state=state)
+            except StoreUnavailableError:
+                failed.append(len(done))
+                if len(failed) == 2:
+                    stack.close()
+                raise
+
+        @tool
+        def pay() -> str:
+            """Pay."""
+            done.append("paid")
+            return "paid"
+
+        def asks(request: ChatRequest) -> Any:
+            if request.messages[-1].role == "function":
+                return answer("It is paid.")
+            stack.enter_context(outage())
+            return calls(("pay", {}))
+
+        store.append = counted  # type: ignore[method-assign]
+        result = FnCallAgent([pay], ScriptedModel(asks), store=store).ask("Pay.")
+        assert (result.text, done, failed) == ("It is paid.", ["paid"], [0, 0]), "nothing is done in an outage"
+        run, _ = asyncio.run(make().read(result.run_id))
+        assert (run.state, run.is_held) == ("finished", False)
 
     # --- many at once ---
 

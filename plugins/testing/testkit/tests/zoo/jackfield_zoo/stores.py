@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield_records.stores import RUNNING, Store, StoredRun
 
 _clock = itertools.count(1)
@@ -31,6 +31,8 @@ class _Place:
     lock: Any = field(default_factory=threading.RLock)
 
 
+outages: set[Path] = set()
+"""Folders in which no store can be written."""
 _places: dict[str, _Place] = {}
 
 
@@ -58,7 +60,6 @@ class Honest(Store):
             self.check_free(kept)
             kept.hold += 1
             kept.owner = self.owner
-            kept.run = replace(kept.run, state=RUNNING)
             return kept.hold
 
     def check_free(self, kept: _Kept) -> None:
@@ -69,8 +70,19 @@ class Honest(Store):
         with self.place.lock:
             kept = self.of(run_id)
             self.check_held(kept, hold)
+            self.check_usable(kept, entries)
             self.add(kept, entries)
             self.let_go(kept, state)
+
+    def check_usable(self, _kept: _Kept, _entries: Sequence[str]) -> None:
+        if Path.cwd() in outages:
+            raise StoreUnavailableError("the disk is full")
+
+    async def release(self, run_id: str, hold: int) -> None:
+        with self.place.lock:
+            kept = self.place.runs.get(run_id)
+            if kept is not None and kept.owner is self.owner and kept.hold == hold:
+                kept.owner = None
 
     def check_held(self, kept: _Kept, hold: int) -> None:
         if kept.hold != hold or kept.owner is not self.owner:
@@ -228,6 +240,55 @@ class LetsSomeIn(Honest):
     def check_free(self, kept: _Kept) -> None:
         if kept.hold > 2 or (kept.run.state != "failed" and kept.hold < 2):
             super().check_free(kept)
+
+
+class ChangesTheStateOfWhatItHolds(Honest):
+    async def hold(self, run_id: str) -> int:
+        with self.place.lock:
+            number = await super().hold(run_id)
+            self.of(run_id).run = replace(self.of(run_id).run, state=RUNNING)
+            return number
+
+
+class KeepsWhatIsReleased(Honest):
+    async def release(self, run_id: str, hold: int) -> None:
+        pass
+
+
+class ConfirmsEveryHold(Honest):
+    def check_held(self, kept: _Kept, hold: int) -> None:
+        if kept.hold != hold or kept.owner is not None:
+            super().check_held(kept, hold)
+
+
+class CallsAnOutageAnError(Honest):
+    def check_usable(self, _kept: _Kept, _entries: Sequence[str]) -> None:
+        if Path.cwd() in outages:
+            raise StoreError("it did not work")
+
+
+class WritesTwiceAfterAnOutage(Honest):
+    def check_usable(self, kept: _Kept, entries: Sequence[str]) -> None:
+        if Path.cwd() in outages:
+            kept.entries += entries
+            raise StoreUnavailableError("the answer of the server did not come")
+
+
+class NeedsAWriteToLetGo(Honest):
+    async def release(self, run_id: str, hold: int) -> None:
+        if Path.cwd() not in outages:
+            await super().release(run_id, hold)
+
+
+class LosesWhatItCannotWrite(Honest):
+    """It says that entries are written that are not."""
+
+    def check_usable(self, kept: _Kept, entries: Sequence[str]) -> None:
+        pass
+
+    def add(self, kept: _Kept, entries: Sequence[str]) -> None:
+        if Path.cwd() not in outages:
+            super().add(kept, entries)
 
 
 class WritesAFile(Honest):

@@ -1,0 +1,124 @@
+"""Write to the record of one run for as long as it is held, and wait out outages of the store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from jackfield.agents import Run
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
+from jackfield.secrets import Secrets
+from jackfield_records.entries import hide_entry
+from jackfield_records.stores import RUNNING, Store
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
+# A call that begins right after a write needs no confirmation of its own: several calls of a turn would each ask.
+_CONFIRMED_S = 0.01
+_NOT_HELD_TEXT = "Nothing was done: this process may not act for the run any more ({reason})."
+
+
+class Writer:
+    """Append to one record, for the run and all runs below it.
+
+    Once the hold is lost, or the store was out of use for longer than its patience, every later write fails with the
+    same error, and `before_call` refuses every call.
+
+    Args:
+        store: Where the record is.
+        run: The run; while its store is out of use, its time limit and its cancel token end the wait.
+        hold: The number of the hold.
+        secrets: Taken out of entries.
+        below: How many runs below it are in the record.
+    """
+
+    def __init__(self, store: Store, run: Run, hold: int, secrets: Secrets, below: int = 0) -> None:
+        self.store, self.run_id, self.hold, self.secrets, self.below = store, run.id, hold, secrets, below
+        self._run = run
+        self._turn = asyncio.Lock()
+        self._failure: StoreError | None = None
+        self._confirmed_at = time.monotonic()
+
+    async def append(
+        self, number: int, entries: Sequence[str], state: str = RUNNING, *, patiently: bool = True
+    ) -> None:
+        """Append entries of the run that has this number in the record.
+
+        Raises:
+            RunBusyError: The hold was lost.
+            StoreError: They cannot be written.
+        """
+        entries = [hide_entry(entry, self.secrets) for entry in entries]
+        if number:  # a run below is not the end of the whole
+            state, entries = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in entries]
+        async with self._turn:  # agents that work side by side
+            await self._append(entries, state, patiently=patiently)
+
+    async def before_call(self) -> str:
+        """Confirm that the run is still held, right before a call is made; the reason for the model if it is not."""
+        try:
+            if self._failure is None and time.monotonic() - self._confirmed_at <= _CONFIRMED_S:
+                return ""
+            async with self._turn:
+                await self._append([], RUNNING, patiently=True)
+        except StoreError as error:
+            return _NOT_HELD_TEXT.format(reason=error)
+        return ""
+
+    def doubt(self) -> None:
+        """Have the next call confirm the hold, however short ago the last write was: time has passed unseen."""
+        self._confirmed_at = float("-inf")
+
+    async def release(self) -> None:
+        """End the hold; the run ends here, whatever the store says."""
+        await self.store.release(self.run_id, self.hold)
+
+    async def _append(self, entries: Sequence[str], state: str, *, patiently: bool) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+        async def append() -> None:
+            await self.store.append(self.run_id, self.hold, entries, state=state)
+
+        try:
+            await (wait_out_outage(append, self.store, self._run) if patiently else append())
+        except (RunBusyError, RunNotFoundError, StoreUnavailableError) as error:
+            self._failure = error
+            raise
+        self._confirmed_at = time.monotonic()
+
+
+async def wait_out_outage(work: Callable[[], Awaitable[T]], store: Store, run: Run) -> T:
+    """Do some work of a store, again and again while it is out of use, for as long as its patience lasts.
+
+    The end of the run's time, and its cancel token, end the wait as the end of the patience does.
+
+    Raises:
+        StoreUnavailableError: The store was out of use until then.
+    """
+    pause_s, began = _FIRST_PAUSE_S, 0.0
+    while True:
+        try:
+            result = await work()
+        except StoreUnavailableError as error:
+            if not began:
+                began = time.monotonic()
+                _log.warning("run %s waits for its store, up to %g s: %s", run.id, store.patience_s, error)
+            if time.monotonic() - began >= store.patience_s or _must_end(run):
+                raise
+        else:
+            if began:
+                _log.warning("run %s goes on: its store can be used again", run.id)
+            return result
+        await asyncio.sleep(min(pause_s, store.patience_s))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _must_end(run: Run) -> bool:
+    is_over = run.ends_at is not None and asyncio.get_running_loop().time() >= run.ends_at
+    return is_over or (run.cancel is not None and run.cancel.cancelled)

@@ -1,0 +1,203 @@
+"""What tells other processes that this one is there, and which of its runs it has let go of: locks of one connection.
+
+The server takes the locks back when the connection ends. If it ends while the process lives (a restart of the server,
+a failover, an idle time-out), a thread connects again and locks the same name again. Until then others can take runs
+over; the number of the hold stops the process that lost them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from jackfield.errors import ToolServiceError
+from jackfield_postgres import Connection, Database, LostConnectionError, OwnConnection
+
+LOOK_EVERY_S = 1.0
+"""How often the thread asks whether the connection still is there; that keeps it from being idle, too."""
+_RELEASED_IN_S = 1.0
+_KEPT_S = 60.0  # whoever has read the old row has looked at the lock by then
+_OWNER = "hashtextextended(:owner, 0)"
+_RELEASED = "hashtextextended(CAST(:owner AS text) || ' ' || CAST(:run_id AS text) || ' ' || CAST(:hold AS text), 0)"
+
+# An owner that cannot be locked is there. Shared, so that those who ask at the same time do not disturb each other.
+IS_ALONE = f"pg_try_advisory_xact_lock_shared({_OWNER})"
+"""SQL: true if no session has locked the owner."""
+IS_FREE = f"({IS_ALONE} OR NOT pg_try_advisory_xact_lock_shared({_RELEASED}))"
+"""SQL: true if the owner is gone, or has let go of the run."""
+# Only a session of this process can have locked its name: one whose end the server has not noticed yet.
+_END_OLD_SESSION = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "  # noqa: S608
+    f"AND pid <> pg_backend_pid() AND ((classid::bigint << 32) | objid::bigint) = {_OWNER}"
+)
+_WRITE_RELEASE = "UPDATE {table} SET owner = NULL WHERE run_id = :run_id AND hold = :hold AND owner = :owner"
+
+
+@dataclass(eq=False)
+class _Release:
+    """A run that is let go of though the table says that it is held."""
+
+    run_id: str
+    hold: int
+    is_locked: bool = False
+    written_at: float = 0.0
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Presence:
+    """The name of this process as an owner of runs, and the connection that keeps it locked.
+
+    Args:
+        database: Makes the connection.
+        table: The table of runs, with its schema.
+    """
+
+    def __init__(self, database: Database, table: str) -> None:
+        self.current = ""
+        self._database, self._table = database, table
+        self._process = 0
+        self._connection: OwnConnection | None = None
+        self._releases: list[_Release] = []
+        self._turn = threading.Lock()
+        self._wake = threading.Event()
+        self._is_closed = threading.Event()
+
+    def name(self) -> str:
+        """The name of the owner; another one in a child, and after `close`.
+
+        Raises:
+            LostConnectionError: The server cannot be reached.
+        """
+        if self._process != os.getpid():  # locks, threads and connections belong to the parent
+            self._turn, self._wake, self._is_closed = threading.Lock(), threading.Event(), threading.Event()
+            self._process, self._connection, self._releases, self.current = os.getpid(), None, [], ""
+        with self._turn:
+            if not self.current:
+                self.current = uuid.uuid4().hex
+                self._is_closed = threading.Event()
+                threading.Thread(
+                    target=self._keep, args=(self._is_closed,), name="jackfield-postgres-presence", daemon=True
+                ).start()
+            if self._connection is None:
+                self._connect()
+            return self.current
+
+    def renew(self) -> None:
+        """Lock the name again, after others may have seen it unlocked.
+
+        Raises:
+            ToolServiceError: That is not possible now.
+        """
+        with self._turn:
+            if self._connection is None:
+                self._connect()
+                return
+            try:
+                self._lock(self._connection)
+            except LostConnectionError:
+                self._disconnect()
+                self._connect()
+
+    def release(self, run_id: str, hold: int) -> None:
+        """Tell others that a run is free, whatever the table says: at once, or when the server is there again."""
+        if self._process != os.getpid() or not self.current:
+            return
+        release = _Release(run_id, hold)
+        self._releases.append(release)
+        self._wake.set()
+        release.done.wait(_RELEASED_IN_S)
+
+    def close(self) -> None:
+        """Own nothing any more."""
+        if self._process == os.getpid():
+            with self._turn:
+                self.stop()
+                self._disconnect()
+
+    def stop(self) -> None:
+        """Have the thread end, and with it everything that is owned; this waits for nothing."""
+        self.current = ""
+        self._releases.clear()
+        self._is_closed.set()
+        self._wake.set()
+
+    def _keep(self, is_closed: threading.Event) -> None:
+        """What the thread does: see that the name stays locked, and publish what is let go of."""
+        while not is_closed.is_set():
+            self._wake.wait(LOOK_EVERY_S)
+            self._wake.clear()
+            with self._turn:
+                if is_closed.is_set():
+                    break
+                try:
+                    if self._connection is None:
+                        self._connect()
+                    if self._connection is not None:
+                        self._publish(self._connection)
+                except LostConnectionError:
+                    self._disconnect()
+                except ToolServiceError:  # such as too many connections: the next look may find room
+                    pass
+        with self._turn:
+            if is_closed is self._is_closed:
+                self._disconnect()
+
+    def _publish(self, connection: Connection) -> None:
+        connection.run("SELECT 1")  # an idle session may be ended
+        releases = [*self._releases]
+        for release in releases:
+            self._lock_release(connection, release)
+        for release in releases:
+            values = {"owner": self.current, "run_id": release.run_id, "hold": release.hold}
+            if not release.written_at:
+                try:
+                    connection.run(_WRITE_RELEASE.format(table=self._table), **values)
+                except LostConnectionError:
+                    raise
+                except ToolServiceError:  # the table cannot be written now, and the locks say the same
+                    return
+                release.written_at = time.monotonic()
+            elif time.monotonic() - release.written_at > _KEPT_S:
+                connection.run(f"SELECT pg_advisory_unlock({_RELEASED})", **values)
+                self._releases.remove(release)
+
+    def _lock_release(self, connection: Connection, release: _Release) -> None:
+        if not release.is_locked:
+            values = {"owner": self.current, "run_id": release.run_id, "hold": release.hold}
+            connection.run(f"SELECT pg_try_advisory_lock({_RELEASED})", **values)
+            release.is_locked = True
+            release.done.set()
+
+    def _connect(self) -> None:
+        connection = self._database.connect()
+        try:
+            # What was let go of comes first: with the name locked, it would be held again.
+            for release in self._releases:
+                release.is_locked = False
+                self._lock_release(connection, release)
+            self._lock(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _lock(self, connection: Connection) -> None:
+        """Lock the name; a session that locks it twice has it once."""
+        for attempt in range(20):
+            [[is_locked]] = connection.run(f"SELECT pg_try_advisory_lock({_OWNER})", owner=self.current)
+            if is_locked:
+                return
+            if attempt == 5:  # others who looked would be done by now
+                connection.run(_END_OLD_SESSION, owner=self.current)
+            time.sleep(0.005 * (attempt + 1))
+        raise LostConnectionError(
+            "an old session of this process still holds its lock: the server has not noticed its end"
+        )
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
