@@ -48,10 +48,38 @@ def test_a_pattern_means_the_same_as_in_ecmascript(pattern: str, matching: str, 
     assert not compiled.occurs_in(other)
 
 
+EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
+"""As schema libraries write it into the schemas of tools."""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (EMAIL, ["a@b.co", "a.b+c@d-e.org"], [".a@b.co", "a..b@c.co", "a@b", ""]),
+        (r"^(?=.*[A-Z])(?=.*\d).{4,}$", ["Abc1", "1bcA"], ["abc1", "Abcd", "A1"]),
+        (r"^(?!a|b)\w", ["c"], ["a", "bc", ""]),
+        (r"^(?=[)|]x)..$", [")x", "|x"], ["ax", ")"]),
+        (r"^(?!\))(?!(?:a|(b)))", ["c", ""], [")", "a", "b"]),
+        (r"^(?=a)", ["ab"], ["ba"]),
+    ],
+)
+def test_lookaheads_at_the_beginning_are_conditions(pattern: str, matching: list[str], others: list[str]) -> None:
+    compiled = compile_pattern(pattern)
+    assert [text for text in [*matching, *others] if compiled.occurs_in(text)] == matching
+    assert [text for text in [*matching, *others] if re.search(pattern, text)] == matching
+
+
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
         ("(?=a)", "lookaround"),
+        ("a(?=b)", "lookaround"),
+        ("^(?=a)b|c", "lookaround"),
+        ("^(?=a)?b", "lookaround"),
+        ("^(?=(?!a)b)", "lookaround"),
+        ("^(?=a)(?<!b)", "lookaround"),
+        ("^(?=a", "lookaround"),
+        ("^(?!" + "a{1000}" * 51 + ")", "too large"),
         ("(?<!a)b", "lookaround"),
         (r"(a)\1", "backreference"),
         (r"(?<n>a)\k<n>", "backreference"),
@@ -90,7 +118,7 @@ def test_a_lone_surrogate_in_a_text_counts_as_one_character() -> None:
 
 def test_patterns_of_both_dialects_match_as_in_python() -> None:
     dice = random.Random(5)
-    pieces = [*"ab()[]{}1,*+?|\\^$-.&~# ", "(?:", "(?<n>", "{2,3}", r"\d", r"\w", r"[^a]", "[ab-]"]
+    pieces = [*"ab()[]{}1,*+?|\\^$-.&~# ", "(?:", "(?<n>", "{2,3}", r"\d", r"\w", r"[^a]", "[ab-]", "^(?=", "^(?!"]
     compared = 0
     for _ in range(6000):
         pattern = "".join(dice.choices(pieces, k=dice.randrange(1, 10)))

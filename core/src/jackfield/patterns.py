@@ -57,13 +57,25 @@ class Pattern:
     text: str
     size: int
     _validator: Any = field(repr=False, compare=False)
+    _conditions: tuple[_Lookahead, ...] = ()
 
     def occurs_in(self, text: str) -> bool:
         """True if the pattern matches anywhere in a text."""
         if not text.isascii():  # Rust has no halves of characters
             text = _HALF.sub("\ufffd", text)
         matches: bool = self._validator.isinstance_python(text)
-        return matches
+        return matches and all(one.holds_for(text) for one in self._conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookahead:
+    """A condition on the beginning of a text: that it matches a pattern, or that it does not."""
+
+    pattern: Pattern
+    is_wanted: bool
+
+    def holds_for(self, text: str) -> bool:
+        return self.pattern.occurs_in(text) == self.is_wanted
 
 
 @lru_cache(maxsize=512)
@@ -71,10 +83,11 @@ def compile_pattern(text: str) -> Pattern:
     """Compile a regular expression of ECMA-262 that comes from outside.
 
     `$` matches at the end only, and `\\d`, `\\w` and `\\b` know ASCII. Python's `(?P<name>…)` and `\\Z` are taken too.
+    Lookaheads directly behind a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become patterns of their own.
 
     Raises:
-        PatternError: The expression is not valid, is too large, or has a lookaround or a backreference, which no engine
-            can match in bounded time.
+        PatternError: The expression is not valid, is too large, or has another lookaround or a backreference, which no
+            engine can match in bounded time.
     """
     from pydantic import StringConstraints, TypeAdapter
 
@@ -84,7 +97,9 @@ def compile_pattern(text: str) -> Pattern:
         )
     if _HALF.search(text):
         raise PatternError("the pattern contains a lone surrogate: write the whole character")
-    translation = _Translation(text)
+    lookaheads, rest = _split_lookaheads(text)
+    conditions = tuple(_Lookahead(compile_pattern(f"^(?:{inner})"), is_wanted) for is_wanted, inner in lookaheads)
+    translation = _Translation(rest)
     translated = translation.run()
     try:
         validator = TypeAdapter(Annotated[str, StringConstraints(pattern=translated)]).validator
@@ -92,7 +107,44 @@ def compile_pattern(text: str) -> Pattern:
         reason = str(error).rstrip().rpartition("\n")[2].strip().removeprefix("error: ").rstrip(".")
         reason = reason.removeprefix("SchemaError: ")
         raise PatternError(f"the pattern {_shown(text)} cannot be used: {reason}") from None
-    return Pattern(text, translation.size, validator)
+    size = translation.size + sum(one.pattern.size for one in conditions)
+    return Pattern(text, size, validator, conditions)
+
+
+def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
+    """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
+
+    All parts are about the beginning of the text, so each can be matched alone. That does not hold if `c` has
+    alternatives or if a lookahead is repeated: then nothing is split.
+    """
+    lookaheads, at = [], 1
+    while text.startswith("^") and text.startswith(("(?=", "(?!"), at):
+        end = _find_outside_groups(text, ")", at + 3)
+        if text[end + 1 : end + 2] in ("*", "+", "?", "{"):
+            return [], text
+        lookaheads.append((text[at + 2] == "=", text[at + 3 : end]))
+        at = end + 1
+    if not lookaheads or at > len(text) or _find_outside_groups(text, "|", at) < len(text):
+        return [], text
+    return lookaheads, f"^{text[at:]}"
+
+
+def _find_outside_groups(text: str, sign: str, start: int) -> int:
+    """Return where a sign stands outside of escapes, classes and inner groups; the length of the text if nowhere."""
+    at, depth, in_class = start, 0, False
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+        elif in_class:
+            in_class = text[at] != "]"
+        elif depth == 0 and text[at] == sign:
+            return at
+        elif text[at] == "[":
+            in_class = True
+        else:
+            depth += (text[at] == "(") - (text[at] == ")")
+        at += 1
+    return len(text)
 
 
 def _shown(text: str) -> str:
