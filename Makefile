@@ -41,14 +41,14 @@ help:
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
 	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
 	@echo "make alone        run each test in a process of its own, to find those that need an earlier one (ARGS: --backwards)"
-	@echo "make nightly      make test with the tests marked nightly and twenty times as many new examples, then make alone"
+	@echo "make nightly      make test with the tests marked nightly and twenty times as many new examples, then make alone and mutants"
 	@echo "make check        what CI runs: make style, then make test"
 	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make quality      measure how well searchers find, against recorded floors (ARGS=… are handed on)"
 	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
 	@echo "make real-servers test against servers of others (ARGS: transformers, litellm, llama-cpp; that one builds long)"
-	@echo "make mutants      change the code in small ways and see whether tests notice (ARGS: an area, --count, --seed)"
+	@echo "make mutants      change the code in small ways and see whether tests notice (ARGS: an area, --count, --seed, --record)"
 	@echo "make format       put the code into the house's form"
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
@@ -92,6 +92,7 @@ alone: system .venv/.installed-dev
 nightly: system .venv/.installed-dev
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
 	@$(BIN)/python scripts/alone.py
+	@$(BIN)/python scripts/mutants.py --minutes 90
 
 check: .venv/.installed-dev
 	@TIMEFORMAT="style, types and layers: %0R s"; time $(MAKE) --no-print-directory style

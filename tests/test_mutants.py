@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,16 @@ def allowed(spent: int, limit: int) -> bool:
     if spent > limit and REASONS:
         raise ValueError("passed")
     return spent + 1 <= limit or False
+
+
+class Account:
+    async def finish(self, held, given):
+        self.effects = held | given
+        try:
+            await self.spend(held, given, at_most=3)
+        finally:
+            await self.link.aclose()
+        self.rest.clear()
 '''
 
 
@@ -35,44 +47,100 @@ def script() -> ModuleType:
     return module
 
 
-def test_every_kind_of_change_is_made_and_each_alone(script: ModuleType, tmp_path: Path) -> None:
+@pytest.fixture
+def every(script: ModuleType, tmp_path: Path) -> Any:
     (tmp_path / "jackfield_x.py").write_text(SOURCE)
-    area = script.Area("x", tmp_path, ("",), (), 0.0)
-    made = script.mutants(area)
-    assert {mutant.change for mutant in made} >= {
+    return script.mutants(script.Area("x", tmp_path, ("",), ()))
+
+
+def test_every_kind_of_change_is_made_and_each_alone(every: Any) -> None:
+    assert {mutant.change for mutant in every} >= {
         "Gt becomes GtE",
         "LtE becomes Lt",
         "And becomes Or",
         "Add becomes Sub",
         "1 becomes 2",
+        "1 becomes 0",
         "False becomes True",
-        "the last entry is missing",
-        "the condition becomes its opposite",
-        "the operands in the other order",
-        "without \"raise ValueError('passed')\"",
+        "without the element 'content_filter'",
+        "without the element 'length'",
+        "not: if spent > limit and REASONS",
+        "always: if spent > limit and REASONS",
+        "never: if spent > limit and REASONS",
+        "only spent > limit",
+        "only REASONS",
+        "without raise ValueError('passed')",
+        "without self.effects = held | given",
+        "without given of a union",
+        "without held of a union",
+        "without the argument at_most=3",
+        "arguments swapped: self.spend(held, given, at_most=3)",
+        "without finally: await self.link.aclose()",
+        "without self.rest.clear()",
     }
-    assert len({mutant.text for mutant in made}) == len(made)
-    for mutant in made:
+    assert {mutant.kind for mutant in every if ".clear()" in mutant.change or "aclose" in mutant.change} == {"clean-up"}
+    assert len({mutant.text for mutant in every}) == len({mutant.name for mutant in every}) == len(every)
+    assert {mutant.place for mutant in every} == {"", "allowed", "Account.finish"}
+    for mutant in every:
         compile(mutant.text, str(mutant.file), "exec")
 
 
+def test_a_sample_is_the_same_each_time_and_has_all_kinds_alike(script: ModuleType, every: Any) -> None:
+    chosen = script.sample(every, count=12, seed=1)
+    assert chosen == script.sample(every, count=12, seed=1)
+    assert chosen != script.sample(every, count=12, seed=2)
+    kinds = Counter(mutant.kind for mutant in chosen)
+    assert set(kinds) == {mutant.kind for mutant in every}
+    assert len(script.sample(every, count=1000, seed=1)) == len(every)
+
+
+def test_code_that_is_added_leaves_the_choice_as_it_is(script: ModuleType, every: Any, tmp_path: Path) -> None:
+    before = {mutant.name for mutant in script.sample(every, count=10, seed=1)}
+    (tmp_path / "jackfield_x.py").write_text(f"LATER = 1\n\n\ndef more(x):\n    return x > 1\n{SOURCE}")
+    after = script.sample(script.mutants(script.Area("x", tmp_path, ("",), ())), count=10, seed=1)
+    assert len(before & {mutant.name for mutant in after}) >= 7
+
+
+def test_a_share_has_dropped_when_chance_alone_rarely_gives_so_few(script: ModuleType) -> None:
+    recorded = script.Score(7, 8)
+    assert [script.Score(noticed, 8).is_below(recorded) for noticed in range(9)] == [True] * 4 + [False] * 5
+    assert not script.Score(0, 0).is_below(recorded), "nothing was tried"
+    always = script.Score(8, 8)
+    assert [script.Score(noticed, 8).is_below(always) for noticed in (5, 6, 7, 8)] == [True, False, False, False]
+
+
+@pytest.mark.slow
 def test_a_change_is_noticed_by_a_test_that_looks_and_by_no_other(script: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/jackfield_x.py").write_text(SOURCE)
+    area = script.areas()["stop-words"]
     looks, looks_away = tmp_path / "test_looks.py", tmp_path / "test_looks_away.py"
-    imported = "from jackfield_x import allowed\n"
-    looks.write_text(imported + "def test_it() -> None:\n    assert allowed(1, 2)\n    assert not allowed(2, 2)\n")
-    looks_away.write_text(imported + "def test_it() -> None:\n    assert allowed\n")
+    looks.write_text("""
+from jackfield_stop_words.processor import StopWords
+def test_it():
+    assert StopWords.__module__ and StopWords.phase == "transport"
+""")
+    looks_away.write_text("import jackfield_stop_words.processor\ndef test_it():\n    pass\n")
+    copies = script.Copies(tmp_path / "copies", 1)
+    file = ROOT / area.root / "jackfield_stop_words/processor.py"
+    broken = file.read_text().replace('= "transport"', '= "input"')
+    assert broken != file.read_text()
+    mutant = script.Mutant(file, 1, "StopWords", "constant", "another phase", broken)
     for tests, noticed in ((looks, True), (looks_away, False)):
-        area = script.Area(tests.stem, tmp_path / "src", ("",), (str(tests),), 0.0)
-        (mutant,) = [one for one in script.mutants(area) if one.change == "LtE becomes Lt"]
-        copies = script.Copies(area, tmp_path / "copies", 1)
-        assert not copies.is_noticed(None)
-        assert copies.is_noticed(mutant) is noticed
+        looking = script.replace(area, tests=(str(tests),))
+        assert not copies.is_noticed(looking, None)
+        assert copies.is_noticed(looking, mutant) is noticed
+    assert file.read_text() != broken, "the repository itself is never changed"
 
 
-def test_every_area_has_its_sources_and_tests(script: ModuleType) -> None:
-    for area in script.areas().values():
-        assert all((ROOT / area.root / source).is_dir() for source in area.sources), area
+def test_every_distribution_and_package_of_the_core_is_an_area(script: ModuleType) -> None:
+    found = script.areas()
+    assert {path.parent.name for path in ROOT.glob("plugins/*/*/pyproject.toml")} <= set(found)
+    assert {f"core.{path.parent.name}" for path in (ROOT / "core/src/jackfield").glob("*/__init__.py")} <= set(found)
+    for area in found.values():
+        assert all((ROOT / area.root / source).exists() for source in area.sources), area
+        assert area.tests, area
         assert all((ROOT / test).exists() for test in area.tests), area
-        assert 0 <= area.share < 1, area
+
+
+def test_what_was_recorded_is_about_areas_that_there_are(script: ModuleType) -> None:
+    assert set(script.recorded()) <= set(script.areas())
+    assert all(reason.strip() for reason in script.equivalents().values())
