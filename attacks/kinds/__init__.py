@@ -19,4 +19,6 @@ NAMES = (
     "approval",
     "interpreter",
     "borders",
+    "patterns",
+    "messages",
 )

@@ -33,6 +33,8 @@ GRACE_S = 0.1  # for a connection that is about to be free; a new one to another
 MAX_REST_BYTES = 1_000_000
 MAX_KNOWN_URLS = 64
 MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
+MAX_HEAD_BYTES = 256 * 1024  # of headers, with all interim answers (`100 Continue`) before them
+MAX_LINES = 256  # that are read before others have their turn: each chunk and each event costs far more than its bytes
 
 _log = logging.getLogger(__name__)
 _LAST_CHUNK = b"\r\n0"  # how its first line begins; before it is the end of another chunk, or of the headers
@@ -383,6 +385,9 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._answer_by = math.inf  # when an answer that is no stream must be whole, in the loop's time
         self._silent_at = 0.0  # when the read that waits has waited too long, in the loop's time
         self._alarm: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._has_head = False  # whether the headers of the answer are here
+        self._is_crowded = False  # whether the last read left lines behind
         self._ended = False
         self._error: Exception | None = None
         self._paused = False
@@ -426,11 +431,19 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             self._send(timeout)
         if not self._received and not self._ended:
             await self._more(timeout)
+        elif self._is_crowded:
+            await asyncio.sleep(0)
         if not self._received:
             return self._nothing_more()
         self._heard = True
         size = self._size_of_next(max_bytes)
         data = bytes(self._received[:size])
+        self._is_crowded = size > MAX_LINES and data.count(b"\n") > MAX_LINES
+        if self._is_crowded:
+            data = _first_lines(data, MAX_LINES)
+            size = len(data)
+        if not self._has_head:
+            self._count_head(size)
         self._tail = (self._tail + data[-4:])[-4:]
         del self._received[:size]
         if self._paused and len(self._received) < MAX_BUFFERED_BYTES:
@@ -459,8 +472,14 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._connected().write(self._unsent)
         self._unsent = b""
         self._was_sent = True
-        self._heard = self._is_chunked = self._may_end = False
+        self._heard = self._is_chunked = self._may_end = self._has_head = False
+        self._head_bytes = 0
         self._answer_by = math.inf if timeout_s is None else self._loop.time() + PATIENCE * timeout_s
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise httpcore2.RemoteProtocolError(f"sent more than {MAX_HEAD_BYTES:,} bytes of headers")
 
     def _nothing_more(self) -> bytes:
         if not self._heard:
@@ -562,6 +581,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             stream: Whether it may take as long as it likes, if it is never silent: who reads it has bounds for that.
         """
         self._is_chunked = chunks
+        self._has_head = True
         if stream:
             self._answer_by = math.inf
 
@@ -574,6 +594,13 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         if self._transport is None:
             raise httpcore2.ConnectError("the connection was closed while it was being made")
         return self._transport
+
+
+def _first_lines(data: bytes, most: int) -> bytes:
+    end = 0
+    for _ in range(most):
+        end = data.index(b"\n", end) + 1
+    return data[:end]
 
 
 class _Watch:
