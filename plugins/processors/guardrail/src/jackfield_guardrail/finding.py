@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Protocol
+
+import regex as regexes
+
+from jackfield.errors import ConfigError
+
+SEARCH_S = 0.1
+"""Seconds of processor time for one search in one window; a usual one takes microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +48,32 @@ class Finder(Protocol):
 
 
 class RegexFinder:
-    """Looks for what a regular expression matches."""
+    """Looks for what a regular expression matches, in bounded time.
+
+    Raises:
+        ConfigError: The expression takes too long for a text. Nothing of the text is passed on then.
+    """
 
     def __init__(self, regex: str, window: int) -> None:
         self.window = window
-        self._regex = re.compile(regex)
+        self._source = regex
+        self._regex = regexes.compile(regex, regexes.VERSION0)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:  # noqa: ARG002 - the interface's
         """The first match that is not empty."""
-        while match := self._regex.search(text, start):
+        while match := self._search(text, start):
             if match.end() > match.start():
                 return Found(match.start(), match.end())
             start = match.end() + 1  # a lookaround alone
             if start > len(text):
                 break
         return None
+
+    def _search(self, text: str, start: int) -> regexes.Match[str] | None:
+        try:
+            return self._regex.search(text, start, timeout=SEARCH_S)
+        except TimeoutError:
+            raise ConfigError(
+                f"the regular expression {self._source[:100]!r} of a rule takes more than {SEARCH_S:g} s for a part of "
+                f"this text: make its repeats possessive (`++`, `*+`), or its alternatives exclude each other"
+            ) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import regex as regexes
+
 _MANY = 10  # repeats of a repeat, from here on, multiply to more than a window bounds
 _TOKEN = re.compile(
     r"""\\.                                    # an escape
@@ -22,11 +24,12 @@ def fault_of_regex(regex: str) -> str:
     """Why a regular expression is refused; '' if it is accepted.
 
     Besides those that Python cannot read, and those that match the empty text, these are repeats inside repeats: on a
-    hostile text their time doubles with each character, and nothing can stop them.
+    hostile text their time doubles with each character. Others that are slow are stopped when they search.
     """
     try:
         compiled = re.compile(regex)
-    except (re.error, RecursionError, OverflowError):
+        regexes.compile(regex, regexes.VERSION0)
+    except (re.error, regexes.error, RecursionError, OverflowError):
         return "it is not a valid regular expression for Python's re"
     if compiled.match(""):
         return "it matches the empty text, so it would match everywhere"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+import regex as regexes
 from pydantic import Field, field_validator
 
 from jackfield.config import Config
@@ -31,7 +32,8 @@ class PatternConfig(Config):
     def _check_regex(cls, regex: str) -> str:
         try:
             compiled = re.compile(regex)
-        except (re.error, RecursionError, OverflowError):
+            regexes.compile(regex, regexes.VERSION0)
+        except (re.error, regexes.error, RecursionError, OverflowError):
             raise ValueError("it is not a valid regular expression for Python's re") from None
         if compiled.match(""):
             raise ValueError("it matches the empty text, so it would match everywhere")

@@ -7,12 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
 
+import regex as regexes
+
+from jackfield.errors import ConfigError
 from jackfield_redaction.config import ALL_KINDS, PatternConfig, RedactionConfig
 from jackfield_redaction.detectors import CANDIDATE, CANDIDATE_REACH, DETECTORS, LOOKBEHIND, TRIGGER, Detector
 
 Replace = Callable[[str, str], str]
 """From a kind and a value, what stands in its place."""
 
+MATCH_S = 0.02
+"""Seconds of processor time for a pattern of the user at one place; a usual one takes microseconds."""
 _LONG = 64  # a reach of more characters is past all that only begins like a value
 
 
@@ -36,7 +41,7 @@ class _Undecided:
 @dataclass(frozen=True, slots=True)
 class _Pattern:
     name: str
-    regex: re.Pattern[str]
+    regex: regexes.Pattern[str]
     max_length: int
 
 
@@ -90,7 +95,7 @@ class Finder:
             if not final and len(text) - place < pattern.max_length:
                 return _Undecided(place)
             before = max(0, place - LOOKBEHIND)
-            found = pattern.regex.match(text[before : place + pattern.max_length], place - before)
+            found = _match(pattern, text[before : place + pattern.max_length], place - before)
             if found and found[0]:
                 return _Value(pattern.name, place, place + len(found[0]))
         return None
@@ -109,7 +114,17 @@ class Finder:
 
 
 def _compiled(pattern: PatternConfig) -> _Pattern:
-    return _Pattern(pattern.name, re.compile(pattern.regex), pattern.max_length)
+    return _Pattern(pattern.name, regexes.compile(pattern.regex, regexes.VERSION0), pattern.max_length)
+
+
+def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | None:
+    try:
+        return pattern.regex.match(text, place, timeout=MATCH_S)
+    except TimeoutError:
+        raise ConfigError(
+            f"the pattern {pattern.name!r} takes more than {1000 * MATCH_S:g} ms for {len(text)} characters: nothing "
+            f"was passed on: make its repeats possessive (`++`, `*+`), or its max_length smaller"
+        ) from None
 
 
 class Scanner:
