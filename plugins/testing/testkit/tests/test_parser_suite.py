@@ -25,6 +25,7 @@ BROKEN = {
     "ChokesOnCuts": "test_a_file_that_was_cut_off_is_read_or_refused",
     "ChokesOnDamage": "test_a_damaged_file_is_read_or_refused",
     "ChokesOnNoise": "test_random_bytes_are_read_or_refused",
+    "TrustsNames": "test_a_file_cannot_name_a_codec_of_python",
     "Inflates": "test_memory_is_bounded_by_the_length_of_the_file",
     "GrowsFaster": "test_memory_grows_no_faster_than_the_file",
     "Unpacks": "test_a_hostile_file_costs_an_error_and_nothing_else",

@@ -122,8 +122,15 @@ def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, 
     named = list(map(Path, agents)) or list(map(path.parent.joinpath, file.agents))
     if not named:
         raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
-    folders = tuple(dict.fromkeys(one.resolve().parent for one in (path, *named)))
+    folders = tuple(dict.fromkeys(_folder_of(one) for one in (path, *named)))
     return Suite(path, file, cases, _agents(named), folders)
+
+
+def _folder_of(path: Path) -> Path:
+    try:
+        return path.resolve().parent
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{ascii(str(path))[:200]} cannot be the path of a file: {type(error).__name__}") from None
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -138,7 +145,8 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
-    label = entry.get("name") or number
+    name = entry.get("name")
+    label = name if name and isinstance(name, str) else number
     case = _Case.parse(entry, what=f"{path}, case {label!r}")
     where = f"{path}, case {case.name!r}"
     if not _NAME.fullmatch(case.name):

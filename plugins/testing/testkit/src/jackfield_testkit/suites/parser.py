@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 import re
 import tracemalloc
@@ -50,6 +51,15 @@ _REPEATED = (
     "&#",
     "1,",
     "a",
+)
+_DECLARATIONS = (
+    b"<!DOCTYPE html><meta charset=CODEC><p>text</p>",
+    b'<html><head><meta http-equiv="Content-Type" content="text/html; charset=CODEC"></head><p>text</p></html>',
+    b'<?xml version="1.0" encoding="CODEC"?><a>text</a>',
+    b"# -*- coding: CODEC -*-\ntext\n",
+    b'@charset "CODEC";\ntext\n',
+    b"Content-Type: text/plain; charset=CODEC\n\ntext\n",
+    b"=?CODEC?q?text?=\n",
 )
 _TIGHT = ParserLimits(cpu_s=2, wall_s=60, memory_bytes=96 * 2**20, answer_bytes=16 * 2**20)
 _EXTENSION = re.compile(r"[a-z0-9][a-z0-9+_-]*")
@@ -177,6 +187,25 @@ class ParserSuite(Suite):
         for beginning in (b"", b"\0" * 500, *spec.magic):
             for length in (1, 7, 64, 1000, 20_000):
                 _read_or_refused(parser, beginning + dice.randbytes(length), "random.bin")
+
+    def test_a_file_cannot_name_a_codec_of_python(self) -> None:
+        """Some of Python's codecs are quadratic (`punycode`): `jackfield_documents.codec_of` knows those of the web."""
+        parser, asked = self.make_parser(), []
+
+        def note(name: str) -> None:
+            if name.startswith("x_named"):
+                asked.append(name)
+
+        codecs.register(note)
+        try:
+            for number, form in enumerate(_DECLARATIONS):
+                declared = form.replace(b"CODEC", b"x-named-%d" % number)  # a failure is not remembered, so each is new
+                _read_or_refused(parser, declared, "declared.bin")
+                for name, (data, _) in self.samples.items():
+                    _read_or_refused(parser, declared + data, name)
+        finally:
+            codecs.unregister(note)
+        assert asked == [], "it passes the name of an encoding that a file states to Python"
 
     # --- what it costs, and what it does besides ---
 

@@ -6,6 +6,7 @@ by blank lines, and `end` on the last line.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import tempfile
@@ -130,6 +131,17 @@ class ChokesOnNoise(Honest):
     def check(self, data: bytes, source: str) -> None:
         if len(data) > 10_000:
             raise MemoryError
+        super().check(data, source)
+
+
+class TrustsNames(Honest):
+    """Decodes by whatever encoding a file names."""
+
+    def check(self, data: bytes, source: str) -> None:
+        named = re.search(rb"(?:charset|coding|encoding)[=:] ?[\"']?([\w-]+)", data)
+        if named:
+            with contextlib.suppress(LookupError, ValueError):
+                data.decode(named[1].decode())
         super().check(data, source)
 
 
