@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent, tool
+from jackfield import FnCallAgent, ToolContext, tool
+from jackfield.agents import RunAbove
 from jackfield.errors import StoreError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_agent_parts.below import run_below
 from jackfield_testkit.records import MemoryStore
 
 KEYS = {
@@ -163,6 +165,38 @@ def test_the_keys_of_helpers_are_in_no_record() -> None:
     text = all_of(store)
     assert mark not in text
     assert other not in text
+
+
+def test_the_keys_of_an_agent_that_only_a_function_knows_are_in_no_record() -> None:
+    mark = "hk-3Xk9zXw4Rk2Lp7Q"
+
+    class Signs(Processor):
+        name = "signs"
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._token = mark
+
+        def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+            return call_next(request)
+
+    model = ScriptedModel([answer(f"it is {mark}")])
+    model._take_processors([Signs()], add=False)
+    helper = FnCallAgent(llm=model, name="helper", description="Helps.")
+
+    @tool
+    async def consult(context: ToolContext) -> str:
+        """Ask the helper."""
+        assert isinstance(context.run, RunAbove)
+        async for event in run_below(helper, "Help.", context.run):
+            context.run.emit(event)
+        return "asked"
+
+    store = MemoryStore()
+    FnCallAgent([consult], ScriptedModel([calls(("consult", {})), answer("x")]), store=store).ask("Go.")
+    text = all_of(store)
+    assert mark not in text
+    assert "it is [secret:" in text
 
 
 def test_a_title_has_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ class Progress:
     end: RunFinished | RunFailed | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
-    _allowed: dict[str, FunctionCall] = field(default_factory=dict)
+    _allowed: set[str] = field(default_factory=set)
     _reported_in_doubt: set[str] = field(default_factory=set)
     _stopped: dict[str, Message] = field(default_factory=dict)
     _in_doubt: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ class Progress:
             case ToolFinished():
                 self._tool_finished(event)
             case ApprovalDecided(allowed=True):
-                self._allowed[event.call_id] = event.call
+                self._allowed.add(event.call_id)
             case HandedOff():
                 self._settle()
                 self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
@@ -128,7 +128,7 @@ class Progress:
             case ApprovalNeeded():  # of a turn, nothing is made where one waits; agents below know how far they are
                 self.began = self._in_doubt | {*event.in_doubt}
                 for call_id in event.in_doubt:
-                    self._allowed.pop(call_id, None)  # who allowed a call has not allowed to repeat it
+                    self._allowed.discard(call_id)  # who allowed a call has not allowed to repeat it
                 self._reported_in_doubt = {*event.in_doubt}
             case PluginEvent():
                 self.reported.append(event)
@@ -144,7 +144,7 @@ class Progress:
         self.parts[-1].turns += 1
         self.turns += 1
         # Tools run once this is written: until there is a result, nobody knows.
-        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), {}
+        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
         self._reported_in_doubt, self._stopped = set(), {}
         self._spend(Spent(turns=1, usage=event.usage))
 
@@ -206,10 +206,9 @@ class Progress:
         run.id, run.resume, run.recorded = self.run_id, True, self
         run.context = replace(run.context, run_id=self.run_id)
         # What somebody has allowed is asked about once; but not that it may be made twice.
-        allowed = [one for one, call in self._allowed.items() if one not in self.began and waiting.get(one) == call]
         unaware = self.began - self._reported_in_doubt
         answers = {call_id: said for call_id, said in run.answers.items() if not said or call_id not in unaware}
-        run.answers = {**dict.fromkeys(allowed, True), **self._as_approved(answers, waiting)}
+        run.answers = self._as_approved({**dict.fromkeys(self._allowed - self.began, True), **answers}, waiting)
         run.spent, run.reported = self.spent, tuple(self.reported)
         own, *later = self.parts
         run.done = tuple(own.done)
