@@ -59,6 +59,21 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 }
 _OTHER_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
+_FOR_READERS = (
+    "kw_only",
+    "slots",
+    "frozen",
+    "eq",
+    "repr",
+    "description",
+    "summary",
+    "help",
+    "strict",
+    "encoding",
+    "name",
+)
+"""Keyword arguments that shape a class, or that people read: no behaviour of a program changes without them."""
+
 Change = tuple[object, str, str]
 """Another value of a field, the kind of change, and what it means."""
 
@@ -204,13 +219,21 @@ def _of_file(file: Path) -> Iterator[Mutant]:
 def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]]:
     """All nodes, each with the dotted name of what it is in."""
     yield node, place
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):  # nearly always a type
+        return
     annotation = node.annotation if isinstance(node, ast.AnnAssign) else None  # a type checker's business
     for child in ast.iter_child_nodes(node):
-        if child is annotation:
+        if child is annotation or _is_list_of_names(child):
             continue
         is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         inner = f"{place}.{child.name}".lstrip(".") if is_named else place  # type: ignore[attr-defined]
         yield from _with_places(child, inner)
+
+
+def _is_list_of_names(node: ast.AST) -> bool:
+    """Whether this is `__all__` or its like: other tests pin them."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id.startswith("__") for target in targets)
 
 
 def _forget_annotations(tree: ast.AST) -> None:
@@ -237,6 +260,8 @@ def _is_only_said(statement: ast.stmt) -> bool:
 
 def _changes(node: ast.AST, name: str, field: object) -> Iterator[Change]:
     """Other values for one field of one node."""
+    if name == "annotation":
+        return
     yield from _one_side(field)
     match node, name, field:
         case _, "body" | "orelse", [*statements]:
@@ -266,6 +291,8 @@ def _other_lists(node: ast.AST, name: str, field: object) -> Iterator[Change]:
             yield field[1:], "element", f"without the element {_short(field[0])}"  # type: ignore[index]
         case ast.Call(), "keywords", [*keywords]:
             for index, keyword in enumerate(keywords):
+                if keyword.arg in _FOR_READERS:
+                    continue
                 without = [*keywords[:index], *keywords[index + 1 :]]
                 yield without, "keyword", f"without the argument {keyword.arg or '**'}={_short(keyword.value)}"
         case ast.Call(), "args", [first, second, *rest] if not _is_isinstance(node):

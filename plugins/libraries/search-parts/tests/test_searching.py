@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from jackfield import sync
 from jackfield.errors import BrokenPluginError, PluginNotFoundError
-from jackfield_search_parts.searching import make_searcher
+from jackfield_search_parts.documents import shown_path
+from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_testkit.site import site
 
 __all__ = ["site"]
@@ -57,3 +61,48 @@ def test_a_searcher_with_the_name_of_one_of_ours_is_handed_no_key(site: Any, mon
         for name in ("asking", "hybrid_search")
     }
     assert seen == {"asking": "sk-1", "hybrid_search": None}
+
+
+class Noting(Searcher):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[Corpus, int]] = []
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+        assert query
+        self.asked.append((corpus, limit))
+        return []
+
+
+def corpus(*ids: str) -> Corpus:
+    return Corpus(tuple(Chunk(one, "a.txt", f"text {one}", number, 1) for number, one in enumerate(ids)))
+
+
+def test_a_searcher_that_prepares_nothing_is_asked_a_question_and_then_all_is_ready() -> None:
+    searcher, three = Noting(), corpus("a", "b", "c")
+    reports: list[tuple[int, int]] = []
+
+    def report(ready: int, total: int) -> None:
+        assert searcher.asked, "nothing is ready before it was asked"
+        reports.append((ready, total))
+
+    sync.run(searcher.prepare(three, on_progress=report))
+    assert (searcher.asked, reports) == ([(three, 1)], [(3, 3)])
+    sync.run(searcher.prepare(three))
+    assert len(searcher.asked) == 2
+
+
+def test_a_corpus_has_another_hash_when_a_chunk_or_the_order_is_another() -> None:
+    every = [corpus(), corpus("a"), corpus("a", "b"), corpus("b", "a"), corpus("ab"), corpus("a\0b"), corpus("\ud83d")]
+    assert len({one.content_hash for one in every[:5]}) == 5
+    assert corpus("a", "b").content_hash == every[2].content_hash
+    assert every[6].content_hash != every[0].content_hash, "an id of half a character counts as well"
+
+
+@given(st.text(st.characters(), max_size=20))
+@example("a\x1b[31m\ud83d.txt")
+def test_a_path_is_shown_in_characters_that_can_be_printed_and_sent(path: str) -> None:
+    shown = shown_path(path)
+    assert shown.isprintable()
+    shown.encode()
+    assert shown == path or not (path.isprintable() and path.isascii())

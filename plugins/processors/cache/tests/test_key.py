@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
 from jackfield.request import ChatRequest
+from jackfield_cache import key
 from jackfield_cache.key import NotHashable, key_of
 
 TOOL = {"name": "f", "description": "Does.", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}
@@ -130,6 +131,12 @@ def test_the_message_with_everything_sets_every_field_there_is() -> None:
 def test_each_part_of_a_message_alone_changes_the_key(path: tuple[str, ...]) -> None:
     one, other = (replace(BASE, messages=(Message(**fields),)) for fields in (CALL, with_another(CALL, path)))
     assert key_of(one) != key_of(other)
+
+
+def test_answers_written_in_another_format_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key_of(BASE)
+    monkeypatch.setattr(key, "FORMAT", key.FORMAT + 1)
+    assert key_of(BASE) != before
 
 
 def test_two_servers_are_kept_apart_by_what_the_request_says_and_a_scope_stands_over_that() -> None:

@@ -233,14 +233,14 @@ class FaultTests(LLMTests):
         server.default = replies.error(status)
         with suppress(error_class):
             events_of(model)
-        assert len(server.requests) == 1
+        assert len(server.requests) == 1, f"it repeats a request that failed with {status}: retries are the core's"
 
     @pytest.mark.parametrize("status", [status for status, _, retryable in STATUSES if not retryable])
     def test_what_cannot_succeed_is_not_repeated(self, server: FakeOpenAI, model: BaseChatModel, status: int) -> None:
         server.default = replies.error(status)
         with pytest.raises(ModelServiceError):
             answer_of(model, config={"max_retries": 3})
-        assert len(server.requests) == 1
+        assert len(server.requests) == 1, f"status {status} is repeated, although waiting cannot mend it: see its class"
 
     def test_what_can_succeed_is_repeated_as_often_as_asked(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.default = replies.error(503)

@@ -200,8 +200,10 @@ class StreamTests(LLMTests):
         }
         server.reply(replies.text("hi", usage=usage))
         reported = [event.usage for event in events_of(model) if isinstance(event, UsageReported)]
-        assert len(reported) == 1
-        assert (reported[0].prompt_tokens, reported[0].completion_tokens, reported[0].total_tokens) == (100, 20, 120)
+        assert len(reported) == 1, f"usage is reported {len(reported)} times: one UsageReported for each answer"
+        assert (reported[0].prompt_tokens, reported[0].completion_tokens, reported[0].total_tokens) == (100, 20, 120), (
+            "the server counted 100 tokens of the prompt and 20 of the answer"
+        )
         reasoning_tokens = 12 if server.dialect.counts_reasoning else 0
         assert (reported[0].cached_tokens, reported[0].reasoning_tokens) == (64, reasoning_tokens)
 

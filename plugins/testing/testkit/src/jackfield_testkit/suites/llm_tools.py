@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,8 +90,12 @@ class ToolTests(LLMTests):
         wanted = [ToolCall("get_weather", {"place": place}, f"call_{place}") for place in ("Bern", "北京", "Roma")]
         server.reply(replies.tool_calls(wanted, chars=2, interleaved=interleaved))
         response = self._ask(tool_model)
-        assert _calls(response) == [("get_weather", {"place": place}) for place in ("Bern", "北京", "Roma")]
-        assert _ids(response) == ["call_Bern", "call_北京", "call_Roma"]
+        written = [(call.name, call.arguments) for call in response.get_function_calls()]
+        expected = [("get_weather", {"place": place}) for place in ("Bern", "北京", "Roma")]
+        assert [(name, _read(arguments)) for name, arguments in written] == expected, (
+            f"the pieces of three calls were put together as {written}: each piece belongs to the call of its `index`"
+        )
+        assert _ids(response) == ["call_Bern", "call_北京", "call_Roma"], "a call does not keep the server's id"
 
     def test_calls_without_ids_get_different_ones(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:
         server.reply(replies.tool_calls([ToolCall("get_time", {}), ToolCall("get_time", {})]))
@@ -102,8 +107,8 @@ class ToolTests(LLMTests):
     def test_equal_calls_are_two_calls(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:
         server.reply(replies.tool_calls([ToolCall("get_time", {}, "a"), ToolCall("get_time", {}, "b")]))
         response = self._ask(tool_model)
-        assert _calls(response) == [("get_time", {}), ("get_time", {})]
-        assert _ids(response) == ["a", "b"]
+        assert _calls(response) == [("get_time", {}), ("get_time", {})], "two calls that look alike are two calls"
+        assert _ids(response) == ["a", "b"], "a call does not keep the server's id"
 
     @pytest.mark.parametrize("arguments", [None, "", "{}"])
     def test_a_call_without_arguments_has_none(
@@ -161,11 +166,11 @@ class ToolTests(LLMTests):
         assert [(call["id"], call["function"]["name"]) for call in messages[1]["tool_calls"]] == [
             ("call_a", "get_weather"),
             ("call_b", "get_time"),
-        ]
+        ], "the calls of the history are sent with other ids, or under other names"
         assert [(message["tool_call_id"], text_of(message)) for message in messages[2:]] == [
             ("call_a", "snow 🌨"),
             ("call_b", "noon"),
-        ]
+        ], "a result is sent under the id of another call: `extra['function_id']` of its message says whose it is"
 
     def test_calls_of_two_turns_with_the_same_ids_are_answered_each(
         self, server: FakeOpenAI, tool_model: BaseChatModel
@@ -219,6 +224,14 @@ def _part(index: int, arguments: str, *, name: str, id: str) -> dict[str, Any]: 
 
 def _calls(response: ModelResponse) -> Calls:
     return [(call.name, call.get_parsed_arguments()) for call in response.get_function_calls()]
+
+
+def _read(arguments: str) -> object:
+    """The arguments of a call; the text itself where they are no JSON."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
 
 
 def _ids(response: ModelResponse) -> list[str | None]:
