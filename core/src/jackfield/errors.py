@@ -3,7 +3,8 @@
 ```
 JackfieldError
 ├── ConfigError                   change the configuration
-│   └── MissingSecretError            set the named variable
+│   ├── MissingSecretError            set the named variable
+│   └── ConsentNeededError            look at the file, and allow its effects or not
 ├── InvalidMessageError           correct the message: the text names the field
 ├── PluginError                   install, choose or repair a plugin
 │   ├── PluginNotFoundError           install it, or correct the name
@@ -40,8 +41,9 @@ JackfieldError
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from types import TracebackType
 from typing import ClassVar, Self
@@ -64,6 +66,29 @@ def _restored(error_class: type[JackfieldError], args: tuple[object, ...], facts
 
 class ConfigError(JackfieldError, ValueError):
     """A setting is wrong; the message names the setting and what is allowed."""
+
+
+class ConsentNeededError(ConfigError):
+    """A file has effects that the user has not agreed to.
+
+    Attributes:
+        path: The file.
+        effects: One line for each effect.
+        request: The `jackfield.consent.Request`.
+    """
+
+    def __init__(self, path: object, effects: Sequence[str], request: object = None) -> None:
+        self.path, self.effects, self.request = path, tuple(effects), request
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """The message, line by line."""
+        return [
+            f"{self.path} needs your consent, because it",
+            *(f"  - {effect}" for effect in self.effects),
+            f"If you want this: jackfield trust {shlex.quote(str(self.path))}, or pass --trust (in code: trust=True)",
+        ]
 
 
 class MissingSecretError(ConfigError):

@@ -15,6 +15,7 @@ from jackfield.defaults import MANAGER, TERMINAL, TERMINAL_COMMANDS
 from jackfield.errors import (
     BrokenPluginError,
     ConfigError,
+    ConsentNeededError,
     JackfieldError,
     PluginBlockedError,
     PluginNotFoundError,
@@ -41,6 +42,9 @@ def reported(command: Callable[[], int]) -> int:
                 return command()
             finally:
                 sys.stdout.flush()  # here, and not at the interpreter's exit, where an error has nobody to handle it
+        except ConsentNeededError as error:
+            sys.stderr.write("jackfield: " + "".join(f"{printable(line)}\n" for line in error.lines))
+            return 1
         except JackfieldError as error:
             sys.stderr.write(f"jackfield: {printable(str(error))}\n")
             return 1

@@ -113,9 +113,9 @@ def test_a_cassette_needs_neither_the_server_nor_a_key(
         llm = {"model_type": "openai", "model": "m", "base_url": server.url}
         Path("agent.yaml").write_text(yaml.safe_dump({"llm": llm}))
         write({**TIDES, "expect": "Twice a day"})
-        run(capsys, "--record")
+        run(capsys, "--record", "--trust")
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert "100 % passed" in run(capsys)
+    assert "100 % passed" in run(capsys, "--trust")
     assert "sk-a-key" not in Path("cases.cassettes/agent/tides/1.json").read_text()
 
 
@@ -156,7 +156,8 @@ def test_a_tool_that_needs_approval_runs_only_if_the_file_says_so(capsys: pytest
     write({**keep, "expect": "Successfully saved a"})
     assert "0/1" in run(capsys, "--live")
     write({**keep, "expect": "Successfully saved a"}, approve=["storage"])
-    assert "1/1" in run(capsys, "--live")
+    assert 'approve = ["storage"]' in run(capsys, "--live", code=1)
+    assert "1/1" in run(capsys, "--live", "--trust")
 
 
 def test_results_are_kept_up_to_a_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

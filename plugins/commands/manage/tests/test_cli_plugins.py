@@ -183,11 +183,11 @@ def test_the_pipeline_shows_each_processor_and_the_reason_of_each_edge(command_l
 
 def test_the_pipeline_of_an_agents_file_is_that_of_its_model(command_line: Any, guard: str) -> None:
     (command_line.folder / "a.yaml").write_text("llm: {model: m, model_type: parrot, processors: [guard]}\n")
-    assert "guard" in command_line("pipeline", "a.yaml").stdout
+    assert "guard" in command_line("pipeline", "--trust", "a.yaml").stdout
     assert (
         "left out: processor 'acme-guard/watch' is blocked"
         in command_line(
-            "--block", "processor.watch", "pipeline", "a.yaml", JACKFIELD_PLUGINS_ENABLED="processor.watch"
+            "--block", "processor.watch", "pipeline", "--trust", "a.yaml", JACKFIELD_PLUGINS_ENABLED="processor.watch"
         ).stdout
     )
 
@@ -226,8 +226,8 @@ def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_
 
 def test_an_agent_may_be_run_from_its_file_with_options_over_it(command_line: Any, guard: str) -> None:
     (command_line.folder / "a.yaml").write_text("llm: parrot:m\nlimits: {turns: 3}\n")
-    assert command_line("run", "-c", "a.yaml", "Hi").stdout == "Hi\n"
-    assert "no llm 'absent'" in command_line("run", "-c", "a.yaml", "-m", "absent:m", "Hi").stderr
+    assert command_line("run", "--trust", "-c", "a.yaml", "Hi").stdout == "Hi\n"
+    assert "no llm 'absent'" in command_line("run", "--trust", "-c", "a.yaml", "-m", "absent:m", "Hi").stderr
 
 
 # --- info and search ---

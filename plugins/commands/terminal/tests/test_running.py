@@ -298,7 +298,7 @@ def test_a_plot_of_the_code_interpreter_is_saved(tmp_path: Path) -> None:
         server.reply(replies.tool_call("code_interpreter", {"code": CODE}), replies.text("Here it is."))
         (tmp_path / "agent.yaml").write_text(AGENT.format(url=server.url))
         done = subprocess.run(
-            [sys.executable, "-m", "jackfield", "run", "-c", "agent.yaml", "Plot it."],
+            [sys.executable, "-m", "jackfield", "run", "--trust", "-c", "agent.yaml", "Plot it."],
             cwd=tmp_path,
             env={**os.environ, "HOME": str(tmp_path)},
             capture_output=True,

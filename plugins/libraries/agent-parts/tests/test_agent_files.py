@@ -32,7 +32,7 @@ def test_files_are_beside_the_agents_file_and_addresses_are_where_they_are(tmp_p
     file.write_text("llm: openai:m\nfiles: [report.pdf, 'https://example.com/a.pdf', 'index:notes', 'x:1']\n")
     (tmp_path / "note:1.md").touch()
     beside = str(tmp_path / "report.pdf"), "https://example.com/a.pdf", "index:notes", str(tmp_path / "x:1")
-    assert load_agent_config(str(file)).files == beside
+    assert load_agent_config(str(file), trust=True).files == beside
     file.write_text("llm: openai:m\nfiles: ['note:1.md']\n")
     assert load_agent_config(str(file)).files == (str(tmp_path / "note:1.md"),)
 

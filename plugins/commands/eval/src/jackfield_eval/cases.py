@@ -17,8 +17,10 @@ from pydantic import Field
 
 from jackfield import AgentConfig
 from jackfield.config import Config
+from jackfield.consent import require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
+from jackfield_agent_parts.effects import request_for
 from jackfield_agent_parts.files import load_agent_config
 from jackfield_agent_parts.tables import FORMS, parse_table, read_text
 from jackfield_eval.scorers import Contains, Scorer, scorer_of
@@ -105,25 +107,34 @@ class Suite:
         return self.path.parent / (self.settings.results or f"{self.path.stem}.results")
 
 
-def load_suite(path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, object] | None = None) -> Suite:
+def load_suite(
+    path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, object] | None = None, trust: bool = False
+) -> Suite:
     """Read a file of cases and the agents that it names.
 
     Args:
         path: A YAML or JSON file.
         agents: Agent files, in place of those in the file.
         changes: Settings in place of those in the file.
+        trust: The user vouches for the file, and for the agents that it names.
 
     Raises:
+        ConsentNeededError: The file, or an agent, has effects that the user has not agreed to.
         ConfigError: Something in it does not fit; the message names the case.
     """
-    file = _File.parse({**_table(path), **(changes or {})}, what=str(path))
+    text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
+    table = _table(path, text)
+    file = _File.parse({**table, **(changes or {})}, what=str(path))
     cases = tuple(map(partial(_case, path), count(1), file.cases))
     _check_names(path, [case.name for case in cases])
     named = list(map(Path, agents)) or list(map(path.parent.joinpath, file.agents))
     if not named:
         raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
+    _check_stems(named)
     folders = tuple(dict.fromkeys(_folder_of(one) for one in (path, *named)))
-    return Suite(path, file, cases, _agents(named), folders)
+    require_consent(request_for(path, text, table, read_as="cases"), trust=trust)
+    # Consent to the file covers the agents that it names, and no others.
+    return Suite(path, file, cases, _agents(named, trust=trust or not agents), folders)
 
 
 def _folder_of(path: Path) -> Path:
@@ -133,8 +144,7 @@ def _folder_of(path: Path) -> Path:
         raise ConfigError(f"{ascii(str(path))[:200]} cannot be the path of a file: {type(error).__name__}") from None
 
 
-def _table(path: Path) -> dict[str, Any]:
-    text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
+def _table(path: Path, text: str) -> dict[str, Any]:
     try:
         table = parse_table(text, FORMS.get(path.suffix.lower(), "yaml"))
     except ValueError as error:
@@ -179,14 +189,17 @@ def _digest(entry: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _agents(paths: Iterable[Path]) -> dict[str, AgentConfig]:
-    found: dict[str, AgentConfig] = {}
+def _agents(paths: Iterable[Path], *, trust: bool) -> dict[str, AgentConfig]:
+    # By its whole path, and so are its documents: from which folder it is run must not show in a request.
+    return {path.stem: load_agent_config(path.resolve(), trust=trust) for path in paths}
+
+
+def _check_stems(paths: Iterable[Path]) -> None:
+    stems: set[str] = set()
     for path in paths:
-        if path.stem in found:
+        if path.stem in stems:
             raise ConfigError(f"two agents are named {path.stem!r}, which is the name of the file: rename {path}")
-        # By its whole path, and so are its documents: from which folder it is run must not show in a request.
-        found[path.stem] = load_agent_config(path.resolve())
-    return found
+        stems.add(path.stem)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:

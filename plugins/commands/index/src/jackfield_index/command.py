@@ -11,7 +11,8 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jackfield import sync
+from jackfield import AgentConfig, sync
+from jackfield.cli import with_consent
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
 from jackfield_agent_parts.files import load_agent_config
@@ -259,9 +260,13 @@ def _why_not(config: RAGConfig) -> WhyNot:
 # --- what the options say of reading and searching ---
 
 
+def _agent_of(options: argparse.Namespace) -> AgentConfig:
+    return with_consent(lambda: load_agent_config(options.agent, trust=options.trust))
+
+
 def _config(options: argparse.Namespace) -> RAGConfig:
     """`rag_cfg` of the agent file, with what the options say over it."""
-    config = RAGConfig.parse(load_agent_config(options.agent).rag_cfg if options.agent else None)
+    config = RAGConfig.parse(_agent_of(options).rag_cfg if options.agent else None)
     named = _named(options)
     kept = config.model_fields_set.difference(_OF_TYPES * bool(named))
     given: dict[str, object] = {key: getattr(config, key) for key in kept}
@@ -445,6 +450,7 @@ def _of_searching(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _of_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="FILE", help="take rag_cfg of this agent file: parsers, searchers, sizes")
+    parser.add_argument("--trust", action="store_true", help="use the agent file whatever it asks for, this time")
 
 
 def _command(

@@ -67,7 +67,7 @@ class Conversation:
     def _begun(self) -> list[Message]:
         """What was said before."""
         if self.options.resume:
-            return with_calls_closed(load_run(Path(self.options.resume), self._secrets()))
+            return with_calls_closed(load_run(Path(self.options.resume), self._secrets(), trust=self.options.trust))
         if self.session and self.agent.store is not None:
             return conversation_of(self.agent.store, self.session, self.agent)
         return []

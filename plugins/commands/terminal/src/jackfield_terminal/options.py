@@ -87,6 +87,7 @@ def typed_again(options: argparse.Namespace) -> str:
         given = getattr(options, name)
         for value in given if isinstance(given, list) else {given} - {None}:
             words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--trust"] * options.trust
     words += ["--store", options.store] if options.store not in (None, STORE) else []
     return shlex.join(words)
 
@@ -98,6 +99,9 @@ def parsers() -> dict[str, Parser]:
 
 def _add_agent_options(parser: Parser) -> None:
     parser.add_argument("-c", "--config", metavar="FILE", help="a YAML, TOML or JSON file that describes the agent")
+    parser.add_argument(
+        "--trust", action="store_true", help="let FILE and a saved run do what they ask for, this time and unasked"
+    )
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
     parser.add_argument("--base-url", help="the address of the model's server")
     parser.add_argument("--agent", help="the kind of agent; assistant if there are files, else fncall")
@@ -173,7 +177,7 @@ def agent_of(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     from jackfield_terminal.given import documents_of
 
     wanted = [*options.file, *map("index:{}".format, options.index)]
-    given = {"agent": AGENT_WITH_FILES if wanted else "fncall", **_from_file(options.config)}
+    given = {"agent": AGENT_WITH_FILES if wanted else "fncall", **_from_file(options.config, trust=options.trust)}
     given |= _named(options, has_model="llm" in given)
     # A tool knows best what it reads.
     documents = documents_of(wanted, why_nothing_reads(default_host()) if given["agent"] == AGENT_WITH_FILES else None)
@@ -190,13 +194,14 @@ def _named(options: argparse.Namespace, *, has_model: bool) -> dict[str, Any]:
     return named
 
 
-def _from_file(path: str | None) -> dict[str, Any]:
+def _from_file(path: str | None, *, trust: bool) -> dict[str, Any]:
     """What the file of an agent says, and nothing that it leaves out; nothing if there is no file."""
+    from jackfield.cli import with_consent
     from jackfield_agent_parts.files import load_agent_config
 
     if not path:
         return {}
-    config = load_agent_config(path)
+    config = with_consent(lambda: load_agent_config(path, trust=trust))
     _check_files(Path(path), config.files)
     return {key: getattr(config, key) for key in config.model_fields_set}
 

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     asked = () if options.resume else (_question(options),)
     agent, documents = agent_of(options)
     secrets = secrets_of(agent, settings=agent.host.settings)
-    history = load_run(Path(options.resume), secrets) if options.resume else asked
+    history = load_run(Path(options.resume), secrets, trust=options.trust) if options.resume else asked
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.tell_skipped(documents)
     if not _is_for_programs(options):

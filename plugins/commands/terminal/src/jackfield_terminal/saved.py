@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jackfield.agents import open_calls
+from jackfield.cli import with_consent
+from jackfield.consent import record_consent, require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield.privatefiles import write_private
 from jackfield.secrets import Secrets, placeholders_in
+from jackfield_agent_parts.effects import request_for
 
 FORMAT = "jackfield-run/1"
 _NOT_OURS = "is not a conversation written by `jackfield run --save` or /save"
@@ -27,7 +30,11 @@ def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets:
         "stop_reason": stop_reason,
         "messages": [secrets.seal(message.model_dump(mode="json")) for message in messages],
     }
-    write_text(path, json.dumps(record, ensure_ascii=False))
+    text = json.dumps(record, ensure_ascii=False).encode(errors="replace").decode()
+    write_text(path, text)
+    request = request_for(path, text, record, read_as="saved run")
+    if request.effects:
+        record_consent(request)  # the user's own run, until the file changes
 
 
 def write_text(path: Path, text: str) -> None:
@@ -44,22 +51,34 @@ def write_text(path: Path, text: str) -> None:
         raise ConfigError(f"it cannot be saved to {path}: {error.strerror or error}") from error
 
 
-def load_run(path: Path, secrets: Secrets) -> tuple[Message, ...]:
+def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Message, ...]:
     """Return the conversation of a saved run, with its secrets put back.
 
+    A file that was written here, and has not changed, needs no consent. Any other does if calls wait in it, or if it
+    names files.
+
+    Args:
+        path: The file.
+        secrets: What is put back.
+        trust: The user vouches for it.
+
     Raises:
+        ConsentNeededError: The file has effects that the user has not agreed to.
         ConfigError: It cannot be read, is something else, or ends in a call with a secret that is not known.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        record = json.loads(text)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise ConfigError(f"{path} {_NOT_OURS}")
         told = [secrets.unseal(one) for one in record["messages"]]
         messages = as_messages([message for message, _ in told])
+        request = request_for(path, text, record, read_as="saved run")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} {_NOT_OURS}: {error}") from error
+    with_consent(lambda: require_consent(request, trust=trust))
     unknown = [message for message, (_, is_whole) in zip(messages, told, strict=True) if not is_whole]
     waiting = [planned.call for planned in open_calls(messages)]
     for call in waiting:

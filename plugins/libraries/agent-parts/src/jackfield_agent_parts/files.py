@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from jackfield.consent import require_consent
 from jackfield.errors import ConfigError, LocalsForgotten
 from jackfield_agent_parts.configs import AgentConfig, is_agent
+from jackfield_agent_parts.effects import request_for
 from jackfield_agent_parts.tables import FORMS, Form, parse_table, read_text
 
 MAX_FILE_BYTES = 1 << 20
@@ -16,17 +18,23 @@ _OF_AGENTS = ("", "handoffs", "options", "agents")  # where a table has settings
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
 
 
-def load_agent_config(path: str | Path) -> AgentConfig:
+def load_agent_config(path: str | Path, *, trust: bool = False) -> AgentConfig:
     """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
 
+    Args:
+        path: The file.
+        trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
+            folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
+
     Raises:
+        ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
         ConfigError: The file cannot be read, or one of its settings does not fit.
     """
     with LocalsForgotten():  # a key may be among them
-        return _config_of(Path(path))
+        return _config_of(Path(path), trust=trust)
 
 
-def _config_of(file: Path) -> AgentConfig:
+def _config_of(file: Path, *, trust: bool) -> AgentConfig:
     text = text_of(file)
     try:
         table = parse_table(text, _form_of(file))
@@ -35,7 +43,9 @@ def _config_of(file: Path) -> AgentConfig:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
-    return AgentConfig.parse(_placed(file, table), what=str(file))
+    config = AgentConfig.parse(_placed(file, table), what=str(file))
+    require_consent(request_for(file, text, table, read_as="agent"), trust=trust)
+    return config
 
 
 def _form_of(file: Path) -> Form:

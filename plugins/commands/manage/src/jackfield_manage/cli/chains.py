@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jackfield.cli import Parser, print_json, print_table, printable
+from jackfield.cli import Parser, print_json, print_table, printable, with_consent
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
@@ -36,6 +36,7 @@ def pipeline_parser() -> Parser:
     )
     parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
     parser.add_argument("-m", "--model", help="backend:model, instead of an agent")
+    parser.add_argument("--trust", action="store_true", help="use the agent file whatever it asks for, this time")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -93,7 +94,7 @@ def _model_of(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatMo
         return get_chat_model(options.model, host=host), None
     if not options.agent_file:
         raise ConfigError("which chain? Name an agent's file, or a model: jackfield pipeline -m backend:model")
-    config = load_agent_config(options.agent_file)
+    config = with_consent(lambda: load_agent_config(options.agent_file, trust=options.trust))
     if config.llm is None:
         raise ConfigError(f"{options.agent_file} names no model: set llm")
     return get_chat_model(config.llm, host=host), config.extra_generate_cfg
@@ -146,7 +147,7 @@ def requirements(options: argparse.Namespace) -> int:
 
 def _needs_of_file(path: str, host: PluginHost) -> Needs:
     if not path.endswith(".py"):
-        return needs_of(load_agent_config(path), host)
+        return needs_of(load_agent_config(path, trust=True), host)  # it is only read
     uses = python_uses(path)
     for line in uses.unknown:
         sys.stderr.write(f"jackfield: {printable(line)}: this list does not include what it needs\n")

@@ -1,17 +1,24 @@
-"""`jackfield trust`: let a project's file do more than narrow what plugins may do, after it was shown."""
+"""`jackfield trust`: show what a file can cause, and let it.
+
+For a project, that is whatever its file does beyond narrowing what plugins may do. For any other file (an agent, cases
+of an evaluation, MCP servers, a saved run) it is every effect that needs consent.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from jackfield.cli import Parser, printable
+from jackfield.consent import is_agreed, place_of, record_consent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
+from jackfield_agent_parts.effects import request_of
 from jackfield_manage.standings import acting_by_default
 from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revoke
 
@@ -23,8 +30,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """What `jackfield trust` takes."""
-    made = Parser(prog="jackfield trust", description="Show a project's file, and let it do more than forbid.")
-    made.add_argument("folder", nargs="?", default=".", help="a folder of the project; the current one if left out")
+    made = Parser(prog="jackfield trust", description="Show what a file can cause, and allow it.")
+    made.add_argument(
+        "folder",
+        nargs="?",
+        default=".",
+        metavar="FOLDER|FILE",
+        help="a folder of a project (the current one if left out), an agent file, a file of cases, a list of MCP "
+        "servers, or a saved run",
+    )
     action = made.add_mutually_exclusive_group()
     action.add_argument("--yes", action="store_true", help="agree without a question, for scripts")
     action.add_argument(
@@ -40,8 +54,11 @@ def trust(options: argparse.Namespace) -> int:
     if options.list:
         return _list()
     folder = Path(options.folder)
+    if folder.is_file() and folder.name != FILE:
+        return _trust_file(folder, options)
+    folder = folder.parent if folder.is_file() else folder
     if not folder.is_dir():
-        raise ConfigError(f"{options.folder!r} is not a folder: name a folder of the project")
+        raise ConfigError(f"there is no file or folder {options.folder!r}: name a folder of the project, or a file")
     if options.revoke:
         return _revoke(folder)
     project = load_project(folder)
@@ -50,6 +67,33 @@ def trust(options: argparse.Namespace) -> int:
         return 0
     _show(project)
     return _answered(project, options)
+
+
+def _trust_file(file: Path, options: argparse.Namespace) -> int:
+    """The same for a file that is not a project's."""
+    if options.revoke:
+        return _revoke_file(file)
+    request = request_of(file)
+    if not request.effects:
+        _say(f"Nothing in {file} needs your consent.")
+        return 0
+    _say_all(f"{file} can do this:", request.lines)
+    if is_agreed(request):
+        print(f"You have agreed to this. To withdraw: jackfield trust {shlex.quote(str(file))} --revoke")
+        return 0
+    if options.show or not (options.yes or _is_agreed()):
+        return 1
+    record_consent(request)
+    print("It is allowed from now on, until the file or a file that it refers to changes.")
+    return 0
+
+
+def _revoke_file(file: Path) -> int:
+    if not revoke(place_of(file), trust_path()):
+        _say(f"There is no consent to {file}.")
+        return 1
+    _say(f"{file} needs your consent from now on.")
+    return 0
 
 
 def _answered(project: Project, options: argparse.Namespace) -> int:

@@ -1,0 +1,126 @@
+"""One gate decides about the effects of a file, by its content and its place."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.consent import (
+    Contacts,
+    Effect,
+    Loosens,
+    MakesCall,
+    ReachesOutside,
+    Request,
+    RunsCode,
+    SendsVariable,
+    StartsProcess,
+    UsesPackage,
+    content_hash,
+    is_agreed,
+    record_consent,
+    require_consent,
+)
+from jackfield.errors import ConsentNeededError
+
+EFFECTS: list[Effect] = [
+    StartsProcess("sh -c id"),
+    SendsVariable("OPENAI_API_KEY", "https://example.org"),
+    Contacts("https://example.org"),
+    ReachesOutside("files", "~/.ssh"),
+    Loosens("approval", "never"),
+    RunsCode("scorer.py"),
+    UsesPackage("sandbox.acme", "acme"),
+    MakesCall("shell", "{}"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "user" / "trusted"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "project" / "agent.yaml"
+    path.parent.mkdir()
+    path.write_text("x")
+    return path
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
+def test_every_effect_needs_consent_and_the_error_has_a_line_for_it(file: Path, folder: Path, effect: Effect) -> None:
+    with pytest.raises(ConsentNeededError) as caught:
+        require_consent(Request(file, (effect,), "c"), folder=folder)
+    assert f"  - {effect}" in str(caught.value).splitlines()
+    assert f"jackfield trust {file}" in str(caught.value)
+    assert "--trust" in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).effects == (str(effect),)
+
+
+def test_a_file_without_effects_needs_nothing(file: Path, folder: Path) -> None:
+    require_consent(Request(file, (), "c"), folder=folder)
+    assert not folder.exists()
+
+
+def test_consent_is_bound_to_the_content_and_the_place(file: Path, folder: Path) -> None:
+    request = Request(file, (EFFECTS[0],), "content")
+    assert not is_agreed(request, folder=folder)
+    record_consent(request, folder=folder)
+    require_consent(request, folder=folder)
+    assert not is_agreed(Request(file, (EFFECTS[0],), "changed"), folder=folder)
+    assert not is_agreed(Request(file.with_name("other.yaml"), (EFFECTS[0],), "content"), folder=folder)
+    (file.parent / "link.yaml").symlink_to(file)
+    assert not is_agreed(Request(file.parent / "link.yaml", (EFFECTS[0],), "content"), folder=folder)
+
+
+def test_the_flag_lets_a_file_pass_once_and_records_nothing(file: Path, folder: Path) -> None:
+    request = Request(file, (EFFECTS[0],), "content")
+    require_consent(request, trust=True, folder=folder)
+    assert not is_agreed(request, folder=folder)
+
+
+def test_a_file_of_the_users_own_configuration_needs_no_consent(file: Path, folder: Path) -> None:
+    own = folder.parent / "agents" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("x")
+    own.chmod(0o600)
+    assert is_agreed(Request(own, (EFFECTS[0],), "c"), folder=folder)
+    own.chmod(0o666)
+    assert not is_agreed(Request(own, (EFFECTS[0],), "c"), folder=folder), "others may write it"
+    link = own.with_name("link.yaml")
+    link.symlink_to(file)
+    assert not is_agreed(Request(link, (EFFECTS[0],), "c"), folder=folder), "it leads elsewhere"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_in_the_users_configuration_needs_consent(folder: Path) -> None:
+    own = folder.parent / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("x")
+    own.chmod(0o600)
+    os.chown(own, 12345, 12345)
+    assert not is_agreed(Request(own, (EFFECTS[0],), "c"), folder=folder)
+
+
+@given(st.text())
+def test_no_text_of_a_file_commands_a_terminal_or_forges_a_line(text: str) -> None:
+    lines = Request(Path("a"), (StartsProcess(text),)).lines
+    assert len(lines) == 1
+    assert lines[0].isprintable()
+
+
+def test_nothing_that_is_shown_is_shortened() -> None:
+    command = "sh" + " " * 5_000 + "-c evil"
+    assert Request(Path("a"), (StartsProcess(command),)).lines[0].endswith("-c evil")
+
+
+def test_no_byte_moves_from_one_file_to_another_unnoticed() -> None:
+    assert content_hash({"a": b"xy", "b": b""}) != content_hash({"a": b"x", "b": b"y"})
+    assert content_hash({"a": b"x"}) != content_hash({"b": b"x"})
+    assert content_hash({"a": b"x", "b": b"y"}) == content_hash({"b": b"y", "a": b"x"})
