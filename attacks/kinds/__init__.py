@@ -16,6 +16,7 @@ NAMES = (
     "terminals",
     "kills",
     "projects",
+    "files",
     "approval",
     "interpreter",
     "borders",

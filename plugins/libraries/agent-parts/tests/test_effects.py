@@ -75,7 +75,7 @@ HARMFUL: dict[str, tuple[dict[str, Any], Effect]] = {
     "an index of the user": ({"files": ["index:notes"]}, ReachesOutside("files", "index:notes")),
     "prompts elsewhere": ({"agent": "x", "prompts": "/etc/passwd"}, ReachesOutside("prompts", "/etc/passwd")),
     "a workspace elsewhere": ({"agent": "x", "workspace": "/"}, ReachesOutside("workspace", "/")),
-    "a store elsewhere": ({"store": {"name": "sqlite", "path": "/elsewhere/x"}}, ReachesOutside("path", "/elsewhere/x")),
+    "a store elsewhere": ({"store": {"name": "sqlite", "path": "/srv/x"}}, ReachesOutside("path", "/srv/x")),
     "files that a sandbox opens": (tool("shell", readable=["/home"]), ReachesOutside("readable", "/home")),
     "a tool without approval": (tool("shell", approval="never"), Loosens("approval", "never")),
     "a tool without a sandbox": (tool("shell", sandbox="none"), Loosens("sandbox", "none")),
@@ -258,7 +258,7 @@ def test_cases_count_with_their_agents_and_with_the_calls_of_their_cassettes(fol
 
 
 def test_cases_reach_outside_by_their_documents_and_folders(folder: Path) -> None:
-    for setting in ({"results": "/elsewhere/x"}, {"cassettes": "../x"}, {"judge": {"model": "m", "base_url": EVIL}}):
+    for setting in ({"results": "/srv/x"}, {"cassettes": "../x"}, {"judge": {"model": "m", "base_url": EVIL}}):
         table = {"cases": [{"name": "a", "prompt": "x", "expect": "y"}], **setting}
         (folder / "cases.json").write_text(json.dumps(table))
         assert len(request_of(folder / "cases.json").effects) == 1, setting

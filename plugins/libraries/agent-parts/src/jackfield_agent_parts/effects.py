@@ -36,7 +36,7 @@ from jackfield.errors import ConfigError
 from jackfield.hookspecs import KINDS
 from jackfield.jsontext import dumps
 from jackfield.messages import as_messages
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import PluginHost, default_host, read_file
 from jackfield_agent_parts.tables import FORMS, parse_table, read_text
 
 MAX_BYTES = 16 << 20
@@ -291,14 +291,11 @@ class _Reader:
             yield ReachesOutside(key, f"index:{name}")
 
     def _add_file(self, text: str) -> None:
-        """Bind consent to the content of a file that is run, if there is one."""
+        """Bind consent to the content of a file beside this one that is run, if there is one."""
         for base in dict.fromkeys((self.folder, os.getcwd())):  # noqa: PTH109
-            path = Path(base, os.path.expanduser(text))  # noqa: PTH111
-            try:
-                if path.is_file() and path.stat().st_size <= MAX_BYTES:
-                    self.parts[str(path)] = path.read_bytes()
-            except (OSError, ValueError):
-                self.parts[str(path)] = b"(it cannot be read)"
+            path = os.path.join(base, text)  # noqa: PTH118
+            if "\0" not in text and self._is_inside(path) and os.path.isfile(path):  # noqa: PTH113
+                self.parts[path] = read_file(path) or b"(it cannot be read)"
 
     def _add_folder(self, folder: Path) -> None:
         files = sorted(path for path in folder.rglob("*") if path.is_file())
