@@ -286,7 +286,7 @@ def test_every_distribution_shows_an_example(distributions: list[Any]) -> None:
 def test_an_agent_that_is_shown_can_be_read(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(block.text, encoding="utf-8")
-    load_agent_config(file)
+    load_agent_config(file, trust=True)
 
 
 @pytest.mark.parametrize("block", blocks_of("toml"), ids=str)
