@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,78 @@ def test_no_byte_moves_from_one_file_to_another_unnoticed() -> None:
     assert content_hash({"a": b"xy", "b": b""}) != content_hash({"a": b"x", "b": b"y"})
     assert content_hash({"a": b"x"}) != content_hash({"b": b"x"})
     assert content_hash({"a": b"x", "b": b"y"}) == content_hash({"b": b"y", "a": b"x"})
+
+
+ASKING = """
+import sys
+from pathlib import Path
+from jackfield.cli import with_consent
+from jackfield.consent import Request, StartsProcess, require_consent
+times = []
+def work():
+    times.append(1)
+    require_consent(Request(Path("agent.yaml"), (StartsProcess("id"), StartsProcess("evil\\x1b[2K")), "content"))
+    return "done"
+print(with_consent(work), len(times))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
+@pytest.mark.parametrize(
+    ("answer", "is_allowed"), [("y", True), ("yes", True), ("", False), ("n", False), ("ja", False)]
+)
+def test_a_terminal_asks_once_for_all_effects_and_remembers_a_yes(
+    tmp_path: Path, answer: str, is_allowed: bool
+) -> None:
+    for attempt in range(2):
+        shown, code = at_a_terminal(tmp_path, f"{answer}\n")
+        assert ("done" in shown, code == 0) == (is_allowed, is_allowed)
+        asked = shown.count("Allow this")
+        assert asked == (0 if is_allowed and attempt else 1)
+        if asked:
+            assert "starts a program: id\r\n" in shown
+            assert "\x1b[2K" not in shown
+
+
+def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING],
+        input="y\n",
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode
+    assert "Allow this" not in done.stdout + done.stderr
+    assert "ConsentNeededError" in done.stderr
+
+
+def at_a_terminal(folder: Path, typed: str) -> tuple[str, int]:
+    """Run the script at a pseudo terminal; give what it shows, and its exit code."""
+    import pty
+
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ASKING],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=folder,
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
+    )
+    os.close(follower)
+    os.write(leader, typed.encode())
+    shown = b""
+    while True:
+        try:
+            read = os.read(leader, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not read:
+            break
+        shown += read
+    os.close(leader)
+    return shown.decode(), process.wait(timeout=60)

@@ -105,9 +105,10 @@ class Names(ABC):
 
         The sentence goes on after the component's address, and ends with the command that enables it.
         """
-        return {row: reason for row in self.rows(kind) if (reason := self._why_unconsidered(row))}
+        return {row: reason for row in self.rows(kind) if (reason := self.why_unconsidered(row))}
 
-    def _why_unconsidered(self, row: Row) -> str:
+    def why_unconsidered(self, row: Row) -> str:
+        """Say why a component is not picked without a name, or ''; the sentence goes on after its address."""
         if not row.is_installed or self._is_chosen(row):
             return ""
         remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"

@@ -23,7 +23,7 @@ from jackfield.consent import (
     UsesPackage,
     record_consent,
 )
-from jackfield.errors import ConsentNeededError
+from jackfield.errors import ConfigError, ConsentNeededError
 from jackfield_agent_parts.effects import request_for, request_of
 from jackfield_agent_parts.files import load_agent_config
 from jackfield_testkit.site import FakeSite
@@ -229,7 +229,7 @@ def test_a_package_that_nobody_named_counts_wherever_its_component_stands(folder
     for table, component in (
         ({"function_list": [{"name": "code_interpreter", "sandbox": "jail"}]}, "sandbox.jail"),
         ({"llm": {"model": "m", "processors": ["spy"]}}, "processor.spy"),
-        ({"llm": {"model": "m", "processors": [{"name": "acme/spy"}]}}, "processor.spy"),
+        ({"llm": {"model": "m", "processors": [{"name": "acme/spy"}]}}, "acme/spy"),
         ({"llm": "own:m"}, "llm.own"),
     ):
         text = json.dumps(table)
@@ -294,3 +294,26 @@ def test_consent_to_a_file_that_is_read_in_one_way_is_none_for_another(folder: P
     record_consent(request_of(file))  # of its other shape, as `jackfield trust` shows it
     with pytest.raises(ConsentNeededError):
         load_agent_config(file)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"mcpServers": {}, "mcpServers": {"x": {"command": "id"}}}', "[" * 5_000, "{", '{"a": NaN}']
+)
+def test_a_list_of_servers_that_readers_may_understand_differently_is_refused(folder: Path, text: str) -> None:
+    (folder / "mcp.json").write_text(text)
+    (folder / "agent.json").write_text(json.dumps({"function_list": [{"name": "mcp", "file": "mcp.json"}]}))
+    with pytest.raises(ConfigError, match=r"mcp\.json"):
+        load_agent_config(folder / "agent.json")
+
+
+def test_a_foreign_package_is_recognised_in_every_spelling_of_its_address(folder: Path, tmp_path: Path) -> None:
+    site = FakeSite(tmp_path)
+    site.add("acme-tools", {"tool.*": "acme_light"})
+    for address in ("acme-tools/anything", "Acme_Tools/anything", "ACME.tools/x"):
+        found = request_for(folder / "a.json", "", {"function_list": [address]}, host=site.host()).effects
+        assert found == (UsesPackage(address, "acme-tools"),)
+
+
+def test_a_date_of_toml_is_judged_like_any_value(folder: Path) -> None:
+    (folder / "agent.toml").write_text("approve = 1979-05-27\n")
+    assert [type(one) for one in request_of(folder / "agent.toml").effects] == [Loosens]

@@ -12,7 +12,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -37,6 +37,7 @@ from jackfield.hookspecs import KINDS
 from jackfield.jsontext import dumps
 from jackfield.messages import as_messages
 from jackfield.plugins import PluginHost, default_host, read_file
+from jackfield.settings import normalise
 from jackfield_agent_parts.tables import FORMS, parse_table, read_text
 
 MAX_BYTES = 16 << 20
@@ -137,7 +138,7 @@ class _Reader:
     file: Path
     host: PluginHost
     parts: dict[str, bytes]
-    _foreign: dict[str, tuple[str, str]] | None = field(default=None)
+    _foreign: tuple[Mapping[str, tuple[str, str]], frozenset[str]] | None = None
 
     @property
     def folder(self) -> str:
@@ -244,16 +245,21 @@ class _Reader:
 
     def _of_package(self, text: str) -> Iterator[Effect]:
         """Components of foreign packages are recognised by their names, wherever these stand."""
+        names, packages = self._foreign_names()
         for name in dict.fromkeys((text, text.partition(":")[0])):
-            if found := self._foreign_names().get(name):
-                yield UsesPackage(*found)
+            distribution, slash, _ = name.rpartition("/")
+            if slash and normalise(distribution) in packages:
+                yield UsesPackage(name, normalise(distribution))
+            elif name in names:
+                yield UsesPackage(*names[name])
 
-    def _foreign_names(self) -> Mapping[str, tuple[str, str]]:
+    def _foreign_names(self) -> tuple[Mapping[str, tuple[str, str]], frozenset[str]]:
+        """The names that foreign packages offer, and these packages, which may offer more when they are asked."""
         if self._foreign is None:
-            self._foreign = {}
-            for kind in KINDS:
-                for row in self.host.left_out(kind):
-                    self._foreign |= dict.fromkeys((row.name, row.address), (row.id, row.distribution))
+            rows = [row for kind in KINDS for row in self.host.left_out(kind)]
+            named = {row.name: (row.id, row.distribution) for row in rows}
+            sources = [row for kind in KINDS for row in self.host.sources(kind) if self.host.why_unconsidered(row)]
+            self._foreign = named, frozenset(row.distribution for row in (*rows, *sources))
         return self._foreign
 
     # --- paths ---
@@ -326,18 +332,18 @@ class _Reader:
                 yield from (one for one in self._of_value(key, value) if not isinstance(one, SendsVariable))
 
     def _of_server_file(self, text: str) -> Iterator[Effect]:
+        """What a list of servers in another file can cause; one that is not there starts nothing."""
         path = Path(os.path.expanduser(text))  # noqa: PTH111
-        try:
-            raw = read_text(path, max_bytes=MAX_BYTES)
-            table = parse_table(raw.removeprefix("\ufeff"), "json")
-        except (ConfigError, ValueError):
-            self.parts[str(path)] = b"(it cannot be read)"  # nor can the tool
+        if "\0" in text or not path.exists():
             return
+        raw = read_text(path, max_bytes=MAX_BYTES, what="a list of MCP servers")
         self.parts[str(path)] = raw.encode()
-        for shape in _SERVER_TABLES:
-            if isinstance(table, dict) and isinstance(servers := table.get(shape), dict):
-                for name, server in servers.items():
-                    yield from self._of_server(str(name), server)
+        try:
+            table = parse_table(raw.removeprefix("\ufeff"), "json")
+        except ValueError as error:
+            # Not passed over: whoever starts the servers may read it in another way.
+            raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from None
+        yield from self._of_value("", table)
 
     def _of_skills(self, folder: object) -> Iterator[Effect]:
         if not isinstance(folder, str):
@@ -421,4 +427,9 @@ def _quoted(word: str) -> str:
 
 
 def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else dumps(value)
+    if isinstance(value, str):
+        return value
+    try:
+        return dumps(value)
+    except (TypeError, ValueError):  # TOML has dates
+        return repr(value)

@@ -202,7 +202,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
         read = json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"the file of MCP servers {str(path)!r} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from error
     if not isinstance(read, dict):
         raise ConfigError(f"the file of MCP servers {str(path)!r} must hold a JSON object")
