@@ -19,6 +19,7 @@ NAMES = (
     "files",
     "approval",
     "interpreter",
+    "sandbox",
     "borders",
     "patterns",
     "messages",
