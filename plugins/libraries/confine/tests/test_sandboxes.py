@@ -14,7 +14,7 @@ from jackfield.errors import PluginError, SandboxError
 from jackfield.plugins import Known, PluginHost, SandboxSpec, hook
 from jackfield.settings import Settings
 from jackfield_confine import choosing
-from jackfield_confine.choosing import choose_sandbox
+from jackfield_confine.choosing import choose_sandbox, needs_approval
 from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Limits, Program, ProgramSandbox, Protection, Sandbox
 
 
@@ -86,11 +86,26 @@ def test_of_two_that_cover_as_much_ours_is_taken(monkeypatch: pytest.MonkeyPatch
 
 
 def test_only_what_has_the_ability_is_taken() -> None:
-    both = host(Weak, Calculates)
-    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Weak
+    both = host(Strong, Calculates)
+    assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Strong
     assert type(choose_sandbox("auto", CodeSandbox, host=both)) is Calculates
     with pytest.raises(SandboxError, match="'calculates' is a CodeSandbox; a ProgramSandbox is needed"):
         choose_sandbox("calculates", ProgramSandbox, host=both)
+
+
+def test_auto_takes_none_that_leaves_files_open_and_one_that_is_named_needs_approval() -> None:
+    weak = host(Weak)
+    with pytest.raises(SandboxError, match="weak: it leaves your files open here; sandbox='weak' uses it all the same"):
+        choose_sandbox("auto", ProgramSandbox, host=weak)
+    assert type(choose_sandbox("weak", ProgramSandbox, host=weak)) is Weak
+    assert needs_approval("weak", ProgramSandbox, host=weak)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_needed"), [("auto", False), ("none", True), ("strong", False), ("missing", True), ("unknown", True)]
+)
+def test_code_needs_approval_unless_its_sandbox_keeps_it_from_files(name: str, is_needed: bool) -> None:
+    assert needs_approval(name, ProgramSandbox, host=host(Strong, Missing)) is is_needed
 
 
 def test_where_none_works_the_error_says_why_and_how_to_do_without() -> None:

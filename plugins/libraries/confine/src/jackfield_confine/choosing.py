@@ -34,7 +34,7 @@ def choose_sandbox(
 
     Args:
         name: `auto` for the one that protects from most, out of our own packages and those that the user has enabled
-            or allowed; the name of one; or `none`.
+            or allowed, and never one that leaves files open; the name of one; or `none`.
         ability: What it must be able to do: `ProgramSandbox` or `CodeSandbox`.
         settings: Those of the named one; `auto` leaves each one's defaults.
 
@@ -57,6 +57,21 @@ def choose_sandbox(
     return made
 
 
+def needs_approval(name: str, ability: Callable[..., S], *, host: PluginHost) -> bool:
+    """Return whether a person must agree to each run of code: its sandbox leaves files open here, or cannot be used.
+
+    A sandbox that is named is tried, which may block for a second the first time. `auto` takes none that leaves them
+    open, so it is not tried here.
+    """
+    if name == AUTO:
+        return False
+    try:
+        made = choose_sandbox(name, ability, host=host)
+        return made is None or "files" not in made.protection().covers
+    except JackfieldError:
+        return True
+
+
 def _best(ability: Callable[..., S], host: PluginHost) -> S:
     programs = issubclass(_class(ability), ProgramSandbox)
     usable: list[tuple[int, bool, str, S]] = []
@@ -66,6 +81,11 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
             continue
         try:
             made = _made(host, row, {}, ability)
+            if "files" not in made.protection().covers:
+                problems.append(
+                    f"{spec.name}: it leaves your files open here; sandbox={spec.name!r} uses it all the same"
+                )
+                continue
             # Of two that cover as much, ours: else a package could draw all code to itself by its name.
             is_ours = row.distribution == getattr(known_components().get(f"sandbox.{spec.name}"), "distribution", "")
             usable.append((-len(made.protection().covers), not is_ours, spec.name, made))

@@ -187,7 +187,7 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         barriers.leave_keyring()
     apply_limits(plan["limits"], others=others)
-    if plan["filter"] == "bubblewrap":
+    if plan["filter"] == "bubblewrap" and syscalls.filters_this_machine():
         argv = [argv[0], "--seccomp", str(_pipe_filter()), *argv[1:]]
     if plan["keeps_rights"]:  # of a program that gives them up itself
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted

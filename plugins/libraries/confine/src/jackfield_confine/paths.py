@@ -42,7 +42,7 @@ def open_folder(path: Path) -> Iterator[int]:
         path: Absolute, with the links in it resolved before the code could change any.
 
     Raises:
-        OSError: A part is missing, is no folder, or is a link.
+        OSError: A part is missing, is a link, or is something other than a folder.
     """
     handle = os.open(path.anchor, _FOLDER)
     try:

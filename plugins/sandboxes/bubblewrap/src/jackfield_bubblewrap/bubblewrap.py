@@ -20,7 +20,6 @@ from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python,
 from jackfield_confine.guarding import Gift, guarded
 from jackfield_confine.probing import probe_protection
 from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
-from jackfield_confine.syscalls import filters_this_machine
 
 LAYER = "bubblewrap"
 _JAIL = "/jail"  # in root's sandboxes; what is outside of it there has nothing to be found
@@ -95,7 +94,7 @@ def _guarded(argv: list[str], program: Program, *, gift: Gift | None = None) -> 
         gift=gift,
         keeps_rights=gift is not None,
         leftovers=program.leftovers,
-        filtered_by="bubblewrap" if filters_this_machine() else "",
+        filtered_by="bubblewrap",
         is_grouped=True,
         own_processes=_OWN_PROCESSES,
     )

@@ -98,7 +98,7 @@ def kernel_launch(
         environ: In place of `os.environ`.
 
     Raises:
-        SandboxError: The interpreter of the settings is none, or the sandbox cannot be used.
+        SandboxError: The interpreter of the settings cannot be started, or the sandbox cannot be used.
     """
     python = find_python(config.python)
     kernel = (

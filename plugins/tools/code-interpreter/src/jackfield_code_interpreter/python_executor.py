@@ -16,7 +16,7 @@ from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_await
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
-from jackfield_confine.choosing import AUTO, NONE, choose_sandbox
+from jackfield_confine.choosing import AUTO, NONE, choose_sandbox, needs_approval
 from jackfield_confine.guarding import guarded
 from jackfield_confine.interpreters import this_python
 from jackfield_confine.sandboxes import (
@@ -84,7 +84,7 @@ class PythonExecutor(BaseTool):
 
     def __init__(self, cfg: PythonExecutorConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
-        self.needs_approval = self.config.sandbox == NONE
+        self.needs_approval = needs_approval(self.config.sandbox, Sandbox, host=self.host or default_host())
         self._chosen: tuple[ProgramSandbox | CodeSandbox, str] | None = None
 
     @says_if_not_awaited

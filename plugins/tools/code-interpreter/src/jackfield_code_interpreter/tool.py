@@ -15,7 +15,7 @@ from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import isolation, stated_limits
 from jackfield_code_interpreter.plugin import DESCRIPTION, EFFECTS, NAME, PARAMETERS, TIMEOUT_S
-from jackfield_confine.choosing import NONE, choose_sandbox
+from jackfield_confine.choosing import NONE, choose_sandbox, needs_approval
 from jackfield_confine.sandboxes import ProgramSandbox
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class CodeInterpreter(BaseTool):
     """Runs Python in a Jupyter kernel.
 
     Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`.
-    Without a sandbox, an agent asks before each call, unless the tool's settings say `approval: never`.
+    Without a sandbox, or in one that leaves files open, an agent asks before each call, unless the tool's settings say
+    `approval: never`.
 
     Args:
         host: Where sandboxes are looked up; by default the plugins that are installed.
@@ -57,7 +58,7 @@ class CodeInterpreter(BaseTool):
     ) -> None:
         super().__init__(cfg, **settings)
         self._host = host
-        self.needs_approval = self.config.sandbox == NONE
+        self.needs_approval = needs_approval(self.config.sandbox, ProgramSandbox, host=host or default_host())
         if self.config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
             self.config = self.config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
         self._key = f"{NAME}:{uuid4().hex}"  # two tools in one run have two kernels
