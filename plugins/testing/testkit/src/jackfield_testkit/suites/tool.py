@@ -587,7 +587,10 @@ async def _cancelled_after(
     await asyncio.wait([task], timeout=patience_s)
     if not task.done():
         return "running"
-    return "cancelled" if task.cancelled() else "swallowed"
+    # A plain function cannot swallow it: the core gives its result if it had returned already.
+    loaded = bench.tool.load()
+    is_plain = not inspect.iscoroutinefunction(getattr(loaded, "function_called", loaded.call))
+    return "cancelled" if task.cancelled() or is_plain else "swallowed"
 
 
 def _spec(tool: PluginTool) -> ToolSpec:
