@@ -14,7 +14,7 @@ import time
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 ANY = {"type": "object", "properties": {"text": {"type": "string", "description": "A text"}}}
 NAMES = ["echo", "hang", "flood", "die", "print", "sample", "huge", "ask", "ask_often", "ask_form", "lie", "change"]
-NAMES += ["fail", "pid", "whisper", "env", "slow", "error"]
+NAMES += ["fail", "daemon", "pid", "whisper", "env", "slow", "error"]
 LIAR = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 changed = False
 
@@ -45,6 +45,23 @@ def tools():
 
 def text(value, **more):
     return {"content": [{"type": "text", "text": value}], **more}
+
+
+def daemon():
+    """Start a process that leaves the server's session and family, as daemons do; its id."""
+    readable, writable = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.write(writable, str(os.getpid()).encode())
+            if os.environ.get("LETS_GO"):
+                for pipe in (0, 1, 2):
+                    os.close(pipe)
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    return int(os.read(readable, 20))
 
 
 def ask(method, params):
@@ -97,6 +114,8 @@ def call(name, arguments):
             send({"method": "notifications/tools/list_changed"})
         case "fail":
             return text("there is no such file", isError=True)
+        case "daemon":
+            return text(str(daemon()))
         case "pid":
             return text(str(os.getpid()))
         case "env":

@@ -362,6 +362,32 @@ print(call_tool({{tool.name: tool for tool in sync.run(tools())}}["bad-pid"]).co
     asyncio.run(until(lambda: not any(map(is_running, _members(group)))))
 
 
+@pytest.mark.parametrize("lets_go", ["", "1"])
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_daemon_that_a_server_started_ends_with_the_run(lets_go: str, dies: bool, tmp_path: Path) -> None:
+    config = {"mcpServers": {"bad": {**BAD, "env": {"LETS_GO": lets_go}}}, "cache_folder": str(tmp_path)}
+    last = [calls(("bad-die", {}))] if dies else []
+    model = ScriptedModel([calls(("bad-daemon", {})), *last, answer("ok")])
+    result = FnCallAgent([{"name": "mcp", **config}], model).ask("go")
+    pid = int(str(result.messages[1].content))
+    asyncio.run(until(lambda: not is_running(pid)))
+
+
+def test_a_daemon_ends_with_the_interpreter(tmp_path: Path) -> None:
+    script = f"""
+from jackfield import call_tool, sync
+from jackfield.tools import ToolContext
+from jackfield_mcp.toolset import MCPServers
+servers = MCPServers(mcpServers={bad_one("stubborn")!r}, cache_folder={str(tmp_path)!r})
+servers.__enter__()
+async def tools():
+    return await servers.fixed_tools()[0].tools_of_run(ToolContext())
+print(call_tool({{tool.name: tool for tool in sync.run(tools())}}["bad-daemon"]).content)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    asyncio.run(until(lambda: not is_running(int(ran.stdout))))
+
+
 def test_secrets_are_in_no_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     one = {"bad": {**BAD, "env": {"SECRET_KEY": "sk-very-secret"}}}

@@ -138,7 +138,8 @@ def test_resources_and_prompts_are_tools(everything: MCPServers) -> None:
     assert "demo://resource/dynamic/text/{resourceId}" in listed
     read = call(everything, "every-read_resource", uri="demo://resource/dynamic/text/1").content
     assert read.startswith("[demo://resource/dynamic/text/1]\nResource 1")
-    assert "57 bytes" in call(everything, "every-read_resource", uri="demo://resource/dynamic/blob/1").content
+    blob = call(everything, "every-read_resource", uri="demo://resource/dynamic/blob/1").content
+    assert blob.startswith("[demo://resource/dynamic/blob/1]\nResource 1: This is a base64 blob")
     assert "args-prompt" in call(everything, "every-list_prompts").content
     prompt = call(everything, "every-get_prompt", name="args-prompt", arguments={"city": "Rome"}).content
     assert prompt == "user: What's weather in Rome?"
@@ -305,5 +306,5 @@ def test_an_agent_of_known_servers_is_made_without_starting_one(
         tools_of(servers)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", lambda *_, **__: pytest.fail("a server was started"))
     agent = FnCallAgent([{"name": "mcp", **config}], ScriptedModel([answer("hi")]))
-    assert len(agent.function_map) == 180
+    assert len(agent.function_map) == 190
     assert agent.ask("hello").text == "hi"

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 from typing import Any
 
-from jackfield.errors import ToolServiceError
+from jackfield.errors import ToolServiceError, UnsupportedInputError
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem
 from jackfield.tools import ToolResult
+from jackfield_backend.images import decode_image
+from jackfield_backend.media import Media, media_type_of
 
 _MOST_ERROR = 10_000  # characters
+_MOST_TEXT = 200_000  # characters of a text that came as bytes
+_CHARSETS = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16")
+_TEXTUAL = frozenset(
+    f"application/{name}"
+    for name in (
+        "json",
+        "xml",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "javascript",
+        "sql",
+        "x-sh",
+        "x-ndjson",
+        "x-www-form-urlencoded",
+    )
+)
 
 
 def of_call(result: Any, server: str) -> ToolResult:
@@ -78,19 +98,56 @@ def _of_contents(contents: Any) -> ContentItem:
     text = getattr(contents, "text", None)
     if text is not None:
         return ContentItem(text=f"[{contents.uri}]\n{text}")
-    kind = (contents.mime_type or "").partition("/")[0]
+    media_type = contents.mime_type or ""
+    kind = media_type.partition("/")[0]
     if kind in ("image", "audio"):
-        return _medium(kind, contents.blob, contents.mime_type)
-    return ContentItem(
-        text=f"[{contents.uri}: {contents.mime_type or 'bytes'}, {len(contents.blob) * 3 // 4} bytes, not shown]"
-    )
+        return _medium(kind, contents.blob, media_type)
+    content = _decode(contents.blob)
+    if content is None:
+        return ContentItem(text=f"[{contents.uri}: {media_type or 'bytes'}, not shown: it is not base64]")
+    if _is_textual(media_type):
+        with contextlib.suppress(UnicodeDecodeError):
+            return ContentItem(text=f"[{contents.uri}]\n{_cut(content.decode(_charset(media_type)))}")
+    return ContentItem(text=f"[{contents.uri}: {media_type or 'bytes'}, {len(content)} bytes, not shown]")
 
 
-def _medium(kind: str, data: str, mime_type: str) -> ContentItem:
+def _is_textual(media_type: str) -> bool:
+    name = media_type.partition(";")[0].strip().lower()
+    return name.startswith("text/") or name in _TEXTUAL or name.endswith(("+json", "+xml", "+yaml"))
+
+
+def _charset(media_type: str) -> str:
+    """The charset of a media type if it is a plain one, else UTF-8; some decoders take hours for a small text."""
+    _, _, value = media_type.lower().partition("charset=")
+    charset = value.partition(";")[0].strip(" \"'")
+    return charset if charset in _CHARSETS else "utf-8"
+
+
+def _cut(text: str) -> str:
+    more = len(text) - _MOST_TEXT
+    return text if more <= 0 else f"{text[:_MOST_TEXT]}\n[{more} more characters]"
+
+
+def _decode(encoded: str) -> bytes | None:
     try:
-        base64.b64decode(data, validate=True)
+        return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        return ContentItem(text=f"[{kind} that cannot be read: it is not base64]")
-    if not data or not mime_type.startswith(f"{kind}/") or any(sign in mime_type for sign in ",;\n "):
-        return ContentItem(text=f"[{kind} that cannot be read: {mime_type!r}]")
-    return ContentItem.model_validate({kind: f"data:{mime_type};base64,{data}"})
+        return None
+
+
+def _medium(kind: str, data: str, media_type: str) -> ContentItem:
+    """An image or sound as its bytes show it to be; the server's label does not count."""
+    try:
+        medium = decode_image(data) if kind == "image" else _decode_audio(data)
+    except UnsupportedInputError as error:
+        return ContentItem(text=f"[{kind} that was left out, labelled {media_type[:100]!r}: {error}]")
+    return ContentItem.model_validate({kind: medium.data_uri})
+
+
+def _decode_audio(data: str) -> Media:
+    content = _decode(data)
+    media_type = media_type_of((content or b"")[:16])
+    if content is None or not media_type.startswith("audio/"):
+        size = "not base64" if content is None else f"{len(content)} bytes"
+        raise UnsupportedInputError(f"it is {media_type or 'of no known audio format'}, {size}")
+    return Media(media_type, content)

@@ -1,4 +1,4 @@
-"""A server that is a process: started, spoken to by lines on its pipes, and ended with all that it has started.
+"""A server that is a process: started, spoken to by lines on its pipes, and ended with everything it has started.
 
 The SDK has such a transport. This one also has a bound for what a server may send at once, passes over what a server
 prints that is not part of the protocol, keeps the end of its standard error, and leaves no process at the end of the
@@ -14,15 +14,18 @@ import logging
 import os
 import signal
 import time
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from jackfield import sync
+from jackfield_confine.strays import end_marked
 from jackfield_mcp.servers import ServerConfig
 from jackfield_mcp.wire import Entries, SiftedStream, parse_message
 
@@ -30,10 +33,21 @@ _log = logging.getLogger(__name__)
 
 _STEPS = 3  # of an end: its standard input, SIGTERM, SIGKILL; each has its part of `close_timeout_s`
 _EXIT_CODE_S = 1.0  # for a server that closed its standard output to say how it ended
+_DRAIN_S = 0.5  # for what a server sent before it ended to be read
 _AT_EXIT_S = 0.5
 _READ_BYTES = 2**18
 _KEPT_BYTES = 8192  # of standard error
-_processes: dict[int, int] = {}  # the groups of those that run, and which process has started them
+_MARK = "JACKFIELD_MCP_SERVER"  # in the environment of a server and of whatever it starts, daemons included
+
+
+class _Started(NamedTuple):
+    """A server that runs: the process that started it, and its mark."""
+
+    parent: int
+    mark: str
+
+
+_processes: dict[int, _Started] = {}  # by the group of the server
 
 Streams = tuple[SiftedStream, MemoryObjectSendStream[SessionMessage]]
 
@@ -62,17 +76,18 @@ class ServerProcess:
         Raises:
             OSError: It cannot be started.
         """
+        mark = uuid.uuid4().hex
         process = await asyncio.create_subprocess_exec(
             self._server.command,
             *self._server.args,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=get_default_environment() | self._server.env,
+            env=get_default_environment() | self._server.env | {_MARK: mark},
             cwd=self._server.cwd,
             start_new_session=True,  # a group of its own, so that all of it can be ended
         )
-        _remember(process.pid)
+        _remember(process.pid, mark)
         try:
             # No room in between: a server that floods waits until what it has sent is dealt with.
             received, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -82,6 +97,7 @@ class ServerProcess:
                     tasks.create_task(self._read(process, received)),
                     tasks.create_task(self._write(process, to_send)),
                     tasks.create_task(self._keep_stderr(process)),
+                    tasks.create_task(self._watch(process)),
                 ]
                 try:
                     yield SiftedStream(messages, self.entries), sending
@@ -113,6 +129,14 @@ class ServerProcess:
         finally:
             self.ended.set()
 
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        """Notice that the server has ended, even while a process that it started holds its pipes open."""
+        await _wait_for_exit(process.pid)
+        await asyncio.sleep(_DRAIN_S)
+        if not self.ended.is_set():
+            self.problem = await self._how_it_ended(process)
+            self.ended.set()
+
     def _message(self, line: bytes) -> SessionMessage | None:
         message = parse_message(line)
         if message is None and line.strip():
@@ -121,9 +145,10 @@ class ServerProcess:
         return message
 
     async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
-        try:
-            code = await asyncio.wait_for(process.wait(), _EXIT_CODE_S)
-        except TimeoutError:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _EXIT_CODE_S)
+        code = process.returncode
+        if code is None:
             return "closed its standard output"
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
@@ -151,6 +176,23 @@ class ServerProcess:
         if self._passed_over:
             texts.append(f"It printed to its standard output what is not a message: {self._passed_over!r}")
         return self._server.without_secrets("\n".join(filter(None, texts)))
+
+
+async def _wait_for_exit(pid: int) -> None:
+    if not hasattr(os, "pidfd_open"):
+        await asyncio.Event().wait()  # the end of its output has to do
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:  # it has ended already
+        return
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(handle, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
 
 
 class _Lines:
@@ -189,11 +231,12 @@ async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gon
                     await process.wait()
                     return
     finally:
-        # Whatever it has started is of its group; and a wait that is cancelled ends here, too.
+        # A wait that is cancelled ends here, too; what a worker has begun goes on then.
         _signal(process.pid, signal.SIGKILL)
-        _processes.pop(process.pid, None)
+        started = _processes.pop(process.pid)
         transport: Any = process._transport  # type: ignore[attr-defined]  # a descendant may hold its pipes open
         transport.close()
+        await sync.in_worker(end_marked, _MARK, started.mark)  # what has left the group, such as a daemon
 
 
 def _signal(group: int, number: signal.Signals) -> None:
@@ -201,23 +244,25 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _remember(group: int) -> None:
+def _remember(group: int, mark: str) -> None:
     if not _processes:
         atexit.unregister(_end_all)
         atexit.register(_end_all)
-    _processes[group] = os.getpid()
+    _processes[group] = _Started(os.getpid(), mark)
 
 
 def _end_all() -> None:
     """End what still runs when the interpreter ends, because the loop that should do it ends, too."""
-    own = [group for group, parent in _processes.items() if parent == os.getpid()]  # a fork's are its parent's
+    # A fork's are its parent's.
+    own = {group: started.mark for group, started in _processes.items() if started.parent == os.getpid()}
     for group in own:
         _signal(group, signal.SIGTERM)
     deadline = time.monotonic() + _AT_EXIT_S
     while any(map(_is_there, own)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    for group in own:
+    for group, mark in own.items():
         _signal(group, signal.SIGKILL)
+        end_marked(_MARK, mark)
 
 
 def _is_there(group: int) -> bool:
