@@ -23,4 +23,5 @@ NAMES = (
     "borders",
     "patterns",
     "messages",
+    "mcp",
 )

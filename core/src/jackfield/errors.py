@@ -229,12 +229,17 @@ class InvalidAnswerError(ModelServiceError):
 
 
 class ToolServiceError(JackfieldError):
-    """A tool could not do its work; the model reads the text, so it says what to do instead."""
+    """A tool could not do its work; the model reads the text, so it says what to do instead.
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    Attributes:
+        may_be_done: True if the work may have been done all the same, completely or in part.
+    """
+
+    def __init__(self, message: str, *, code: str | None = None, may_be_done: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
+        self.may_be_done = may_be_done
 
 
 class ToolArgumentError(ToolServiceError, ValueError):
@@ -246,15 +251,13 @@ class ToolTimeoutError(ToolServiceError):
 
     Attributes:
         still_running: True if it could not be stopped.
-        may_be_done: True if it was stopped at its work, so that it may have done a part of it.
     """
 
     def __init__(
         self, message: str, *, code: str | None = None, still_running: bool = False, may_be_done: bool = False
     ) -> None:
-        super().__init__(message, code=code)
+        super().__init__(message, code=code, may_be_done=may_be_done)
         self.still_running = still_running
-        self.may_be_done = may_be_done
 
 
 class InDoubtError(ToolServiceError):

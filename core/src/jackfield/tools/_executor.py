@@ -307,9 +307,9 @@ def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
     if not isinstance(error, ToolServiceError):
         _log.warning("tool %s failed", name, exc_info=error)
         return describe_failure(name, error), {"traceback": traceback_of(error)}
-    metadata: dict[str, Any] = {}
-    if isinstance(error, ToolTimeoutError):
-        metadata = {**(STILL_RUNNING if error.still_running else {}), **(IN_DOUBT if error.may_be_done else {})}
+    metadata: dict[str, Any] = dict(IN_DOUBT) if error.may_be_done else {}
+    if isinstance(error, ToolTimeoutError) and error.still_running:
+        metadata |= STILL_RUNNING
     return text_of(error) or name_of(error), metadata
 
 

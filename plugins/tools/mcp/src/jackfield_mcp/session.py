@@ -414,7 +414,8 @@ class Session:
                 self._probe(link, one)
                 raise ToolTimeoutError(
                     f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s, so it may or may not have "
-                    f"been done; ask it for less at once"
+                    f"been done; ask it for less at once",
+                    may_be_done=not again,
                 ) from error
             if lost:
                 one.is_over.set()
@@ -449,6 +450,7 @@ class Session:
                 f"MCP server {self.name!r} {one.way.problem or 'closed the connection'} during {what}, which may or "
                 f"may not have been done; the next call reaches it again",
                 code="server_ended",
+                may_be_done=True,
             )
             return _with_note(ended, told)
         if isinstance(error, MCPError) and error.message.startswith(_NO_ANSWER):
@@ -456,6 +458,7 @@ class Session:
                 f"MCP server {self.name!r} gave no answer to {what}, which may or may not have been done: "
                 f"{one.way.problem or self.text_of(error)}",
                 code="no_answer",
+                may_be_done=True,
             )
         if isinstance(error, MCPError):
             return ToolServiceError(

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import anyio
@@ -231,12 +232,14 @@ async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gon
                     await process.wait()
                     return
     finally:
-        # A wait that is cancelled ends here, too; what a worker has begun goes on then.
+        # A wait that is cancelled ends here, too.
         _signal(process.pid, signal.SIGKILL)
         started = _processes.pop(process.pid)
         transport: Any = process._transport  # type: ignore[attr-defined]  # a descendant may hold its pipes open
         transport.close()
-        await sync.in_worker(end_marked, _MARK, started.mark)  # what has left the group, such as a daemon
+        # What has left the group, such as a daemon. It is done even if nothing waits for it.
+        strays = sync.in_background(partial(end_marked, _MARK, started.mark))
+        await asyncio.wrap_future(strays)
 
 
 def _signal(group: int, number: signal.Signals) -> None:
