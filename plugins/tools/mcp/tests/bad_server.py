@@ -111,7 +111,7 @@ def call(name, arguments):
             return {"content": [{"type": "text", "text": "x"}], "structuredContent": {"n": "not a number"}}
         case "change":
             changed = True
-            send({"method": "notifications/tools/list_changed"})
+            send({"method": f"notifications/{arguments.get('text') or 'tools'}/list_changed"})
         case "fail":
             return text("there is no such file", isError=True)
         case "daemon":
@@ -129,6 +129,8 @@ def answer(message):
             if MODE == "silent":
                 time.sleep(3600)
             capabilities = {"tools": {"listChanged": True}}
+            if MODE == "prompts":
+                capabilities["prompts"] = capabilities["resources"] = {"listChanged": True}
             info = {"name": "bad", "version": "1"}
             version = "2025-06-18"
             return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
@@ -137,6 +139,12 @@ def answer(message):
                 time.sleep(3600)
             more = {"nextCursor": "again"} if MODE == "endless" else {}
             return {"tools": tools() if MODE != "nothing" else [], **more}
+        case "prompts/list" if MODE == "prompts":
+            return {"prompts": [{"name": "p"}] if changed else []}
+        case "resources/list" if MODE == "prompts":
+            return {"resources": [{"uri": "a://b", "name": "b"}] if changed else []}
+        case "resources/templates/list" if MODE == "prompts":
+            return {"resourceTemplates": []}
         case "tools/call":
             return call(message["params"]["name"], message["params"].get("arguments") or {})
         case "ping":

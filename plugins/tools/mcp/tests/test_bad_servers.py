@@ -22,6 +22,7 @@ from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from jackfield_mcp import session
+from jackfield_mcp.listing import list_server
 from jackfield_mcp.session import Opened, ServerEndedError
 from jackfield_mcp.toolset import MCPServers
 
@@ -320,6 +321,39 @@ def test_a_tool_that_changes_during_a_run_is_noticed(tmp_path: Path) -> None:
         assert call_tool(tools["bad-change"], {}, context=context).content == "change: "
         with pytest.raises(ToolServiceError, match="has changed its tool 'echo'"):
             call_tool(tools["bad-echo"], {}, context=context)
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts", "resources"])
+def test_a_reported_change_is_listed_without_another_call(kind: str, tmp_path: Path) -> None:
+    with MCPServers(mcpServers=bad_one("prompts"), cache_folder=str(tmp_path)) as servers:
+        before = set(tools_of(servers))
+        call(servers, "bad-change", text=kind)
+
+        def has_changed() -> bool:
+            made = FnCallAgent([MCPServers(servers.config)], ScriptedModel([])).function_map
+            echo: Any = made["bad-echo"]
+            more = {"bad-list_prompts", "bad-get_prompt", "bad-list_resources", "bad-read_resource"}
+            return set(made) - before == more and "all secrets" in echo.description
+
+        asyncio.run(until(has_changed))
+
+
+def test_changes_reported_without_end_are_listed_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[str] = []
+
+    async def count(*arguments: Any) -> Any:
+        listings.append("")
+        return await list_server(*arguments)
+
+    monkeypatch.setattr(session, "list_server", count)
+    monkeypatch.setattr(session, "_REFRESH_AFTER_S", PATIENCE_S)
+    with MCPServers(mcpServers=bad_one(""), cache_folder=str(tmp_path)) as servers:
+        tools_of(servers)
+        for _ in range(3):
+            call(servers, "bad-change")
+        assert len(listings) == 3  # at first, and for the calls after the first and the second change
 
 
 # --- what it leaves ---

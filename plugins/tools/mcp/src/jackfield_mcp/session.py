@@ -41,6 +41,7 @@ _LOST = ("Connection closed", "Session terminated")  # what the SDK says of a co
 # How the SDK reports an answer that never came, or that it could not read; the server may have done the call.
 _NO_ANSWER = ("SSE stream", "Failed to parse", "Server returned an error", "server answered", "Unexpected content")
 _MOST_NOTE = 20_000  # characters
+_REFRESH_AFTER_S = 1.0
 _FALL_BACK = (400, 404, 405, 406, 415)  # how an address of SSE refuses streamable HTTP
 
 
@@ -131,6 +132,7 @@ class _Link:
     context: contextvars.Context
     connection: _Connection | None = None
     probing: asyncio.Task[None] | None = None
+    refreshing: asyncio.Task[None] | None = None
     is_closed: bool = False
 
     def is_usable(self) -> bool:
@@ -140,7 +142,7 @@ class _Link:
     async def close(self) -> None:
         """Close the connection and wait for its end, which `close_timeout_s` limits."""
         self.is_closed = True
-        tasks = [self.probing] if self.probing is not None else []
+        tasks = [task for task in (self.probing, self.refreshing) if task is not None]
         if self.connection is not None:
             tasks.append(self.connection.task)
         for task in tasks:
@@ -347,25 +349,53 @@ class Session:
         )
 
     async def _listen(self, client: Client, stack: AsyncExitStack) -> None:
-        """Ask to be notified of changed tools, which servers of the newer protocol do only then."""
+        """Ask to be notified of changed lists, which servers of the newer protocol do only then."""
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-        tools = client.server_capabilities.tools
-        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools and tools.list_changed:
+        offered = client.server_capabilities
+        tools, prompts, resources = (
+            bool(capability and capability.list_changed)
+            for capability in (offered.tools, offered.prompts, offered.resources)
+        )
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and (tools or prompts or resources):
+            notifications = client.listen(
+                tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+            )
             try:
-                await stack.enter_async_context(client.listen(tools_list_changed=True))  # it goes to `_noticed`
+                await stack.enter_async_context(notifications)  # they go to `_noticed`
             except MCPError:
                 _log.debug("MCP server %r sends no notifications", self.name, exc_info=True)
 
     async def _noticed(self, message: object) -> None:
-        from mcp_types import ToolListChangedNotification
+        import mcp_types
 
-        connection = self._link.connection if self._link else None
-        if isinstance(message, ToolListChangedNotification) and connection and connection.is_usable():
-            one = await connection.opened
+        changes = (
+            mcp_types.ToolListChangedNotification,
+            mcp_types.PromptListChangedNotification,
+            mcp_types.ResourceListChangedNotification,
+        )
+        link = self._link
+        if not isinstance(message, changes) or link is None or link.connection is None or link.is_closed:
+            return
+        opened = link.connection.opened
+        if opened.done() and link.connection.is_usable():
+            one = opened.result()
             one.listing = None
             one.callable.clear()
+            if link.refreshing is None or link.refreshing.done():
+                link.refreshing = link.loop.create_task(self._refresh(one))
+
+    async def _refresh(self, one: Opened) -> None:
+        """List again what has changed, so that the next agent gets the new list without starting the server."""
+        await asyncio.sleep(_REFRESH_AFTER_S)  # a server that reports changes without end is listed once a while
+        if one.listing is not None or one.is_over.is_set():
+            return
+        try:
+            async with asyncio.timeout(self.server.list_timeout_s):
+                one.listing = await self._kept(await list_server(one.client, self.name, self.server, one.way.entries))
+        except Exception:  # noqa: BLE001 - the next call lists again, and reports what is wrong
+            _log.warning("MCP server %r reported a change, and could not be listed", self.name, exc_info=True)
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
         told = way.told()
