@@ -37,7 +37,7 @@ _OF_OTHER_RESULTS = ("content", "contents", "messages")
 
 
 def parse_message(line: bytes) -> SessionMessage | None:
-    """Parse a message of a server; None if it is none."""
+    """Parse a message of a server; None if the line is not a message."""
     try:
         return _parse(line)
     except ValueError:
