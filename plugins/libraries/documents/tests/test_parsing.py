@@ -42,6 +42,9 @@ PARSER = """
                     pass
             if word == "sleep":
                 time.sleep(600)
+            if word == "close":
+                os.closerange(3, 50)
+                time.sleep(600)
             if word == "die":
                 os.kill(os.getpid(), signal.SIGSEGV)
             if word.startswith("exit"):
@@ -127,6 +130,13 @@ def test_there_is_a_process_for_each_core_up_to_six(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert processes_at_once() == processes
+
+
+def test_a_parser_that_closes_its_answers_and_goes_on_is_ended(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_documents.parsing._END_S", 0.2)
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: its parser closed its answers and went on"):
+        read("close")
+    assert read("after").blocks
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")

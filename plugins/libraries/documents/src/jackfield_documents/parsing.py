@@ -29,6 +29,7 @@ from jackfield_search_parts.documents import Block, BlockKind, Document
 _MOST_PROCESSES = 6  # each holds 40 to 80 MB once it has read every kind of file
 _FILES_PER_PROCESS = 200  # what parsers leak does not add up for ever
 _START_S = 60.0
+_END_S = 5.0  # for a process that closed its answers to end
 _SIGXCPU = 24  # which Windows does not name
 _KINDS = get_args(BlockKind)
 _LOOKS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -283,7 +284,11 @@ class _Process:
         self._popen.kill()
 
     def _why_ended(self, source: str, limits: ParserLimits) -> Exception:
-        self._popen.wait()  # its pipe is closed
+        try:
+            self._popen.wait(_END_S)  # its pipe is closed
+        except subprocess.TimeoutExpired:
+            self.end()
+            return DocParserError(f"{source} cannot be read: its parser closed its answers and went on")
         code = self._popen.returncode
         if self._timed_out:
             return _beyond(source, f"parsing it takes more than {limits.wall_s:.0f} s")
