@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import io
 import itertools
@@ -11,6 +12,7 @@ import os
 import pickle
 import random
 import sqlite3
+import string
 import subprocess
 import sys
 import tempfile
@@ -20,16 +22,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from attacks.kind import Attempt, Kind, law
 from attacks.speaking import BACKENDS, model_of, says, server_of
-from jackfield import sync
+from jackfield import BaseTool, FnCallAgent, ToolContext, sync
 from jackfield.errors import JackfieldError
-from jackfield.messages import Message
+from jackfield.messages import FunctionCall, Message
 from jackfield.models import BaseChatModel
 from jackfield.plugins import PluginHost
+from jackfield.secrets import HideInLogs, secrets_in, secrets_of
 from jackfield.settings import load_settings
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_records.hiddenevents import HiddenEvents
+from jackfield_terminal.saved import load_run, save_run
 from jackfield_testkit import replies
+from jackfield_testkit.cassette import Cassette
+from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import RecordedRequest
 
@@ -186,6 +196,79 @@ def _cached(key: str) -> None:
                 sqlite3.connect(path).close()
 
 
+def _random_key(dice: random.Random) -> str:
+    """A key of odd characters, which no weakness excuses."""
+    odd = "\"'\\\n\t{}[]()*+?^$|. :/é密🔑" + string.ascii_letters + string.digits
+    return f"Zq{dice.getrandbits(32):x}#" + "".join(dice.choice(odd) for _ in range(dice.randint(8, 60)))
+
+
+def _forms(key: str) -> set[str]:
+    raw = base64.b64encode(key.encode()).decode().rstrip("=")
+    forms = {key, json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], quote(key, safe=""), raw}
+    return forms | {form[:12] for form in forms}
+
+
+def _talker(key: str, **options: Any) -> FnCallAgent:
+    """An agent whose tool has the key, and whose run says it in all fields."""
+
+    class Holder(BaseTool):
+        name = "show"
+        description = "Shows a text."
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            return f"{params['text']} {quote(key)} {json.dumps([key])}"
+
+    Holder.parameters = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    model = ScriptedModel([calls(("show", {"text": f"a{key}b"})), answer(f"It is {key}.")])
+    return FnCallAgent([Holder({"api_key": key})], model, name="talker", **options)
+
+
+def _written_by(writer: str, key: str, folder: Path) -> str:
+    agent = _talker(key)
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    match writer:
+        case "record":
+            store = MemoryStore()
+            _talker(key, store=store).ask(f"Is it {key}?")
+            return "\n".join(line for kept in store.kept.values() for line in (str(kept.run), *kept.entries))
+        case "events":
+            hidden = HiddenEvents(secrets)
+            events = sync.iterate(agent.astream(f"Is it {key}?"))
+            told = [one for event in events for one in hidden.feed(event)] + hidden.rest()
+            return "\n".join(map(json.dumps, told)) + "".join(str(one.get("text", "")) for one in told)
+        case "saved run":
+            call = Message("assistant", "", function_call=FunctionCall("show", json.dumps({"text": key})))
+            save_run(folder / "run", [Message("user", key), call], "approval_needed", secrets)
+            law(load_run(folder / "run", secrets)[-1] == call, "what is resumed is not what was saved")
+            return (folder / "run").read_text()
+        case "cassette":
+            with Cassette(folder / "tape", "record") as tape:
+                tape.add_secrets(secrets_in(agent))
+                FnCallAgent([*agent.function_map.values()], tape.wrap(agent.model)).ask(f"Is it {key}?")
+            return (folder / "tape").read_text()
+        case _:
+            log = io.StringIO()
+            handler = logging.StreamHandler(log)
+            handler.addFilter(HideInLogs(secrets))
+            handler.handle(logging.makeLogRecord({"msg": "failed with %s", "args": (key,)}))
+            return log.getvalue()
+
+
+WRITERS = ("record", "events", "saved run", "cassette", "log")
+
+
+def _write(writer: str, key: str) -> None:
+    """No writer shows a key, and a word as a key changes nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = _written_by(writer, key, Path(folder))
+        for path in Path(folder).iterdir():
+            law(path.stat().st_mode & 0o077 == 0, f"others can read {path.name}")
+    for form in _forms(key):
+        law(form not in written, f"the key stands in the {writer} as {form!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        law("[secret" not in _written_by(writer, "assistant", Path(folder)), "a word was hidden")
+
+
 def _command(form: str, place: str, key: str, words: tuple[str, ...]) -> None:
     server = server_of("openai")
     server.clear()
@@ -222,7 +305,11 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
     for form, place, words in itertools.product(("401", "stream"), ("environment", "userinfo"), ((), ("--json",))):
         name = f"the command, key in {place}, server: {form} {' '.join(words)}"
         yield Attempt(name, partial(_command, form, place, key(), words), timeout_s=60)
+    for _ in range(4):
+        for writer in WRITERS:
+            yield Attempt(f"a {writer}", partial(_write, writer, _random_key(dice)))
     while True:
+        yield Attempt("a writer", partial(_write, dice.choice(WRITERS), _random_key(dice)))
         (backend, place), form, change = dice.choice(places), dice.choice(FORMS), dice.choice(list(CHANGES))
         name = f"{backend}, key in {place}, server: {form} {change}"
         yield Attempt(name, partial(_search, backend, place, form, change, key()))
