@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jackfield.agents import open_calls
 from jackfield.cli import with_consent
@@ -12,7 +13,7 @@ from jackfield.consent import record_consent, require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield.privatefiles import write_private
-from jackfield.secrets import Secrets, placeholders_in
+from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield_agent_parts.effects import request_for
 
 FORMAT = "jackfield-run/1"
@@ -32,9 +33,15 @@ def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets:
     }
     text = json.dumps(record, ensure_ascii=False).encode(errors="replace").decode()
     write_text(path, text)
-    request = request_for(path, text, record, read_as="saved run")
+    request = request_for(path, text, _without_seals(record), read_as="saved run")
     if request.effects:
         record_consent(request)  # the user's own run, until the file changes
+
+
+def _without_seals(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved run as it is asked about: its secrets stay hidden, and digests are no part of its messages."""
+    messages = [{key: value for key, value in one.items() if key != SEAL} for one in record["messages"]]
+    return {**record, "messages": messages}
 
 
 def write_text(path: Path, text: str) -> None:
@@ -73,10 +80,10 @@ def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Mess
             raise ConfigError(f"{path} {_NOT_OURS}")
         told = [secrets.unseal(one) for one in record["messages"]]
         messages = as_messages([message for message, _ in told])
-        request = request_for(path, text, record, read_as="saved run")
+        request = request_for(path, text, _without_seals(record), read_as="saved run")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path} {_NOT_OURS}: {error}") from error
     with_consent(lambda: require_consent(request, trust=trust))
     unknown = [message for message, (_, is_whole) in zip(messages, told, strict=True) if not is_whole]
