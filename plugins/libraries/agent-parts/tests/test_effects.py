@@ -267,6 +267,13 @@ def test_cases_reach_outside_by_their_documents_and_folders(folder: Path) -> Non
     assert request_of(folder / "cases.json").effects == (ReachesOutside("files", "/etc/passwd"),)
 
 
+def test_what_an_answer_is_scored_by_is_no_path(folder: Path) -> None:
+    for score in ({"regex": r"\b12 panels\b"}, {"regex": "/etc/.*"}, {"contains": "~/x"}, {"judge": "../ is named"}):
+        table = {"cases": [{"name": "a", "prompt": "/etc", "score": [score]}]}
+        (folder / "cases.json").write_text(json.dumps(table))
+        assert request_of(folder / "cases.json").effects == (), score
+
+
 def test_the_waiting_calls_of_a_saved_run_count_and_those_that_were_made_do_not(folder: Path) -> None:
     def call(number: int) -> dict[str, Any]:
         wanted = {"name": "shell", "arguments": f'{{"command": "{number}"}}'}

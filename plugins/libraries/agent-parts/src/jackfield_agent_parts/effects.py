@@ -59,11 +59,16 @@ PROVIDERS = (
 """Hosts of model providers, to which a backend sends what it is asked. A leading dot includes all subdomains."""
 
 # For people and for models, and never opened or called.
-_TEXTS = frozenset(["system_message", "description", "prompt", "content", "instruction", "expect", "name", "query"])
+_TEXTS = frozenset(
+    [
+        *("system_message", "description", "prompt", "content", "instruction", "name", "query"),
+        *("expect", "exact", "contains", "equals", "regex", "pattern", "judge"),
+    ]
+)
 _SERVER_TABLES = ("mcpServers", "servers")
 _PROGRAMS = ("command", "python", "soffice", "program", "executable")
 _PATH_NAME = re.compile(r"(^|_)(path|paths|folder|folders|dir|file|files|root|cwd|workspace|readable|envFile|prompts)$")
-_LOOKS_LIKE_A_PATH = re.compile(r"[/~\\]|\.\.?([/\\]|$)|[A-Za-z]:[\\/]|file:|.*(^|[/\\])\.\.([/\\]|$)", re.DOTALL)
+_LOOKS_LIKE_A_PATH = re.compile(r"[/~]|\\\\|\.\.?([/\\]|$)|[A-Za-z]:[\\/]|file:|.*(^|[/\\])\.\.([/\\]|$)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _LIMITS = frozenset(["turns", "memory_mb", "cpu_s", "processes", "file_mb", "brought_files", "brought_mb"])
