@@ -15,6 +15,7 @@ NAMES = (
     "secrets",
     "terminals",
     "kills",
+    "ownership",
     "projects",
     "files",
     "approval",

@@ -52,6 +52,10 @@ def runs_parser() -> Parser:
     answer.add_argument("--approve", action="store_true", help="allow the waiting calls")
     answer.add_argument("--refuse", action="store_true", help="refuse the waiting calls")
     add_run_options(resume)
+    help_ = "resume all interrupted runs of an agent that no process holds"
+    recovering = _command(commands, "recover", help_, _recover, of_one=False)
+    recovering.add_argument("--list", action="store_true", help="only list them")
+    add_run_options(recovering)
     fork = _command(commands, "fork", "make a run that goes another way after a step; resume it", _fork)
     fork.add_argument("--at", type=int, metavar="STEP", help="the last step that is taken over, as show counts them")
     delete = _command(commands, "delete", "forget runs", _delete, of_one=False)
@@ -145,6 +149,26 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     if result.stop_reason == "approval_needed":
         sys.stderr.write(f"It waits. {how_to_resume(run_id, options)}")
     return EXIT_CODES.get(result.stop_reason, 1)
+
+
+def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
+    from jackfield_records.recovering import interrupted_runs, recover
+
+    agent, _ = agent_of(options)
+    assert agent.store is not None  # noqa: S101 - an option has a default
+    if options.list:
+        rows = [
+            (run.run_id[:12], _when(run.began), run.title)
+            for run in sync.run(interrupted_runs(agent.store, agent.name or type(agent).__name__))
+        ]
+        print_table(("run", "began", "asked"), rows)
+        return 0
+    recovered = sync.run(recover(agent))
+    if not recovered:
+        print("no run of this agent was interrupted")
+        return 0
+    print_table(("run", "outcome", ""), [(one.run_id[:12], one.outcome, printable(one.note)) for one in recovered])
+    return int(any(one.outcome in ("failed", "skipped") for one in recovered))
 
 
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:

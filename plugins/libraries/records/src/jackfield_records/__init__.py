@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jackfield_records.recording import Recording
+    from jackfield_records.recovering import Recovered, recover
     from jackfield_records.replays import events_of, fork, replay
 
-__all__ = ["Recording", "events_of", "fork", "replay"]
+__all__ = ["Recording", "Recovered", "events_of", "fork", "recover", "replay"]
 
 _MODULES = {
     "Recording": "recording",
+    "Recovered": "recovering",
+    "recover": "recovering",
     "events_of": "replays",
     "fork": "replays",
     "replay": "replays",

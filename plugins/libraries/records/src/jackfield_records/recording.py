@@ -43,6 +43,7 @@ from jackfield_records.entries import (
     reported_in,
 )
 from jackfield_records.progress import Progress, progress_of
+from jackfield_records.recovering import Recovery
 from jackfield_records.stores import RUNNING, Store, StoredRun
 from jackfield_records.writing import Writer, wait_out_outage
 
@@ -63,12 +64,14 @@ class Recording:
         secrets: Hidden in what is written, and put back into what is read to go on.
         agent: The name of the agent.
         goes_on: Whether it can go on with an interrupted run.
+        recovery: Recovers its interrupted runs when the first one begins; None if that is not wanted.
     """
 
     store: Store
     secrets: Secrets
     agent: str
     goes_on: bool
+    recovery: Recovery | None = None
 
     async def found(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
         """How far a run is; None for a new one.
@@ -102,6 +105,8 @@ class Recording:
     async def _recorder(self, run: Run) -> Recorder:
         if isinstance(run.recorded, Progress):
             return await self._going_on(run, run.recorded)
+        if self.recovery is not None:
+            self.recovery.begin()
         whole = self.store.content
         if run.session and run.toolbox is not None:
             run.reported = await self._reported_before(run.session)
@@ -144,7 +149,8 @@ def recording_of(agent: Agent) -> Recording:
     if agent.store is None:
         raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
     secrets = secrets_of(agent, settings=agent.host.settings)
-    return Recording(store=agent.store, secrets=secrets, agent=label, goes_on=agent._goes_on())
+    recovery = Recovery(agent) if agent.store.recover else None
+    return Recording(store=agent.store, secrets=secrets, agent=label, goes_on=agent._goes_on(), recovery=recovery)
 
 
 @dataclass(kw_only=True)

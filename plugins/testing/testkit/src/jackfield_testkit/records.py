@@ -124,7 +124,8 @@ class MemoryStore(Store):
 
     async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
         """See `Store`."""
-        found = [one.run for one in self.kept.values() if session in (None, one.run.session)]
+        kept = (one for one in self.kept.values() if session in (None, one.run.session))
+        found = [replace(one.run, is_held=one.is_held, entries=len(one.entries)) for one in kept]
         return found[::-1][:limit]
 
     async def delete(self, run_id: str) -> None:

@@ -1,0 +1,105 @@
+"""Resume the runs of an agent that were interrupted and that no process holds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jackfield import sync
+from jackfield.agents import Agent
+from jackfield.errors import ConfigError, JackfieldError, RunBusyError
+from jackfield_records.entries import RESUMED, read_entry
+from jackfield_records.stores import RUNNING, Store, StoredRun
+
+_log = logging.getLogger(__name__)
+_MOST_LISTED = 10_000
+_AT_ONCE = 8
+MOST_TRIES = 3
+"""How often a run is recovered without a single step in between; then it is left to a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One recovered run.
+
+    Attributes:
+        run_id: Its id.
+        outcome: The reason why it ended, as in `RunFinished`; `failed`, or `skipped` if it was left as it is.
+        note: The error, or the reason for leaving it.
+    """
+
+    run_id: str
+    outcome: str
+    note: str = ""
+
+
+async def interrupted_runs(store: Store, agent: str) -> list[StoredRun]:
+    """List the runs of an agent that are `running` and held by no process, oldest first."""
+    runs = await store.runs(limit=_MOST_LISTED)
+    return [run for run in reversed(runs) if run.state == RUNNING and not run.is_held and run.agent == agent]
+
+
+async def recover(agent: Agent) -> list[Recovered]:
+    """Resume every interrupted run of an agent that no process holds, several at once.
+
+    Runs that wait for approval, have ended or belong to another agent are left alone. Calls in doubt are not repeated
+    unless their tools allow it: such a run pauses and waits for a decision. A run that was resumed three times without
+    a step in between is skipped, because it may end its process each time.
+
+    Raises:
+        ConfigError: The agent has no store.
+        StoreError: The runs cannot be listed.
+    """
+    store = agent.store
+    if store is None:
+        raise ConfigError(f"agent {agent.name!r} has no store, so it has no runs to recover: give it one")
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def resume(run: StoredRun) -> Recovered:
+        async with room:
+            try:
+                if _tries(await store.read(run.run_id)) >= MOST_TRIES:
+                    note = f"resumed {MOST_TRIES} times without a step: jackfield runs show {run.run_id[:12]}"
+                    return Recovered(run.run_id, "skipped", note)
+                return Recovered(run.run_id, (await agent.aresume(run.run_id)).stop_reason)
+            except RunBusyError as error:
+                return Recovered(run.run_id, "skipped", str(error))
+            except JackfieldError as error:
+                return Recovered(run.run_id, "failed", str(error))
+
+    runs = await interrupted_runs(store, agent.name or type(agent).__name__)
+    return list(await asyncio.gather(*map(resume, runs)))
+
+
+@dataclass(eq=False)
+class Recovery:
+    """Recovers the runs of one agent in the background, once in each process."""
+
+    agent: Agent
+    _process: int = field(default=0, init=False)
+
+    def begin(self) -> None:
+        """Begin, unless this process has begun before; the runs go on apart from the one that began it."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            sync.in_background(self._run)
+
+    def _run(self) -> None:
+        try:
+            for one in sync.run(recover(self.agent)):
+                _log.warning("recovered run %s: %s %s", one.run_id, one.outcome, one.note)
+        except JackfieldError as error:
+            _log.warning("interrupted runs are not recovered: %s", error)
+
+
+def _tries(record: tuple[StoredRun, Sequence[str]]) -> int:
+    """How often the run was resumed since its last step."""
+    tries = 0
+    for entry in reversed(record[1]):
+        if read_entry(entry).get("event") != RESUMED:
+            break
+        tries += 1
+    return tries
