@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import random
@@ -16,6 +17,7 @@ from functools import partial
 from attacks.kind import Attempt, Broke, Kind, law
 from attacks.speaking import model_of, says
 from jackfield.errors import JackfieldError
+from jackfield.models import BaseChatModel
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -23,6 +25,7 @@ HEAD = (
 )
 DONE = b"data: [DONE]\n\n"
 MOST_BYTES = 400 << 20  # whoever has taken that much of one answer has no bound
+MOST_WAIT_S = 1.0  # on a busy machine
 CALLS = 40
 
 
@@ -192,6 +195,38 @@ def _one_endless(first: bytes, again: bytes, pace_s: float, **generate_cfg: floa
         law(sent[0] < MOST_BYTES, f"{sent[0] >> 20} MB of one answer were taken")
 
 
+def _one_unframed(again: bytes) -> None:
+    """Ask a server that sends bytes for ever; see that the event loop has its turn meanwhile."""
+    sent = [0]
+
+    def behave(connection: socket.socket, _: str) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n" if again.startswith(b"x-a") else b"")
+        connection.sendall(HEAD if again[:1] in b"1;" else b"")
+        connection.sendall(b"1" if again.startswith(b";") else b"")
+        while sent[0] < MOST_BYTES:
+            connection.sendall(again)
+            sent[0] += len(again)
+        return False
+
+    async def longest_wait(model: BaseChatModel) -> float:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(model.acomplete("hello"))
+        longest, last = 0.0, loop.time()
+        while not task.done():
+            await asyncio.sleep(0.005)
+            longest, last = max(longest, loop.time() - last), loop.time()
+        with suppress(JackfieldError):
+            await task
+            law(False, "an answer without an end was taken for one")
+        return longest
+
+    with _Server(behave) as server:
+        model = model_of("openai", server.url, generate_cfg={"request_timeout": 2})
+        longest = asyncio.run(longest_wait(model))
+    law(longest < MOST_WAIT_S, f"nothing else ran for {longest:.2f} s")
+    law(sent[0] < MOST_BYTES, f"{sent[0] >> 20} MB of one answer were taken")
+
+
 _PIECE = 1 << 18
 ENDLESS: dict[str, tuple[bytes, bytes]] = {
     "line": (b"data: ", b"x" * _PIECE),
@@ -205,6 +240,14 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
     ),
     "comment": (b":", b"x" * _PIECE),
     "answer of nothing": (b"", b"\n" * _PIECE),
+    "answer of tiny events": (b"", b"data:{}\n\n" * 2000),
+}
+# What a server may send in place of an answer, or around the chunks of one.
+UNFRAMED: dict[str, bytes] = {
+    "row of interim answers": b"HTTP/1.1 100 Continue\r\n\r\n" * 500,
+    "row of headers": b"x-a: b\r\n" * 500,
+    "row of tiny chunks": b"1\r\n\n\r\n" * 500,
+    "extension of a chunk": b";a=b" * 500,
 }
 _NEXT = _whole("an answer to nobody")
 REUSED: dict[str, tuple[Callable[[], Behave], float, float | None]] = {
@@ -235,6 +278,8 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         if round_ in (0, 4):
             for name, (first, again) in ENDLESS.items():
                 yield Attempt(f"an endless {name}", partial(_one_endless, first, again, 0), timeout_s=40)
+            for name, again in UNFRAMED.items():
+                yield Attempt(f"an endless {name}", partial(_one_unframed, again), timeout_s=40)
             nothing = partial(_one_endless, b": x\n\n", b": ping\n\n", 0.05, request_timeout=1)
             yield Attempt("comments for ever, and nothing else", nothing, timeout_s=30)
 

@@ -138,6 +138,9 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "1 MB of table": (".md", lambda: b"|a|b|\n|-|-|\n" + b"|c|d|\n" * 160_000),
     "1 MB of quotes": (".md", lambda: b">" * 1_000_000),
     "1 MB of combining marks": (".txt", lambda: "e\u0301\u0301\u200d".encode() * 120_000),
+    "marks in disorder": (".txt", ("a" + "\u0301\u0316" * 150_000).encode),
+    "a page in punycode": (".html", lambda: b"<meta charset=punycode><p>" + b"a" * 300_000 + b"-" + b"z9" * 300_000),
+    "XML in punycode": (".html", lambda: b'<?xml version="1.0" encoding="punycode"?><p>' + b"a-z9" * 200_000),
     "deep JSON in JSON": (".json", lambda: json.dumps(json.dumps({"a": "x" * 500_000})).encode()),
 }
 ENCODINGS = (

@@ -34,7 +34,9 @@ MAX_REST_BYTES = 1_000_000
 MAX_KNOWN_URLS = 64
 MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
 MAX_HEAD_BYTES = 256 * 1024  # of headers, with all interim answers (`100 Continue`) before them
-MAX_LINES = 256  # that are read before others have their turn: each chunk and each event costs far more than its bytes
+MAX_PARTS = 256
+"""Chunks, header lines and events that are read before others have their turn: each costs far more than its bytes."""
+_MARKS = (b"\r\n", b"data:")  # each part has one of them
 
 _log = logging.getLogger(__name__)
 _LAST_CHUNK = b"\r\n0"  # how its first line begins; before it is the end of another chunk, or of the headers
@@ -387,7 +389,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._has_head = False  # whether the headers of the answer are here
-        self._is_crowded = False  # whether the last read left lines behind
+        self._is_crowded = False  # whether the last read left parts behind
         self._ended = False
         self._error: Exception | None = None
         self._paused = False
@@ -438,9 +440,12 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._heard = True
         size = self._size_of_next(max_bytes)
         data = bytes(self._received[:size])
-        self._is_crowded = size > MAX_LINES and data.count(b"\n") > MAX_LINES
-        if self._is_crowded:
-            data = _first_lines(data, MAX_LINES)
+        self._is_crowded = False
+        if size > MAX_PARTS:
+            for mark in _MARKS:
+                if data.count(mark) > MAX_PARTS:
+                    self._is_crowded = True
+                    data = _first_parts(data, mark, MAX_PARTS)
             size = len(data)
         if not self._has_head:
             self._count_head(size)
@@ -596,10 +601,11 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self._transport
 
 
-def _first_lines(data: bytes, most: int) -> bytes:
+def _first_parts(data: bytes, mark: bytes, most: int) -> bytes:
+    """The beginning of some data, up to the end of a mark in it."""
     end = 0
     for _ in range(most):
-        end = data.index(b"\n", end) + 1
+        end = data.index(mark, end) + len(mark)
     return data[:end]
 
 
