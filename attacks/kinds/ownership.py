@@ -98,7 +98,9 @@ async def carry_on(folder: Path, store: Store, run_id: str | None, question: str
         except RunBusyError:
             if not isinstance(approvals, dict):
                 raise
-            await asyncio.sleep(random.uniform(0, 0.2))  # another process was quicker, and may come to the same calls
+            # Another process was quicker. The answers were for calls that it may have made, and ids of calls recur.
+            await asyncio.sleep(random.uniform(0, 0.2))
+            approvals = True
             continue
         if needed is None or end is None or end.stop_reason != "approval_needed":
             return end.stop_reason if end else "no end"
