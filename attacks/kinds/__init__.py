@@ -16,6 +16,8 @@ NAMES = (
     "terminals",
     "kills",
     "ownership",
+    "trees",
+    "stops",
     "projects",
     "files",
     "approval",

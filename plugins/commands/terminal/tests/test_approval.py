@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message
 from jackfield.secrets import Secrets
 from jackfield_terminal.approval import lines_of_call
-from jackfield_terminal.saved import load_run, save_run
+from jackfield_terminal.saved import claim_run, load_run, save_run
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ToolSpec, hook
@@ -108,6 +109,36 @@ def test_a_saved_run_goes_on_with_the_answer(
     assert json.loads(file.read_text())["stop_reason"] == "finished"
 
 
+def test_a_saved_run_that_was_resumed_is_not_resumed_again_unless_that_is_meant(
+    ask: Callable[..., Any], command_line: Any
+) -> None:
+    ask("go", "--save", "run.json")
+    assert ask("--resume", "run.json").returncode == 1, "it makes no call, so the file stays as it was"
+    assert ask("--resume", "run.json", "--approve").returncode == 0
+    refused = ask("--resume", "run.json", "--approve")
+    assert (refused.returncode, removed(command_line)) == (1, 1)
+    assert "was resumed on" in refused.stderr
+    assert "--again" in refused.stderr
+    assert stat.S_IMODE((Path(command_line.folder) / "run.json").stat().st_mode) == 0o600
+    assert ask("--resume", "run.json", "--approve", "--again").returncode == 0
+    assert removed(command_line) == 2
+
+
+def test_of_processes_that_resume_one_file_at_once_one_does(tmp_path: Path) -> None:
+    file, folder = tmp_path / "run.json", ThreadPoolExecutor(8)
+    save_run(file, [Message("user", "Go.")], "approval_needed", Secrets())
+
+    def claim(_: int) -> str:
+        try:
+            claim_run(file)
+        except ConfigError:
+            return "refused"
+        return "claimed"
+
+    with folder as pool:
+        assert sorted(pool.map(claim, range(8))) == ["claimed", *["refused"] * 7]
+
+
 def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[..., Any], command_line: Any) -> None:
     ask("twice", "--save", "run.json")
     later = ask("--resume", "run.json", "--approve", "--save", "run.json")
@@ -122,6 +153,7 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
         ((), "what should be asked?"),
         (("go", "--resume", "x.json"), "leave the prompt out"),
         (("go", "--approve"), "pass --resume FILE"),
+        (("go", "--again"), "pass --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),
     ],
 )

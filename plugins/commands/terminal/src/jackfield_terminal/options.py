@@ -46,6 +46,9 @@ def run_parser() -> Parser:
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: allow the waiting calls")
     answer.add_argument("--refuse", action="store_true", help="with --resume: refuse the waiting calls")
+    parser.add_argument(
+        "--again", action="store_true", help="with --resume: resume a file once more; its calls may be made twice"
+    )
     return parser
 
 

@@ -15,7 +15,7 @@ from jackfield.agents import Agent, open_calls
 from jackfield.cli import guarded, in_ascii, print_json
 from jackfield.errors import ConfigError
 from jackfield.events import RunEvent
-from jackfield.messages import Message
+from jackfield.messages import FUNCTION, Message
 from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
@@ -26,7 +26,7 @@ from jackfield_terminal.interrupts import cancelled_by_ctrl_c
 from jackfield_terminal.made import check_folder
 from jackfield_terminal.options import agent_of, run_parser, typed_again
 from jackfield_terminal.safe import Terminal
-from jackfield_terminal.saved import load_run, save_run
+from jackfield_terminal.saved import claim_run, load_run, release_run, save_run
 from jackfield_terminal.screen import Screen, warnings_shown
 
 
@@ -51,9 +51,13 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     if not _is_for_programs(options):
         screen.tell_tools(agent)
     resume = _answers(history, options) if options.resume else False
+    if options.resume:
+        claim_run(Path(options.resume), again=options.again)
     result = shown_to_its_end(agent, history, options, screen, resume=resume)
     if result is None:  # an error is raised, and a run without an end cannot be gone on with
         return EXIT_CODES["cancelled"]
+    if options.resume and not any(message.role == FUNCTION for message in result.messages):
+        release_run(Path(options.resume))  # no call was made: the same calls wait
     _tell_end(result, options, screen, secrets)
     sys.stderr.write(_what_next(options, result.stop_reason, result.run_id if agent.store else ""))
     return EXIT_CODES.get(result.stop_reason, 1)
@@ -149,6 +153,8 @@ def _check_resume(options: argparse.Namespace) -> None:
         raise ConfigError("--resume continues a saved run: leave the prompt out")
     if (options.approve or options.refuse) and not options.resume:
         raise ConfigError("--approve and --refuse decide about the calls of a saved run: pass --resume FILE, too")
+    if options.again and not options.resume:
+        raise ConfigError("--again resumes a saved run once more: pass --resume FILE, too")
 
 
 def _answers(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +61,48 @@ def write_text(path: Path, text: str) -> None:
         raise ConfigError(f"it cannot be saved to {path}: {error.strerror or error}") from error
 
 
+def claim_run(path: Path, *, again: bool = False) -> None:
+    """Mark a saved run as resumed, before any of its calls is made; only one process can.
+
+    The mark is a line of its own after the conversation, so consent to the conversation holds on.
+
+    Args:
+        path: The file.
+        again: Resume it although it was resumed before.
+
+    Raises:
+        ConfigError: It was resumed before, or the file cannot be marked.
+    """
+    try:
+        with path.open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            text, mark = _split_mark(file.read())
+            if mark and not again:
+                raise ConfigError(
+                    f"{path} was resumed on {json.loads(mark)['resumed']}, so its calls may have been made. Check what "
+                    f"they did; then ask in a new run, or pass --again to resume it once more all the same"
+                )
+            if not mark:
+                file.write(f"\n{json.dumps({'resumed': time.strftime('%Y-%m-%d %H:%M')})}")
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be marked as resumed: {error.strerror or error}") from error
+
+
+def release_run(path: Path) -> None:
+    """Take the mark of `claim_run` away, because the run has made no call."""
+    text, mark = _split_mark(path.read_text(encoding="utf-8"))
+    if mark:
+        write_text(path, text)
+
+
+def _split_mark(text: str) -> tuple[str, str]:
+    """The conversation of a file, and the mark after it; '' if there is none."""
+    before, _, last = text.rpartition("\n")
+    return (before, last) if last.startswith('{"resumed": ') else (text, "")
+
+
 def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Message, ...]:
     """Return the conversation of a saved run, with its secrets put back.
 
@@ -74,7 +119,7 @@ def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Mess
         ConfigError: It cannot be read, is something else, or ends in a call with a secret that is not known.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text, _ = _split_mark(path.read_text(encoding="utf-8"))
         record = json.loads(text)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise ConfigError(f"{path} {_NOT_OURS}")
