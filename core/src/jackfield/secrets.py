@@ -19,6 +19,7 @@ import threading
 import weakref
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
@@ -210,6 +211,14 @@ def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
     yield from _secrets_in(value, name, set())
 
 
+class _Seen(set[int]):
+    """The ids of values that were looked into, and the components among them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.components: list[object] = []
+
+
 def _secrets_in(value: Any, name: str, seen: set[int]) -> Iterator[Secret]:
     if isinstance(value, str):
         yield from _secrets_in_address(value, name)
@@ -229,6 +238,8 @@ def _secrets_in_parts(value: Any, name: str, seen: set[int]) -> Iterator[Secret]
         for entry in value:
             yield from _secrets_in(entry, name, seen)
     elif isinstance(value, HasSecrets):
+        if isinstance(seen, _Seen):
+            seen.components.append(value)
         label = getattr(value, "name", None)
         for source in value.secret_sources():
             yield from _secrets_in(source, label if isinstance(label, str) and label else name, seen)
@@ -419,13 +430,15 @@ class Secrets:
 
     def include(self, component: object) -> None:
         """Hide the secrets of a component, such as an agent that is asked while a run goes on; twice does nothing."""
-        try:
+        with suppress(TypeError):  # a dict, or None: it cannot be remembered
             if component in self._included:
                 return
-            self._included.add(component)
-        except TypeError:  # a dict, or None: it cannot be remembered
-            pass
-        self.add(secrets_in(component))
+        seen = _Seen()
+        self.add(list(_secrets_in(component, "", seen)))
+        # All that it uses, too: the helpers of an agent are included again when they are asked, and a tree is deep.
+        for one in (component, *seen.components):
+            with suppress(TypeError):
+                self._included.add(one)
 
     def _current_probes(self) -> tuple[str, ...]:
         if self._revision != _learned.revision:
