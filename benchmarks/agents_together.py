@@ -20,7 +20,7 @@ PARTS, AT_ONCE, ANSWER_S = 200, 16, 0.1
 
 def together() -> list[Row]:
     """All rows."""
-    return [*agent_as_tool(), *group_chat(), *parallel_parts()]
+    return [*agent_as_tool(), *deep_trees(), *group_chat(), *parallel_parts()]
 
 
 @tool(name="helper")
@@ -41,6 +41,29 @@ def agent_as_tool() -> list[Row]:
     loop.close()
     more = (took["agent"] - took["tool"]) / CALLS
     return [Row("an agent as a tool, above a tool", f"{more:.3f} ms", "a tool at once", None, "1 ms or less")]
+
+
+def deep_trees() -> list[Row]:
+    """Chains of 20 and of 150 agents, each of which asks the next: CPU of each agent."""
+    loop = asyncio.new_event_loop()
+    chains = {str(depth): _chain(depth) for depth in (20, 150)}
+    works = {depth: lambda agent=agent: loop.run_until_complete(agent.arun("go")) for depth, agent in chains.items()}
+    took = in_turns(works, rounds=7)
+    loop.close()
+    few, many = took["20"] / 20, took["150"] / 150
+    return [Row("an agent in a chain of 150", f"{many:.2f} ms", f"of 20 {few:.2f} ms", many / few, "about 1")]
+
+
+def _chain(depth: int) -> Agent:
+    agent = FnCallAgent(llm=_scripted(lambda _: answer("done")), name="a0", description="Help.")
+    for number in range(1, depth):
+
+        def script(request: ChatRequest, helper: str = f"a{number - 1}") -> list[ModelEvent]:
+            is_done = any(message.role == "function" for message in request.messages)
+            return answer("done") if is_done else calls((helper, {"request": "go"}))
+
+        agent = FnCallAgent([agent.as_tool()], _scripted(script), name=f"a{number}", description="Help.")
+    return agent
 
 
 def group_chat() -> list[Row]:
