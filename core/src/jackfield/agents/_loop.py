@@ -161,7 +161,8 @@ class Loop:
     async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(calls))
         results: dict[int, Message] = {}
-        answers = {} if state.spent.turns > run.spent.turns else run.answers
+        is_fresh = state.spent.turns > run.spent.turns
+        answers = {} if is_fresh else run.answers
         above = RunAbove(run, state.spent, answers=answers, waiting=state.waiting)
         context = replace(run.context, messages=tuple(state.history), run=above)
         left: list[ToolFinished] = []
@@ -177,7 +178,11 @@ class Loop:
                         results[event.index] = event.message
                     yield event
         except Interrupted:
-            for result in left:
+            planned = {one.call_id: one for one in calls}
+            for one in left:
+                # It never began here, but it may have been made before the run was interrupted.
+                is_doubtful = one.error == CANCELLED and one.call_id in run.in_doubt and not is_fresh
+                result = stopped(planned[one.call_id], began=True) if is_doubtful else one
                 results[result.index] = result.message
                 yield result
             raise

@@ -186,7 +186,7 @@ class ToolExecutor:
         finally:
             await turn.aclose()
             if left is not None:
-                left += turn.results_left([planned for planned in calls if planned.index not in ended], in_doubt)
+                left += turn.results_left([planned for planned in calls if planned.index not in ended])
 
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None

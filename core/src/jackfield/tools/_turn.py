@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -149,13 +149,8 @@ class Turn:
         if running:
             await asyncio.wait(running)
 
-    def results_left(self, calls: Sequence[PlannedCall], in_doubt: Container[str]) -> list[ToolFinished]:
-        """The results of calls that have not been read, once the turn is closed.
-
-        Args:
-            calls: Those without a result.
-            in_doubt: The ids of those that may have been made before this turn.
-        """
+    def results_left(self, calls: Sequence[PlannedCall]) -> list[ToolFinished]:
+        """The results of calls that have none yet, once the turn is closed."""
         ended: dict[int, ToolFinished] = {}
         while not self.events.empty():
             event = self.events.get_nowait()
@@ -165,7 +160,7 @@ class Turn:
             ended.get(planned.index)
             or self._stopped(
                 planned,
-                began=planned.index in self.begun or planned.call_id in in_doubt,
+                began=planned.index in self.begun,
                 still_running=planned.index in self._still_running,
             )
             for planned in calls

@@ -14,7 +14,15 @@ import pytest
 from jackfield import Agent, FnCallAgent, sync, tool
 from jackfield.agents import Event, Run, RunAbove
 from jackfield.errors import InDoubtError
-from jackfield.events import ApprovalNeeded, FunctionCallDelta, ModelFinished, PluginEvent, RunFinished, ToolStarted
+from jackfield.events import (
+    ApprovalNeeded,
+    FunctionCallDelta,
+    ModelFinished,
+    PluginEvent,
+    RunFinished,
+    ToolFinished,
+    ToolStarted,
+)
 from jackfield.messages import Message
 from jackfield.results import RunResult
 from jackfield.streams import CancelToken, closing
@@ -396,3 +404,64 @@ def test_an_approval_of_a_call_in_doubt_counts_only_once_the_doubt_was_reported(
     assert world.doubts(paused.run_id)[-1] == tuple(yes)
     result = agent().resume(paused.run_id, approvals=yes)  # who has read that
     assert (result.text, world.done) == ("Paid.", ["Ada", "Ada"])
+
+
+def test_each_repetition_of_a_call_in_doubt_needs_its_own_approval() -> None:
+    world = World()
+    script: Script = [calls(("pay", {"to": "Ada"})), answer("Paid.")]
+
+    def agent() -> FnCallAgent:
+        return FnCallAgent([world.pay()], world.model("boss", script), name="boss", store=world.store)
+
+    run_id = world.killed_after(2, agent())
+    yes = dict.fromkeys(agent().resume(run_id).waiting, True)
+    world.store.writes_left, world.store.early = 2, True  # resumed; not the result
+    with pytest.raises(KilledError):
+        agent().resume(run_id, approvals=yes)
+    world.store.restarted()
+    world.store.early = False
+    made = len(world.done)
+    assert agent().resume(run_id, approvals=yes).stop_reason == "approval_needed"
+    assert len(world.done) == made
+    assert agent().resume(run_id, approvals=yes).text == "Paid."
+
+
+@pytest.mark.parametrize("flags", [{}, {"idempotent": True}])
+def test_a_call_in_doubt_that_is_cancelled_before_it_is_repeated_stays_in_doubt(flags: dict[str, bool]) -> None:
+    world = World()
+    script: Script = [calls(("pay", {"to": "Ada"})), answer("Paid.")]
+
+    def agent() -> FnCallAgent:
+        return FnCallAgent([world.pay(**flags)], world.model("boss", script), name="boss", store=world.store)
+
+    run_id = world.killed_after(2, agent())
+    answers = {} if flags else dict.fromkeys(agent().resume(run_id).waiting, True)
+    for reads in range(1, 8):
+        token, texts = CancelToken(), list[str]()
+
+        async def run(reads: int = reads, token: CancelToken = token, texts: list[str] = texts) -> None:
+            count = 0
+            async for one in agent().astream((), run_id=run_id, resume=answers or True, cancel=token):
+                count += 1
+                if count == reads:
+                    token.cancel()
+                if isinstance(one.event, ToolFinished):
+                    texts.append(one.event.message.get_text_content())
+
+        asyncio.run(run())
+        assert not [text for text in texts if "Nothing was done" in text], reads
+
+
+def test_calls_of_two_turns_with_one_id_are_two_places() -> None:
+    def agent(world: World) -> FnCallAgent:
+        script: Script = [calls(("pay", {"to": "Ada"})), answer("Paid.")] * 2
+        asked = FnCallAgent([world.pay()], world.model("helper", script), name="helper", description="Pays.")
+        asking = [FunctionCallDelta(0, "same", "helper", '{"request": "Pay."}'), ModelFinished("tool_calls")]
+        boss_says: Script = [asking, asking, answer("All done.")]
+        return FnCallAgent([asked.as_tool()], world.model("boss", boss_says), name="boss", store=world.store)
+
+    for writes in (7, 8, 9):  # after the first helper; with the second turn; with the second helper
+        world = World()
+        run_id = world.killed_after(writes, agent(world))
+        result = agent(world).resume(run_id)
+        assert (result.text, world.done) == ("All done.", ["Ada", "Ada"]), writes
