@@ -37,6 +37,7 @@ BROKEN = {
     "NeverFails": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
     "NeedsShortTexts": "test_a_megabyte_in_an_argument_gives_a_result_or_an_error_for_the_model",
     "CountsCalls": "test_what_may_be_cached_is_the_same_for_everybody_and_later",
+    "DoesItTwice": "test_a_call_that_may_be_made_twice_does_no_more_the_second_time",
     "WritesOutside": "test_it_does_what_it_declares_and_nothing_else",
     "Connects": "test_it_does_what_it_declares_and_nothing_else",
     "Starts": "test_it_does_what_it_declares_and_nothing_else",

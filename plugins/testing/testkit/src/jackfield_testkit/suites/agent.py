@@ -422,6 +422,13 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         response = again.run_nonstream([QUESTION, *finished.messages, Message("user", "Are you there?")])
         assert response[-1].content == "Here again."
 
+    def test_a_call_that_was_stopped_is_not_said_to_be_undone(self) -> None:
+        cancel = CancelToken()
+        agent = self.make_agent([calls(("wait", {})), answer("Too late.")], [Waiting(cancel).tool()])
+        finished = end_of(sync.run(within(self.patience_s, gathered(agent.astream([QUESTION], cancel=cancel)))))
+        told = " ".join(map(str, results_of(finished.messages)))
+        assert "may have been done" in told, "the call had begun: say that it may have been done"
+
     def test_a_run_that_is_left_early_leaves_nothing_behind(self) -> None:
         waiting = Waiting()
         agent = self.make_agent([calls(("wait", {})), answer("Second.")], [waiting.tool()])

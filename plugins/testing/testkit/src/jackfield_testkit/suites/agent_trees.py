@@ -82,6 +82,10 @@ class AnswerTreeTests(AgentTests):
         assert len(result.usage_by_agent) > 1
         assert result.usage.total_tokens == 2 * (len(requests_of(child)) + len(requests_of(above)))
 
+    def test_as_a_tool_it_does_not_say_that_a_failed_call_may_be_repeated(self) -> None:
+        safety = self.make_agent([answer("Twice.")]).as_tool(name="helper", description="Helps.").safety()
+        assert safety.read_only or not safety.idempotent, "what it had done before it failed is done again"
+
     def test_a_conversation_that_is_handed_over_to_it_goes_on_in_the_same_run(self) -> None:
         agent = self.make_agent(lambda _: answer("Twice."), name="child", description="Knows.")
         desk = FnCallAgent(llm=scripted([calls(("transfer_to_child", {}))] * 2), name="desk", handoffs=[agent])
@@ -192,6 +196,7 @@ class AgentTreeTests(AgentTests):
 
     def test_what_it_has_recorded_is_not_done_again_wherever_it_was_interrupted(self) -> None:
         paid: list[str] = []
+        days: list[int] = []
 
         @tool(name="pay", description="Pays.", read_only=True)  # a call that was under way may be made again
         def pay() -> str:
@@ -203,7 +208,8 @@ class AgentTreeTests(AgentTests):
 
         def fresh(store: MemoryStore) -> Agent:
             paid.clear()
-            return self.make_agent(script, [pay], store=store)
+            days.append(len(days))  # a prompt may have the date in it
+            return self.make_agent(script, [pay], system_message=f"Today is day {len(days)}.", store=store)
 
         whole = MemoryStore()
         assert [fresh(whole).ask(QUESTION).run_id] == list(whole.kept)

@@ -345,6 +345,18 @@ class ToolSuite(Suite):
                 contents.append(_content_of(sync.run(output_of(tool, dict(arguments), context))))
             assert contents[0] == contents[1], "do not say `cacheable`: a result depends on who asks, or when"
 
+    def test_a_call_that_may_be_made_twice_does_no_more_the_second_time(self, bench: Bench) -> None:
+        tool = bench.tool
+        tool.load()
+        safety = tool.safety()
+        if not safety.idempotent:
+            pytest.skip("it does not say that a call may be made twice")
+        assert not safety.resumable or safety.read_only, "say `resumable` alone: it says nothing of failed calls"
+        for arguments, _ in self.examples:
+            context = dataclasses.replace(bench.context(), run_id="run", call_id="call")
+            once, twice = (_content_of(sync.run(output_of(tool, dict(arguments), context))) for _ in range(2))
+            assert once == twice, "do not say `idempotent`: the same call does more when it is made twice"
+
     def test_a_name_from_a_model_does_not_lead_out_of_the_workspace(self, bench: Bench) -> None:
         canary = bench.folder / "canary.txt"
         canary.write_text("SING-A-SONG")

@@ -251,6 +251,16 @@ class CountsCalls(Keeps):
         return f"{len(text)} characters, call {self.calls}"
 
 
+class DoesItTwice(Honest):
+    idempotent = True
+    stated: ClassVar = {"idempotent": True}
+    done = 0
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        self.done += 1
+        return f"{len(text)} characters, {self.done} done"
+
+
 class NeedsShortTexts(Honest):
     def answer(self, text: str, context: ToolContext | None) -> Any:
         if len(text) > 100_000:
