@@ -66,7 +66,8 @@ async def output_of(
         try:
             output = await in_worker(_begun, on_begin, tool.call, arguments, context=context)
         except asyncio.CancelledError as error:
-            if not (result := sync.result_of_cancelled(error)):
+            result = sync.result_of_cancelled(error)
+            if not result or on_begin is None:  # other callers are cancelled
                 raise
             output = result[0]  # it has returned, and only the loop does not know yet
     if inspect.isawaitable(output):
