@@ -72,15 +72,16 @@ FOR_READERS = "test_what_only_reads_writes_nothing"
 FOR_CACHES = "test_what_may_be_cached_is_the_same_for_everybody_and_later"
 FOR_LISTS = "test_parameters_in_a_list_lose_nothing_when_they_become_a_schema"
 FOR_TEXT = "test_who_declares_text_reads_arguments_however_they_are_written"
+FOR_REPEATS = "test_a_call_that_may_be_made_twice_does_no_more_the_second_time"
 FOR_FILES = "test_a_tool_with_access_to_files_is_given_some"
 CORRECT = {
-    "Honest": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
-    "Today": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
-    "Keeps": {FOR_READERS, FOR_LISTS, FOR_TEXT},
-    "Waits": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
-    "Boasts": {FOR_READERS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
-    "OfQwen": {FOR_READERS, FOR_CACHES},
-    "TakesText": {FOR_READERS, FOR_LISTS, FOR_CACHES},
+    "Honest": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
+    "Today": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
+    "Keeps": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_TEXT},
+    "Waits": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
+    "Boasts": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_TEXT, FOR_CACHES},
+    "OfQwen": {FOR_READERS, FOR_REPEATS, FOR_CACHES},
+    "TakesText": {FOR_READERS, FOR_REPEATS, FOR_LISTS, FOR_CACHES},
 }
 """A correct tool of the zoo, and the tests that are not for it."""
 

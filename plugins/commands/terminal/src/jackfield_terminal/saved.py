@@ -76,7 +76,7 @@ def claim_run(path: Path, *, again: bool = False) -> None:
     try:
         with path.open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            text, mark = _split_mark(file.read())
+            _, mark = _split_mark(file.read())
             if mark and not again:
                 raise ConfigError(
                     f"{path} was resumed on {json.loads(mark)['resumed']}, so its calls may have been made. Check what "
