@@ -240,7 +240,7 @@ class FaultTests(LLMTests):
         server.default = replies.error(status)
         with pytest.raises(ModelServiceError):
             answer_of(model, config={"max_retries": 3})
-        assert len(server.requests) == 1, f"status {status} is repeated, although waiting cannot mend it: see its class"
+        assert len(server.requests) == 1, f"status {status} is repeated, although waiting cannot help: see its class"
 
     def test_what_can_succeed_is_repeated_as_often_as_asked(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.default = replies.error(503)
