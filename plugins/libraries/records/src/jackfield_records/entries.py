@@ -28,6 +28,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.secrets import SEAL, Secrets, digest_of, has_digest
+from jackfield.sync import in_worker
 from jackfield_records.eventjson import event_from_json, event_to_json
 
 Step: TypeAlias = ModelEvent | AgentEvent
@@ -39,6 +40,7 @@ DIGESTS = "digests"
 _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
 _ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
 _REPORTED = '{"event": "PluginEvent"'
+_SEALED = f'"{SEAL}":'
 
 
 def entry_of(event: Step, *, whole: bool) -> str:
@@ -52,19 +54,22 @@ def entry_of(event: Step, *, whole: bool) -> str:
     return f'{{"event": "{name}", {written(event)}}}'
 
 
-def hide_entry(entry: str, secrets: Secrets) -> str:
+async def hide_entry(entry: str, secrets: Secrets) -> str:
     """Return an entry with placeholders for secrets; one that has any also holds a digest of what it was.
 
-    Writing is fast as long as there is nothing to hide: only then is the entry taken apart.
+    Writing is fast as long as there is nothing to hide: only then is the entry taken apart. Digests of secrets are
+    computed in a worker thread, because each of them takes tens of milliseconds.
     """
     is_question = entry.startswith(_ASKS_FOR_APPROVAL)
     if not (is_question or secrets.may_be_in(entry)):
         return entry
     told = json.loads(entry)
     structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
-    digests = {DIGESTS: [_digest_of(call, secrets) for call in told["calls"]]} if is_question else {}
-    sealed = secrets.seal(told)
-    return json.dumps({**sealed, **structure, **digests}) if digests or SEAL in sealed else entry
+    digests = {DIGESTS: [await _digest_of(call, secrets) for call in told["calls"]]} if is_question else {}
+    hidden = secrets.hide_fields(told)
+    if hidden != told:
+        hidden = {**hidden, SEAL: await in_worker(digest_of, told, is_secret=True)}
+    return json.dumps({**hidden, **structure, **digests}) if digests or SEAL in hidden else entry
 
 
 def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
@@ -89,6 +94,11 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
     structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
     rest, is_whole = (told, False) if secrets is None else secrets.unseal(told)
     return {**rest, **structure} if is_whole else {**rest, **structure, SEAL: told.get(SEAL)}
+
+
+def has_seals(entries: Iterable[str]) -> bool:
+    """Return True if an entry may have a digest of secrets, so that reading it with these takes long."""
+    return any(_SEALED in entry for entry in entries)
 
 
 def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple[PluginEvent, ...]:
@@ -121,9 +131,11 @@ def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:
     return event.messages if isinstance(event, ResponseReplaced) else ()
 
 
-def _digest_of(call: object, secrets: Secrets) -> str:
+async def _digest_of(call: object, secrets: Secrets) -> str:
     call = call if isinstance(call, dict) else {}
-    return digest_of(_as_approved(call), is_secret=secrets.are_in(str(call.get("arguments", ""))))
+    if secrets.are_in(str(call.get("arguments", ""))):
+        return await in_worker(digest_of, _as_approved(call), is_secret=True)
+    return digest_of(_as_approved(call), is_secret=False)
 
 
 def is_as_approved(call: FunctionCall, digest: str) -> bool:

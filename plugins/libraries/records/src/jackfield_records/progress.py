@@ -85,6 +85,7 @@ class Progress:
     end: RunFinished | RunFailed | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    _compared: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     _allowed: set[str] = field(default_factory=set)
     _reported_in_doubt: set[str] = field(default_factory=set)
     _stopped: dict[str, Message] = field(default_factory=dict)
@@ -220,6 +221,23 @@ class Progress:
         else:
             run.in_doubt, run.handing = frozenset(self.began), self.handing
 
+    def compare_digests(self) -> None:
+        """Compare the calls that wait for approval with their digests, here and in the runs below.
+
+        `put_into` uses the results. It runs on the event loop, where comparing a call with a secret would take long.
+        """
+        waiting = {one.call_id: one.call for one in open_calls([*self.messages, *self.now()])}
+        for call_id in waiting.keys() & self.digests.keys():
+            self._is_as_approved(waiting[call_id], self.digests[call_id])
+        for run in self.asked.values():
+            run.compare_digests()
+
+    def _is_as_approved(self, call: FunctionCall, digest: str) -> bool:
+        key = (call.name, call.arguments, digest)
+        if key not in self._compared:
+            self._compared[key] = is_as_approved(call, digest)
+        return self._compared[key]
+
     def _check_known(self, waiting: Mapping[str, FunctionCall]) -> None:
         if unknown := sorted(waiting.keys() & self.hidden):
             call = waiting[unknown[0]]
@@ -234,7 +252,10 @@ class Progress:
         changed = [
             one
             for one, said in answers.items()
-            if said and one in waiting and one in self.digests and not is_as_approved(waiting[one], self.digests[one])
+            if said
+            and one in waiting
+            and one in self.digests
+            and not self._is_as_approved(waiting[one], self.digests[one])
         ]
         for one in changed:
             _log.warning(

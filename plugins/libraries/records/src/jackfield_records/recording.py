@@ -29,17 +29,18 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import SYSTEM, USER, FunctionCall, Message
-from jackfield.secrets import SEAL, Secrets, secrets_of
+from jackfield.secrets import Secrets, secrets_of
 from jackfield.streams import closing
+from jackfield.sync import in_worker
 from jackfield_records.entries import (
     ADDED,
     RESUMED,
     Step,
     entry_of,
     event_in,
+    has_seals,
     hide_entry,
     listed,
-    read_entry,
     reported_in,
 )
 from jackfield_records.progress import Progress, progress_of
@@ -83,7 +84,7 @@ class Recording:
         if run_id is None:
             return None
         stored, entries = await self.store.read(run_id)
-        progress = progress_of(entries, self.secrets)
+        progress = await _read_progress(entries, self.secrets)
         progress.run_id, progress.entries, progress.state = run_id, len(entries), stored.state
         if not self.goes_on and progress.now():
             raise ConfigError(
@@ -112,14 +113,19 @@ class Recording:
             run.reported = await self._reported_before(run.session)
         title = _title(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
-        first = hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
+        first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
         return Recorder(Writer(self.store, run, hold, self.secrets), Progress(messages=run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
         """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
         last = await self.store.runs(session=session, limit=1)
-        return reported_in((await self.store.read(last[0].run_id))[1], self.secrets) if last else ()
+        if not last:
+            return ()
+        _, entries = await self.store.read(last[0].run_id)
+        if has_seals(entries):
+            return await in_worker(reported_in, entries, self.secrets)
+        return reported_in(entries, self.secrets)
 
     async def _going_on(self, run: Run, progress: Progress) -> Recorder:
         hold = await wait_out_outage(lambda: self.store.hold(run.id), self.store, run)
@@ -151,6 +157,17 @@ def recording_of(agent: Agent) -> Recording:
     secrets = secrets_of(agent, settings=agent.host.settings)
     recovery = Recovery(agent) if agent.store.recover else None
     return Recording(store=agent.store, secrets=secrets, agent=label, goes_on=agent._goes_on(), recovery=recovery)
+
+
+async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
+    """Return how far a run is; digests of secrets are compared in a worker thread."""
+
+    def read() -> Progress:
+        progress = progress_of(entries, secrets)
+        progress.compare_digests()
+        return progress
+
+    return await in_worker(read) if has_seals(entries) else read()
 
 
 @dataclass(kw_only=True)
@@ -391,9 +408,7 @@ class Recorder:
 
     def as_recorded(self, messages: Sequence[Message]) -> str:
         """Messages for comparison with recorded ones: without secrets, and with what a record keeps of them."""
-        secrets = self.writer.secrets
-        told = read_entry(hide_entry(entry_of(RunStarted(tuple(messages)), whole=True), secrets), secrets)
-        told.pop(SEAL, None)
+        told = self.writer.secrets.as_restored(json.loads(entry_of(RunStarted(tuple(messages)), whole=True)))
         event = event_in(told.pop("event"), told)
         return _without_system(event.messages) if isinstance(event, RunStarted) else ""
 

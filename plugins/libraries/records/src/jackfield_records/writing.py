@@ -53,11 +53,11 @@ class Writer:
             RunBusyError: The hold was lost.
             StoreError: They cannot be written.
         """
-        entries = [hide_entry(entry, self.secrets) for entry in entries]
-        if number:  # a run below is not the end of the whole
-            state, entries = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in entries]
-        async with self._turn:  # agents that work side by side
-            await self._append(entries, state, patiently=patiently)
+        async with self._turn:  # agents that work side by side; an entry that takes long to hide keeps its place
+            hidden = [await hide_entry(entry, self.secrets) for entry in entries]
+            if number:  # a run below is not the end of the whole
+                state, hidden = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in hidden]
+            await self._append(hidden, state, patiently=patiently)
 
     async def before_call(self) -> str:
         """Confirm that the run is still held, right before a call is made; the reason for the model if it is not."""
