@@ -9,10 +9,15 @@ from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from jackfield import BaseTool, FnCallAgent, jsonschemas
 from jackfield.jsonschemas import MOST_MISFITS, SchemaChecker, UncheckableError, fault_of_schema
 
+_HOSTILE = {"patternProperties": {"^(a+)+$": True}}
+_DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
 UNIQUE = SchemaChecker({"type": "array", "uniqueItems": True})
 
 
@@ -144,6 +149,11 @@ def _object(**keywords: Any) -> SchemaChecker:
 
 _LADDER = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}}
 _TREE = {"items": {"allOf": [{"$ref": "#/$defs/tree"}] * 2}}
+_DEPENDENT = {
+    f"d{n}": {"dependentSchemas": {"a": {"$ref": f"#/$defs/d{n + 1}"}, "b": {"$ref": f"#/$defs/d{n + 1}"}}}
+    for n in range(40)
+} | {"d40": {}}
+_TWICE = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}", "$dynamicRef": f"#/$defs/d{n + 1}"} for n in range(40)} | {"d40": {}}
 
 
 @pytest.mark.timeout(30)
@@ -157,9 +167,26 @@ _TREE = {"items": {"allOf": [{"$ref": "#/$defs/tree"}] * 2}}
         ),
         (_object(properties={"a": {"pattern": "[ab]*a[ab]{900}c"}}), {"a": "ab" * 500_000}),
         (_object(patternProperties={"[ab]*a[ab]{900}c": {}}), {"ab" * 500_000: 1}),
+        (
+            _object(
+                unevaluatedProperties=False,
+                dependentSchemas=_DEPENDENT["d0"]["dependentSchemas"],
+                **{"$defs": _DEPENDENT},
+            ),
+            {"a": 1, "b": 1},
+        ),
+        (_object(properties={"a": {"unevaluatedItems": False, "$ref": "#/$defs/d0"}}, **{"$defs": _TWICE}), {"a": [1]}),
         (_object(properties={"a": {"items": {"enum": list(range(9000))}}}), {"a": [-1] * 100}),
     ],
-    ids=["ladder of references", "tree of references", "large pattern", "large pattern of names", "enum"],
+    ids=[
+        "ladder of references",
+        "tree of references",
+        "large pattern",
+        "large pattern of names",
+        "dependents",
+        "two references",
+        "enum",
+    ],
 )
 def test_a_schema_cannot_multiply_the_work(checker: SchemaChecker, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonschemas, "_FREE_STEPS", 5000)
@@ -185,11 +212,118 @@ def test_a_long_value_is_checked_however_long_it_is() -> None:
         ({"patternProperties": {"^(a+)+$": False}}, 0),
         ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, 1),
         ({"propertyNames": {"pattern": "^(a+)+$"}}, 2),
+        ({"propertyNames": {"$dynamicRef": "#p"}, "$defs": {"p": {"$dynamicAnchor": "p", "pattern": "^(a+)+$"}}}, 2),
+        ({"propertyNames": {"contentSchema": {"pattern": "^(a+)+$"}, "not": {"pattern": "^(a+)+$"}}}, 0),
+        ({"properties": {"x": {"type": "string", "format": "regex"}}}, 0),
+        *(
+            ({"unevaluatedProperties": False, "properties": {"x": True}, **applied}, 1)
+            for applied in (
+                {"$ref": "#/$defs/p", "$defs": {"p": _HOSTILE}},
+                {"$dynamicRef": "#p", "$defs": {"p": {"$dynamicAnchor": "p", **_HOSTILE}}},
+                {"allOf": [_HOSTILE]},
+                {"anyOf": [_HOSTILE]},
+                {"oneOf": [_HOSTILE]},
+                {"if": _HOSTILE},
+                {"if": True, "then": _HOSTILE},
+                {"if": False, "else": _HOSTILE},
+                {"dependentSchemas": {"x": _HOSTILE}},
+                _HOSTILE,
+            )
+        ),
     ],
 )
-def test_a_pattern_that_backtracks_does_not_hold_up_a_check(schema: dict[str, Any], misfits: int) -> None:
+@pytest.mark.parametrize("dialect", ["", *_DIALECTS])
+def test_a_pattern_that_backtracks_does_not_hold_up_a_check(schema: dict[str, Any], misfits: int, dialect: str) -> None:
     text = "a" * 100 + "!"
-    assert len(SchemaChecker(schema).misfits({"x": text, text: 1})) == misfits
+    value: dict[str, Any] = {"x": text, text: 1}
+    if dialect:
+        inner = _in_dialect(schema, dialect)
+        schema = {"properties": {"inner": inner}, "$defs": inner.get("$defs", {})}
+        value = {"inner": value}
+    assert fault_of_schema(schema) == ""
+    assert len(SchemaChecker(schema).misfits(value)) == misfits
+
+
+def _in_dialect(schema: Any, dialect: str) -> Any:
+    """Name the dialect in a schema and in all that it applies."""
+    if isinstance(schema, list):
+        return [_in_dialect(entry, dialect) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    by_name = ("properties", "patternProperties", "dependentSchemas", "$defs")
+    named = {} if "$dynamicAnchor" in schema else {"$schema": dialect}  # which draft 7 does not have
+    return named | {
+        key: {name: _in_dialect(inner, dialect) for name, inner in entry.items()}
+        if key in by_name
+        else _in_dialect(entry, dialect)
+        for key, entry in schema.items()
+    }
+
+
+@pytest.mark.parametrize("dialect", _DIALECTS)
+def test_a_reference_to_the_whole_schema_stays_within_bounds(dialect: str) -> None:
+    schema = {"$schema": dialect, "pattern": "^(a+)+$", "properties": {"a": {"$ref": "#"}}}
+    assert len(SchemaChecker(schema).misfits({"a": "a" * 100 + "!"})) == 1
+
+
+_PARTS = st.sampled_from(
+    [
+        {"properties": {"a": {"type": "integer"}}},
+        {"patternProperties": {"^b": True}},
+        {"additionalProperties": {"type": "string"}},
+        {"unevaluatedProperties": {"type": "string"}},
+        {"prefixItems": [{"type": "integer"}]},
+        {"items": {"type": "integer"}},
+        {"contains": {"type": "string"}},
+        {"unevaluatedItems": {"type": "boolean"}},
+        {"required": ["a"]},
+        {"$ref": "#/$defs/one"},
+        {"$dynamicRef": "#two"},
+    ]
+)
+
+
+def _combine(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    lists = st.lists(inner, min_size=1, max_size=2)
+    return st.one_of(
+        st.builds(lambda key, schemas: {key: schemas}, st.sampled_from(["allOf", "anyOf", "oneOf"]), lists),
+        st.builds(lambda first, second, third: {"if": first, "then": second, "else": third}, inner, inner, inner),
+        st.builds(lambda schema: {"dependentSchemas": {"a": schema}}, inner),
+        st.builds(lambda first, second: {**first, **second}, inner, inner),
+    )
+
+
+@given(
+    schema=st.recursive(_PARTS, _combine, max_leaves=5),
+    value=st.one_of(
+        st.dictionaries(st.sampled_from(["a", "b", "bb", "c"]), st.sampled_from([1, "x", True])),
+        st.lists(st.sampled_from([1, "x", True]), max_size=4),
+    ),
+    rest=st.sampled_from([False, {"type": "string"}]),
+)
+def test_what_no_schema_looks_at_is_judged_as_by_the_library(schema: dict[str, Any], value: Any, rest: Any) -> None:
+    definitions = {
+        "one": {"properties": {"c": True}, "prefixItems": [True, True]},
+        "two": {"$dynamicAnchor": "two", "patternProperties": {"bb": {"type": "integer"}}, "contains": {"const": True}},
+    }
+    whole = {**schema, "unevaluatedProperties": rest, "unevaluatedItems": rest, "$defs": definitions}
+    assert (SchemaChecker(whole).misfits(value) == []) == Draft202012Validator(whole).is_valid(value)
+
+
+def test_items_that_no_schema_looks_at_are_named() -> None:
+    checker = SchemaChecker({"allOf": [{"prefixItems": [True]}], "unevaluatedItems": False})
+    assert checker.misfits([1]) == []
+    assert checker.misfits([1, 2]) == ["Unevaluated items are not allowed (1 was unexpected)"]
+    typed = SchemaChecker({"properties": {"a": True}, "unevaluatedProperties": {"type": "string"}})
+    assert typed.misfits({"a": 1, "b": 2}) == ["b: 2 is not of type 'string'"]
+
+
+def test_a_reference_to_an_anchor_does_not_read_the_whole_schema_again() -> None:
+    definitions = {f"d{n}": {"$anchor": f"a{n}"} for n in range(500)}
+    checker = SchemaChecker({"items": {"$ref": "#a499"}, "$defs": definitions})
+    checker.misfits([])
+    few, many = (_steps(lambda count=count: checker.misfits([1] * count)) for count in (1, 21))  # type: ignore[misc]
+    assert many - few < 20 * 1000, f"{few} steps for one item, and {many} for 21"
 
 
 def test_names_that_match_a_pattern_are_not_additional() -> None:
@@ -208,7 +342,6 @@ def test_names_that_match_a_pattern_are_not_additional() -> None:
         ({"patternProperties": {"(": {}}}, "unclosed group"),
         ({"$defs": {"a": {"items": [{}, {"anyOf": [{"pattern": "("}]}]}}}, ""),
         ({"allOf": [{"not": {"pattern": r"(a)\1"}}]}, "backreference"),
-        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "additionalProperties"),
         ({"properties": {str(n): {"type": "string"} for n in range(6000)}}, "10,000 values"),
     ],
 )

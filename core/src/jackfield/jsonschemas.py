@@ -68,13 +68,11 @@ class SchemaChecker:
             UncheckableError: The schema refers to something outside of it, takes too many steps, or has a
                 reference or a pattern that cannot be used.
         """
-        from referencing import Registry
         from referencing.exceptions import Unresolvable
 
-        if self._validator is None:
-            # An empty registry: without one, a reference in a schema is fetched from wherever it points to.
-            self._validator = _validator_class()(self.schema, registry=Registry())
         try:
+            if self._validator is None:
+                self._validator = _make_validator(self.schema)
             errors = _errors(self._validator, value)
         except Unresolvable as error:
             raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
@@ -90,6 +88,17 @@ class SchemaChecker:
             raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MOST_MISFITS]]
+
+
+def _make_validator(schema: Schema) -> Draft202012Validator:
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
+    resource = DRAFT202012.create_resource(schema)
+    # Without a registry, a reference is fetched from wherever it points to. Without the crawl, each reference to an
+    # anchor reads the whole schema.
+    registry = Registry().with_resource(resource.id() or "", resource).crawl()
+    return _validator_class()(schema, registry=registry)
 
 
 def _errors(validator: Draft202012Validator, value: object) -> list[ValidationError]:
@@ -152,26 +161,40 @@ def _validator_class() -> type[Draft202012Validator]:
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
+        "unevaluatedProperties": _unevaluated_properties,
+        "unevaluatedItems": _unevaluated_items,
     }
     keywords = {**Draft202012Validator.VALIDATORS, **own}
     counted = {name: partial(_counted, keyword) for name, keyword in keywords.items()}
-    made: type[Draft202012Validator] = validators.extend(Draft202012Validator, counted)  # type: ignore[no-untyped-call]
-    return made
+    bounded: type[Draft202012Validator] = validators.extend(Draft202012Validator, counted)  # type: ignore[no-untyped-call]
+    evolve = bounded.evolve
+
+    def evolve_within_bounds(self: Any, **changes: Any) -> Any:
+        # The library would go on with its own keywords below any "$schema", and those are not bounded.
+        schema = changes.get("schema")
+        if isinstance(schema, Mapping) and "$schema" in schema:
+            return bounded(**{"registry": self._registry, "_resolver": self._resolver, **changes})
+        return evolve(self, **changes)
+
+    bounded.evolve = evolve_within_bounds  # type: ignore[method-assign]
+    return bounded
 
 
 def _counted(
     keyword: Keyword, validator: object, wanted: object, value: object, schema: object
 ) -> Iterable[ValidationError] | None:
-    steps = _running.steps
-    if steps is not None:
-        steps.spend(1 + len(wanted) // _ENTRIES_PER_STEP if isinstance(wanted, list | dict) else 1)
+    _spend(1 + len(wanted) // _ENTRIES_PER_STEP if isinstance(wanted, list | dict) else 1)
     return keyword(validator, wanted, value, schema)
+
+
+def _spend(steps: int) -> None:
+    if _running.steps is not None:
+        _running.steps.spend(steps)
 
 
 def _occurs(pattern: str, text: str) -> bool:
     compiled = compile_pattern(pattern)
-    if _running.steps is not None:
-        _running.steps.spend(compiled.size * len(text) // _PATTERN_STEPS_PER_STEP)
+    _spend(compiled.size * len(text) // _PATTERN_STEPS_PER_STEP)
     return compiled.occurs_in(text)
 
 
@@ -210,6 +233,89 @@ def _additional_properties(
         names = ", ".join(map(repr, sorted(extras)))
         verb = "was" if len(extras) == 1 else "were"
         yield ValidationError(f"Additional properties are not allowed ({names} {verb} unexpected)")
+
+
+def _unevaluated_properties(
+    validator: Any, unevaluated: object, value: object, schema: Schema
+) -> Iterator[ValidationError]:
+    if isinstance(value, dict):
+        rest = {key: entry for key, entry in schema.items() if key != "unevaluatedProperties"}
+        evaluated = _evaluated_names(validator, rest, value)
+        for name in value:
+            if name not in evaluated:
+                yield from _descend(validator, value[name], unevaluated, name, "Unevaluated properties")
+
+
+def _unevaluated_items(validator: Any, unevaluated: object, value: object, schema: Schema) -> Iterator[ValidationError]:
+    if isinstance(value, list):
+        rest = {key: entry for key, entry in schema.items() if key != "unevaluatedItems"}
+        evaluated = _evaluated_indexes(validator, rest, value)
+        for index, item in enumerate(value):
+            if index not in evaluated:
+                yield from _descend(validator, item, unevaluated, index, "Unevaluated items")
+
+
+def _descend(validator: Any, entry: object, schema: object, key: str | int, kind: str) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if schema is False:
+        yield ValidationError(f"{kind} are not allowed ({key!r} was unexpected)")
+    else:
+        yield from validator.descend(entry, schema, path=key)
+
+
+def _evaluated_names(validator: Any, schema: object, value: dict[str, Any]) -> set[str]:
+    """Find the properties that a schema looks at, itself or through the schemas that it applies to the same value."""
+    if not isinstance(schema, Mapping):
+        return set()
+    _spend(1 + len(value) // _ENTRIES_PER_STEP)
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:  # these take the rest
+        return set(value)
+    evaluated = {name for name in value if name in schema.get("properties", ())}
+    for pattern in schema.get("patternProperties", ()):
+        evaluated.update(name for name in value if _occurs(pattern, name))
+    for inner_validator, inner in _applied(validator, schema, value):
+        evaluated |= _evaluated_names(inner_validator, inner, value)
+    return evaluated
+
+
+def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[int]:
+    """Find the items that a schema looks at, itself or through the schemas that it applies to the same value."""
+    if not isinstance(schema, Mapping):
+        return set()
+    _spend(1 + len(value) // _ENTRIES_PER_STEP)
+    if "items" in schema or "unevaluatedItems" in schema:  # these take the rest
+        return set(range(len(value)))
+    evaluated = set(range(len(schema.get("prefixItems", ()))))
+    if "contains" in schema:
+        evaluated.update(index for index, item in enumerate(value) if _is_valid(validator, schema["contains"], item))
+    for inner_validator, inner in _applied(validator, schema, value):
+        evaluated |= _evaluated_indexes(inner_validator, inner, value)
+    return evaluated
+
+
+def _applied(validator: Any, schema: Schema, value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, object]]:
+    """Give the schemas that a schema applies to the same value and that it fits, each with its validator."""
+    for keyword in ("$ref", "$dynamicRef"):
+        if keyword in schema:
+            target = validator._resolver.lookup(schema[keyword])
+            yield validator.evolve(schema=target.contents, _resolver=target.resolver), target.contents
+    candidates = [inner for keyword in ("allOf", "anyOf", "oneOf") for inner in schema.get(keyword, ())]
+    if isinstance(value, dict):
+        candidates += [inner for name, inner in schema.get("dependentSchemas", {}).items() if name in value]
+    if "if" in schema:
+        if _is_valid(validator, schema["if"], value):
+            yield validator, schema["if"]
+            candidates.append(schema.get("then", True))
+        else:
+            candidates.append(schema.get("else", True))
+    for inner in candidates:
+        if _is_valid(validator, inner, value):
+            yield validator, inner
+
+
+def _is_valid(validator: Any, schema: object, value: object) -> bool:
+    return next(validator.descend(value, schema), None) is None
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
@@ -291,8 +397,6 @@ def _fault_of_patterns(schema: Schema) -> str:
     """Why one of the patterns of a schema, or of the schemas in it, cannot be used; '' if all can."""
     for inner in _schemas_in(schema):
         by_name = inner.get("patternProperties", {})
-        if by_name and "unevaluatedProperties" in inner:
-            return "'unevaluatedProperties' beside 'patternProperties' is not supported: use 'additionalProperties'"
         for pattern in (*by_name, *filter(None, [inner.get("pattern")])):
             try:
                 compile_pattern(pattern)
