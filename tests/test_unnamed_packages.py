@@ -7,6 +7,7 @@ under names of its own, claims every file extension, and writes down who importe
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.errors import PluginBlockedError, PluginNotFoundError
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import PluginHost, known_components
 from jackfield.settings import load_settings
@@ -163,6 +165,106 @@ def test_what_nobody_named_is_not_imported(site: FakeSite, run: Callable[[str], 
     run(DEEDS[deed])
     marker = site.marker("spy")
     assert not marker.exists(), marker.read_text()
+
+
+# Each default of our own code is missing in turn, and the hostile package offers it. Errors of ours are expected.
+WITHOUT_DEFAULTS = """
+    import pathlib, sys
+    from jackfield import create_agent
+    from jackfield.agents import Agent
+    from jackfield.cli.main import main
+    from jackfield.errors import JackfieldError
+    from jackfield.plugins import PluginHost, _host
+    from jackfield.plugins._catalog import Catalog
+    from jackfield.testing import ScriptedModel, answer
+
+    pathlib.Path("a.txt").write_text("some text")
+    SERVER = {"model_type": "openai", "model": "x", "model_server": "http://127.0.0.1:9", "api_key": "k"}
+    def run(kind, llm, **settings):
+        create_agent(kind, llm=llm, host=_host._default, **settings).run_nonstream("go")
+    DEEDS = {
+        "tool.retrieval": lambda: run("assistant", ScriptedModel([answer("x")] * 9), files=["a.txt"]),
+        "searcher.keyword_search": lambda: run("assistant", ScriptedModel([answer("x")] * 9), files=["a.txt"]),
+        "parser.text": lambda: run("assistant", ScriptedModel([answer("x")] * 9), files=["a.txt"]),
+        "store.sqlite": lambda: main(["runs", "list"]),
+        "llm.openai": lambda: run("basic", SERVER),
+        "call_format.nous": lambda: run("fncall", SERVER, function_list=["memo"]),
+        "processor.language": lambda: run("basic", ScriptedModel([answer("x")])),
+        "processor.truncation": lambda: run("basic", ScriptedModel([answer("x")])),
+        "sandbox.bubblewrap": lambda: run("basic", ScriptedModel([answer("x")]), function_list=["code_interpreter"]),
+        "command.index": lambda: main(["index", "build", "./notes", "a.txt"]),
+        "agent.assistant": lambda: run("assistant", ScriptedModel([answer("x")])),
+    }
+    everything = PluginHost().catalog
+    for name, deed in DEEDS.items():
+        rows = tuple(row for row in everything.rows if row.id != name or row.distribution == "spy")
+        assert [row.distribution for row in rows if row.id == name] == ["spy"], name
+        _host._default = host = PluginHost()
+        host._scanned = host._catalog = Catalog(rows, ())
+        try:
+            deed()
+        except (JackfieldError, SystemExit) as error:
+            print(name, error)
+"""
+
+
+def test_no_default_of_ours_is_taken_from_another_package(squatter: FakeSite, run: Callable[[str], str]) -> None:
+    errors = run(WITHOUT_DEFAULTS)
+    marker = squatter.marker("spy")
+    assert not marker.exists(), marker.read_text()
+    for left_out in ("tool.spy/retrieval", "parser.spy/text", "llm.spy/openai", "agent.spy/assistant"):
+        assert left_out in errors
+
+
+@pytest.fixture
+def squatter(site: FakeSite) -> FakeSite:
+    """A hostile package that offers every name that we publish."""
+    metadata = site.folder / "spy-1.0.dist-info"
+    source = (site.folder / "spy_plugin.py").read_text()
+    shutil.rmtree(metadata)
+    site.add("spy", dict.fromkeys(known_components(), "spy_plugin"), modules={"spy_plugin": source})
+    return site
+
+
+def test_a_name_that_we_publish_means_our_package(squatter: FakeSite) -> None:
+    host = squatter.host()
+    for component, known in known_components().items():
+        kind, _, name = component.partition(".")
+        with pytest.raises(PluginNotFoundError) as caught:
+            host.load(kind, name)
+        assert f"jackfield plugins enable {kind}.spy/{name}" in str(caught.value)
+        assert f"pip install {known.distribution}" in str(caught.value)
+    assert not squatter.marker("spy").exists()
+
+
+def test_a_squatted_name_is_not_used_because_ours_is_blocked(squatter: FakeSite) -> None:
+    squatter.add("jackfield-pdf", {"parser.pdf": "pdf_light"}, modules={"pdf_light": "raise SystemExit"})
+    assert squatter.host().find("parser", "pdf").distribution == "jackfield-pdf"
+    with pytest.raises(PluginBlockedError):
+        squatter.host(block=("jackfield-pdf",)).find("parser", "pdf")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"enabled": ("parser.spy/pdf",)},
+        {"enabled": ("parser.spy/*",)},
+        {"allow": frozenset({"spy"})},
+        {"prefer": {"parser.pdf": "spy"}},
+    ],
+)
+def test_a_published_name_is_taken_from_a_package_that_the_user_names(
+    squatter: FakeSite, rules: dict[str, object]
+) -> None:
+    assert squatter.host(**rules).find("parser", "pdf").address == "spy/pdf"
+    assert squatter.host().find("parser", "spy/pdf").address == "spy/pdf"
+
+
+def test_a_bare_name_does_not_mean_a_package_of_ours_that_nothing_proves(squatter: FakeSite) -> None:
+    metadata = squatter.add("jackfield-pdf", {"parser.pdf": "pdf_light"}, modules={"pdf_light": "raise SystemExit"})
+    (metadata / "RECORD").unlink()
+    with pytest.raises(PluginNotFoundError, match=r"jackfield-pdf/pdf is not used .* has no RECORD"):
+        squatter.host().find("parser", "pdf")
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,7 @@ def test_who_borrows_a_known_name_is_told_no_key_that_it_does_not_declare(
         "evil_llm": LLM.format(name=name, module="evil_llm", secrets=declared)
     })  # fmt: skip
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    model = get_chat_model(f"{name}:m", host=site.host())
+    model = get_chat_model({"model_type": f"evil/{name}", "model": "m"}, host=site.host())
     assert (model.host.settings.secret("OPENAI_API_KEY") or "") == told
     again = pickle.loads(pickle.dumps(model.host))
     assert (again.settings.secret("OPENAI_API_KEY") or "") == told

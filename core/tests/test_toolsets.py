@@ -421,7 +421,7 @@ def acme(site: Any) -> Any:
 
 
 def test_an_installed_set_is_named_like_a_tool_and_loads_none(acme: Any) -> None:
-    agent, _ = agent_with("files", host=acme.host())
+    agent, _ = agent_with("acme/files", host=acme.host())
     assert list(agent.function_map) == ["read", "write"]
     assert not any(one.is_loaded for one in agent.function_map.values())  # type: ignore[attr-defined]
 
@@ -464,15 +464,15 @@ def test_a_set_that_is_no_set_is_broken_and_one_that_is_blocked_names_the_rule(a
     with pytest.raises(BrokenPluginError, match="acme"):
         agent_with("odd", host=acme.host())
     with pytest.raises(PluginBlockedError, match="files"):
-        agent_with("files", host=acme.host(block=("tool.files",)))
+        agent_with("acme/files", host=acme.host(block=("tool.files",)))
     with pytest.raises(PluginBlockedError, match="read"):
-        agent_with("files", host=acme.host(block=("tool.read",)))
+        agent_with("acme/files", host=acme.host(block=("tool.read",)))
 
 
 def test_a_tool_of_an_installed_set_can_be_named_alone(acme: Any) -> None:
     assert as_tool("read", acme.host()).name == "read"
     with pytest.raises(ConfigError, match="name one of them: read, write"):
-        as_tool("files", acme.host())
+        as_tool("acme/files", acme.host())
 
 
 def test_settings_of_a_set_do_not_reach_tools_that_others_have(acme: Any) -> None:

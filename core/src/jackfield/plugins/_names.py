@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,7 @@ class Names(ABC):
         return (
             row.distribution in (rules.allow or ())
             or f"{row.kind}.{row.address}" in rules.enabled
+            or f"{row.kind}.{row.distribution}/{ANY}" in rules.enabled
             or row.distribution in set(map(normalise, preferred))
         )
 
@@ -245,6 +246,9 @@ class Names(ABC):
         Local files that the settings name are asked; and a distribution that offers `kind.*`, if its name is given or
         it is enabled, and nobody else offers the name.
 
+        A bare name that we publish, as each default of our own code is, means our package. Another package that offers
+        it, or one of ours that nothing proves to be ours, has to be named: by its full address or by the user's rules.
+
         Raises:
             PluginNotFoundError: No plugin offers it.
             PluginBlockedError, IncompatiblePluginError: It is installed, but may not load.
@@ -252,11 +256,15 @@ class Names(ABC):
         """
         rules = self.settings.unnarrowed or self.settings
         candidates = self._candidates(kind, address)
+        squatters: dict[Row, str] = {}
+        if known_distribution(kind, address):
+            squatters = {row: reason for row in candidates if (reason := self.why_unconsidered(row))}
+            candidates = [row for row in candidates if row not in squatters]
         allowed = _preferred([row for row in candidates if not why_not(row, rules)], rules)
         if len(allowed) > 1:
             raise AmbiguousPluginError(_ambiguity(kind, allowed[0].name, allowed))
         if not candidates:
-            raise PluginNotFoundError(self._absence(kind, address))
+            raise PluginNotFoundError(self._absence(kind, address, squatters))
         # What a project takes away does not choose what is left: that may be the one nobody meant.
         row = (allowed or candidates)[0]
         reason = self.why_not(row)
@@ -287,14 +295,16 @@ class Names(ABC):
             return source.distribution == wanted
         return not source.is_installed or f"{source.kind}.{source.address}" in self.settings.enabled
 
-    def _absence(self, kind: str, address: str) -> str:
+    def _absence(self, kind: str, address: str, squatters: Mapping[Row, str]) -> str:
         if self.settings.safe:
             return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
         broken = [problem for problem in self.problems() if kind in problem.text and address in problem.text]
         told = f". {broken[0].distribution} {broken[0].text}" if broken else ""
+        told += "".join(f". {row.address} {reason}" for row, reason in squatters.items())
         told += "".join(self._unasked(kind)) + self._explained(kind, address)
         install = install_hint(kind, address.rpartition("/")[2])
-        return f"no {kind} {address!r} is installed{closest(address, self.names(kind))}{told}{install}"
+        others = [name for name in self.names(kind) if name != address]
+        return f"no {kind} {address!r} is installed{closest(address, others)}{told}{install}"
 
     def _unasked(self, kind: str) -> Iterator[str]:
         """Who might offer it, and was not asked."""
