@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from jackfield.consent import Request, require_consent
 from jackfield.errors import ConfigError, JackfieldError
+from jackfield_eval import cases
 from jackfield_eval.cases import load_suite
 
 
@@ -65,3 +67,19 @@ def test_a_path_that_no_file_can_have_is_refused(path: str, tmp_path: Path) -> N
         load_suite(tmp_path / "cases.json", agents=[path])
     with pytest.raises(ConfigError):
         load_suite(Path(path))
+
+
+def test_an_agent_is_used_as_it_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.yaml").write_text("agent: fncall\nllm: offline\n")
+    (tmp_path / "cases.json").write_bytes(_file())
+
+    def judge_and_swap(request: Request, *, trust: bool = False) -> None:
+        require_consent(request, trust=trust)
+        (tmp_path / "a.yaml").write_text("agent: fncall\nllm: offline\nsystem_message: swapped\n")
+
+    monkeypatch.setattr(cases, "require_consent", judge_and_swap)
+    suite = load_suite(tmp_path / "cases.json")
+    assert suite.agents["a"].system_message != "swapped"
+    before = suite.request()
+    (tmp_path / "cases.json").write_bytes(_file(prompt="swapped"))
+    assert suite.request() == before

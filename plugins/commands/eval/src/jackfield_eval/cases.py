@@ -17,7 +17,7 @@ from pydantic import Field
 
 from jackfield import AgentConfig
 from jackfield.config import Config
-from jackfield.consent import require_consent
+from jackfield.consent import Request, require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield_agent_parts.effects import request_for
@@ -88,6 +88,8 @@ class Suite:
         settings: As in the file.
         agents: By their names.
         folders: Where the file and those of the agents are: paths in them differ from machine to machine.
+        text: The file as it was read.
+        agent_texts: The files of its agents as they were read and judged, by path.
     """
 
     path: Path
@@ -95,6 +97,12 @@ class Suite:
     cases: tuple[Case, ...]
     agents: Mapping[str, AgentConfig]
     folders: tuple[Path, ...]
+    text: str
+    agent_texts: dict[str, str]
+
+    def request(self) -> Request:
+        """Say what the file can cause: as it was read, with the cassettes that there are now."""
+        return request_for(self.path, self.text, _table(self.path, self.text), read_as="cases", agents=self.agent_texts)
 
     @property
     def cassettes(self) -> Path:
@@ -132,9 +140,11 @@ def load_suite(
         raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
     _check_stems(named)
     folders = tuple(dict.fromkeys(_folder_of(one) for one in (path, *named)))
-    require_consent(request_for(path, text, table, read_as="cases"), trust=trust)
-    # Consent to the file covers the agents that it names, and no others.
-    return Suite(path, file, cases, _agents(named, trust=trust or not agents), folders)
+    texts: dict[str, str] = {}
+    require_consent(request_for(path, text, table, read_as="cases", agents=texts), trust=trust)
+    # Consent to the file covers the agents that it names, as they were judged, and no others.
+    configs = _agents(named, {} if agents else texts, trust=trust or not agents)
+    return Suite(path, file, cases, configs, folders, text, texts)
 
 
 def _folder_of(path: Path) -> Path:
@@ -189,9 +199,9 @@ def _digest(entry: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _agents(paths: Iterable[Path], *, trust: bool) -> dict[str, AgentConfig]:
+def _agents(paths: Iterable[Path], texts: Mapping[str, str], *, trust: bool) -> dict[str, AgentConfig]:
     # By its whole path, and so are its documents: from which folder it is run must not show in a request.
-    return {path.stem: load_agent_config(path.resolve(), trust=trust) for path in paths}
+    return {path.stem: load_agent_config(path.resolve(), trust=trust, text=texts.get(str(path))) for path in paths}
 
 
 def _check_stems(paths: Iterable[Path]) -> None:

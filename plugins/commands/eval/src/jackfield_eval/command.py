@@ -38,7 +38,6 @@ def main(arguments: Sequence[str]) -> int:
     from jackfield import sync
     from jackfield.cli import with_consent
     from jackfield.consent import is_agreed, record_consent
-    from jackfield_agent_parts.effects import request_of
     from jackfield_eval.cases import load_suite
     from jackfield_eval.report import last_kept, report_of
     from jackfield_eval.running import run_all
@@ -46,14 +45,14 @@ def main(arguments: Sequence[str]) -> int:
 
     path, changes = Path(options.cases), _changes(options)
     loaded = with_consent(lambda: load_suite(path, agents=options.agent, changes=changes, trust=options.trust))
-    request = request_of(path)
+    request = loaded.request()
     suite = _chosen(loaded, options.case)
     # Before anything is asked: what cannot be compared with is no news after an hour.
     before = last_kept(suite.results)
     host = TapingHost()
     attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=_progress(options)))
     if options.mode in ("record", "rerecord") and request.effects and is_agreed(request):
-        record_consent(request_of(path))  # the user's own recording is a part of what consent is bound to
+        record_consent(loaded.request())  # the user's own recording is a part of what consent is bound to
     report = report_of(suite, attempts, mode=options.mode, seed=options.seed)
     report = _judged(report, options, before, is_whole=len(suite.cases) == len(loaded.cases))
     if options.json:

@@ -107,7 +107,13 @@ def request_of(path: str | Path, *, host: PluginHost | None = None) -> Request:
 
 
 def request_for(
-    file: Path, text: str, table: object, *, read_as: ReadAs | None = None, host: PluginHost | None = None
+    file: Path,
+    text: str,
+    table: object,
+    *,
+    read_as: ReadAs | None = None,
+    host: PluginHost | None = None,
+    agents: dict[str, str] | None = None,
 ) -> Request:
     """Find out what a file can cause whose text has been read already, so that the same text is judged and used.
 
@@ -118,12 +124,15 @@ def request_for(
         read_as: How the caller uses it; told by its shape if None. Consent to a file that is read in one way does not
             count for another, since a file may have the shape of several.
         host: As for `request_of`.
+        agents: The texts of the agent files that cases name, by path. A text that is missing is read and added, so that
+            the caller uses what was judged.
 
     Raises:
         ConfigError: A file that it names as an agent cannot be read.
     """
     kind = read_as or _shape_of(table)
-    reader = _Reader(file, host or default_host(), {f"{kind}:{file.name}": text.encode(errors="surrogatepass")})
+    parts = {f"{kind}:{file.name}": text.encode(errors="surrogatepass")}
+    reader = _Reader(file, host or default_host(), parts, {} if agents is None else agents)
     return Request(file, unique(reader.effects_of(table, kind)), content_hash(reader.parts))
 
 
@@ -143,6 +152,7 @@ class _Reader:
     file: Path
     host: PluginHost
     parts: dict[str, bytes]
+    agents: dict[str, str]
     _foreign: tuple[Mapping[str, tuple[str, str]], frozenset[str]] | None = None
 
     @property
@@ -161,12 +171,14 @@ class _Reader:
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
         """What another file can cause that this one uses; its own paths are relative to itself."""
-        text = read_text(path, max_bytes=MAX_BYTES, what="an agent file")
+        text = self.agents.get(str(path))
+        if text is None:
+            text = self.agents[str(path)] = read_text(path, max_bytes=MAX_BYTES, what="an agent file")
         try:
             table = parse_table(text, FORMS.get(path.suffix.lower(), "yaml"))
         except ValueError as error:
             raise ConfigError(f"{path} cannot be read: {error}") from None
-        inner = _Reader(path, self.host, {})
+        inner = _Reader(path, self.host, {}, self.agents)
         effects = list(inner.effects_of(table, "agent"))
         self.parts |= {f"{path}:{name}": raw for name, raw in inner.parts.items()} | {str(path): text.encode()}
         return iter(effects)

@@ -18,24 +18,25 @@ _OF_AGENTS = ("", "handoffs", "options", "agents")  # where a table has settings
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
 
 
-def load_agent_config(path: str | Path, *, trust: bool = False) -> AgentConfig:
+def load_agent_config(path: str | Path, *, trust: bool = False, text: str | None = None) -> AgentConfig:
     """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
 
     Args:
         path: The file.
         trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
             folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
+        text: What is in the file, if the caller has read and judged it; the file is not read again.
 
     Raises:
         ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
         ConfigError: The file cannot be read, or one of its settings does not fit.
     """
     with LocalsForgotten():  # a key may be among them
-        return _config_of(Path(path), trust=trust)
+        return _config_of(Path(path), text, trust=trust)
 
 
-def _config_of(file: Path, *, trust: bool) -> AgentConfig:
-    text = text_of(file)
+def _config_of(file: Path, text: str | None, *, trust: bool) -> AgentConfig:
+    text = text_of(file) if text is None else text
     try:
         table = parse_table(text, _form_of(file))
     except ValueError as error:
