@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +17,7 @@ from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDe
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
+from jackfield_records.stores import RUNNING
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.suites.agent_parts import (
@@ -108,6 +111,19 @@ class AnswerTreeTests(AgentTests):
         for again in resumed(fresh):
             assert (again.result.text, again.result.usage) == (whole.text, whole.usage)
             assert len(again.store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
+        # The end is written together with the last answer: a record of the answer alone is made by hand.
+        answers = len(recorded.events("TurnFinished"))
+        kept = recorded.kept[whole.run_id]
+        assert json.loads(kept.entries.pop())["event"] == "RunFinished"
+        kept.run, kept.is_held = replace(kept.run, state=RUNNING), False
+        try:
+            result = fresh(recorded).resume(whole.run_id)
+        except ConfigError as error:
+            if "cannot resume" not in str(error):
+                raise
+        else:
+            assert (result.text, result.usage) == (whole.text, whole.usage)
+            assert len(recorded.events("TurnFinished")) == answers, "what was answered is asked again"
 
 
 class AgentTreeTests(AgentTests):
