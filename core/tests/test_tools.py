@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from jackfield import tool
+from jackfield import FnCallAgent, tool
 from jackfield.errors import BrokenPluginError, ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import ContentItem, FunctionCall, Message
@@ -799,3 +799,86 @@ def test_a_decorated_function_registers_nothing() -> None:
     assert isinstance(add, FunctionTool)
     (failed,) = finished(run([], ("add", '{"a": 1}')))
     assert failed.error == "ToolServiceError"
+
+
+# --- patterns of functions ---
+
+
+def _greet(pattern: str) -> FunctionTool:
+    def greet(name: str) -> str:
+        """Greet a person."""
+        return f"Hello {name}"
+
+    greet.__annotations__["name"] = Annotated[str, Field(pattern=pattern)]
+    return tool(greet)
+
+
+@pytest.mark.parametrize("name", ["Müller", "北京"])
+@pytest.mark.parametrize("pattern", [r"^\w+$", r"^\p{L}+\b$", r"^[^\W\d_]+\z", r"(?x)^ \w+ $  # a word"])
+def test_the_patterns_of_a_function_mean_what_pydantic_means(name: str, pattern: str) -> None:
+    greet = _greet(pattern)
+    FnCallAgent([greet])
+    assert result(greet, json.dumps({"name": name})).message.content == f"Hello {name}"
+    assert result(greet, '{"name": "a b"}').error == "ToolArgumentError"
+
+
+class Person(BaseModel, regex_engine="python-re"):
+    name: str = Field(pattern=r"^\w+(?<!x)$")
+
+
+def test_a_function_may_use_an_engine_of_its_own_for_patterns() -> None:
+    @tool
+    def greet(person: Person) -> str:
+        """Greet a person."""
+        return f"Hello {person.name}"
+
+    FnCallAgent([greet])
+    assert result(greet, '{"person": {"name": "Müller"}}').message.content == "Hello Müller"
+    assert result(greet, '{"person": {"name": "Max"}}').error == "ToolArgumentError"
+
+
+@pytest.mark.parametrize("pattern", ["(", r"^(?=a)b", r"\w{5000}"])
+def test_a_pattern_that_pydantic_cannot_use_is_named_with_its_tool(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"tool 'greet': pydantic cannot use the type of a parameter: .+"):
+        _greet(pattern)
+
+
+def test_a_tool_without_code_for_its_patterns_is_refused_with_those_it_cannot_use() -> None:
+    class Greet(BaseTool):
+        name = "greet"
+        description = "Greet a person."
+        parameters: ClassVar = {"type": "object", "properties": {"name": {"pattern": "(?<!x)$"}}, "required": []}
+
+        def call(self, params: Any, *, context: Any = None) -> str:
+            return "Hello"
+
+    with pytest.raises(ConfigError, match="lookaround"):
+        FnCallAgent([Greet()])
+
+
+@pytest.mark.parametrize("pattern", [r"^\w+$", r"(?x)^ \w+ $"])
+def test_an_installed_function_takes_what_its_own_patterns_take(site: Any, pattern: str) -> None:
+    light = f"""
+from jackfield.plugins import ToolSpec, hook
+
+NAME = {{"type": "string", "pattern": {pattern!r}}}
+
+@hook.tools
+def tools():
+    schema = {{"type": "object", "properties": {{"name": NAME}}, "required": ["name"]}}
+    return [ToolSpec(name="greet", target="acme_heavy:greet", description="Greet.", parameters=schema)]
+"""
+    heavy = f"""
+from typing import Annotated
+from pydantic import Field
+from jackfield import tool
+
+@tool
+def greet(name: Annotated[str, Field(pattern={pattern!r})]) -> str:
+    "Greet."
+    return f"Hello {{name}}"
+"""
+    site.add("acme", {"tool.greet": "acme_light"}, modules={"acme_light": light, "acme_heavy": heavy})
+    greet = find_tool("greet", site.host())
+    assert result(greet, '{"name": "Müller"}').message.content == "Hello Müller"
+    assert result(greet, '{"name": "a b"}').error == "ToolArgumentError"

@@ -342,22 +342,29 @@ def _identity(value: object) -> Hashable:
 _INFINITE = (float("inf"), float("-inf"))
 
 
-def fault_of_schema(schema: Schema) -> str:
-    """Why a dict is not a valid JSON Schema, '' if it is."""
+def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
+    """Say why a dict is not a valid JSON Schema; '' if it is.
+
+    Args:
+        schema: The dict.
+        ignore_patterns: Say nothing of patterns that `patterns` cannot match, because other code matches them.
+    """
     try:
         # Exact in types and values, so what is remembered is of this content alone, whatever becomes of the dict.
         content = marshal.dumps(schema, 0)  # type: ignore[arg-type]
     except ValueError:  # it holds something that marshal does not know, or is nested deeply
-        return _fault_of_schema(schema)
-    return _fault_of_content(content) if len(content) <= _MOST_REMEMBERED else _fault_of_schema(schema)
+        return _fault_of_schema(schema, ignore_patterns)
+    if len(content) > _MOST_REMEMBERED:
+        return _fault_of_schema(schema, ignore_patterns)
+    return _fault_of_content(content, ignore_patterns)
 
 
 @lru_cache(maxsize=256)
-def _fault_of_content(content: bytes) -> str:
-    return _fault_of_schema(marshal.loads(content))  # noqa: S302 - it was written above
+def _fault_of_content(content: bytes, ignore_patterns: bool) -> str:
+    return _fault_of_schema(marshal.loads(content), ignore_patterns)  # noqa: S302 - it was written above
 
 
-def _fault_of_schema(schema: Schema) -> str:
+def _fault_of_schema(schema: Schema, ignore_patterns: bool) -> str:
     from jsonschema import Draft202012Validator
 
     if fault := _fault_of_shape(schema):
@@ -366,7 +373,7 @@ def _fault_of_schema(schema: Schema) -> str:
         checker = _validator_class()(Draft202012Validator.META_SCHEMA)
         for error in checker.iter_errors(schema):
             return str(error.message)
-        return _fault_of_patterns(schema)
+        return "" if ignore_patterns else _fault_of_patterns(schema)
     except RecursionError:
         return _TOO_DEEP
 

@@ -142,11 +142,14 @@ class BaseTool(Configured, ABC):
         raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
         schema_is_checked: `parameters` were checked before, as those of tools that are kept between starts; making an
             agent with 200 tools would check them for 130 ms.
+        matches_patterns: The tool's own `parse_arguments` matches the patterns in `parameters`, so they may be in the
+            syntax of any engine. Tools made of functions leave them to pydantic.
         host: Where to look up other components; None for the default one.
     """
 
     name: str = ""
     schema_is_checked: bool = False
+    matches_patterns: bool = False
     description: Texts = ""
     parameters: Mapping[str, Any] = NO_ARGUMENTS
     read_only: bool = False

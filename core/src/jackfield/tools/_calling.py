@@ -38,7 +38,8 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
         return _parts_of_set(entry, host)
     if isinstance(entry, BaseTool):
         if not entry.schema_is_checked:
-            check_tool_schema(entry.name, object_schema(entry.name, entry.parameters))
+            schema = object_schema(entry.name, entry.parameters)
+            check_tool_schema(entry.name, schema, ignore_patterns=entry.matches_patterns)
         return [entry]
     if callable(entry):
         return [tool(entry)]

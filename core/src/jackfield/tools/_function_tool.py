@@ -48,6 +48,7 @@ class FunctionTool(BaseTool):
     """
 
     params_as_text = False
+    matches_patterns = True
 
     def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
         super().__init__()
@@ -157,6 +158,9 @@ def _arguments_model(
         raise ConfigError(
             f"tool {name!r}: a parameter has a type that cannot be read from JSON: {str(error).splitlines()[0]}"
         ) from error
+    except Exception as error:  # pydantic has no public name for that of a pattern it cannot compile
+        reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
+        raise ConfigError(f"tool {name!r}: pydantic cannot use the type of a parameter: {reason}") from error
     return context_parameter, model
 
 

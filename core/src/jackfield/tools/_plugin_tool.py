@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from jackfield.descriptors import ToolSpec, required_by
-from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.errors import BrokenPluginError, ConfigError, ToolServiceError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import PluginHost
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
@@ -61,6 +61,16 @@ class PluginTool(StandIn):
         """The stricter of its descriptor, and its class once that is loaded."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
+
+    def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
+        """Check the arguments by the descriptor's schema; in doubt about a pattern, ask the function behind it."""
+        try:
+            return super().parse_arguments(params)
+        except ToolServiceError:
+            # The schema of a function has pydantic's patterns, in which `\\w` knows every alphabet.
+            if "pattern" not in repr(self.parameters) or not isinstance(tool := self.load(), FunctionTool):
+                raise
+            return tool.parse_arguments(params)
 
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None

@@ -35,11 +35,17 @@ def object_schema(name: str, parameters: object) -> Mapping[str, object]:
     return schema
 
 
-def check_tool_schema(name: str, schema: Mapping[str, Any]) -> None:
-    """Raise ConfigError unless this is a JSON Schema of an object."""
+def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: bool = False) -> None:
+    """Raise ConfigError unless this is a JSON Schema of an object.
+
+    Args:
+        name: The tool's name, for the error.
+        schema: The schema.
+        ignore_patterns: Take any pattern, because the tool matches them itself, with an engine of its own.
+    """
     if schema.get("type") != "object":
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object'")
-    if fault := fault_of_schema(schema):
+    if fault := fault_of_schema(schema, ignore_patterns=ignore_patterns):
         raise ConfigError(f"the parameters of tool {name!r} are not a valid JSON Schema: {fault}")
     missing = set(schema.get("required", ())) - set(schema.get("properties", {}))
     if missing:

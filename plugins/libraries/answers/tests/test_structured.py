@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
@@ -170,3 +170,19 @@ def test_a_schema_is_strict_only_where_that_does_not_change_what_fits() -> None:
     assert strictly({"type": "object", "additionalProperties": {"type": "string"}}) is None
     assert strictly({"type": "object"}) is None
     assert strictly({"type": "array", "items": {"type": "string"}}) is None
+
+
+@pytest.mark.parametrize("name", ["Müller", "北京"])
+def test_the_patterns_of_a_type_mean_what_pydantic_means(name: str) -> None:
+    class Person(BaseModel):
+        name: str = Field(pattern=r"^\w+\b$")
+
+    model = ScriptedModel([answer(f'{{"name": "{name}"}}')], facts=HELD)
+    assert model.parse("q", Person, attempts=1).value == Person(name=name)
+
+
+def test_a_type_that_pydantic_cannot_use_is_refused_before_a_model_is_asked() -> None:
+    model = ScriptedModel([answer("{}")])
+    with pytest.raises(ConfigError, match="pydantic can use"):
+        model.parse("q", Annotated[str, Field(pattern="(")])
+    assert model.requests == []

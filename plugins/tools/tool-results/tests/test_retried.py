@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import ConfigError, ModelConnectionError, ToolArgumentError, ToolServiceError
@@ -129,3 +130,13 @@ def test_an_agent_as_a_tool_is_asked_once_whatever_its_record_is_good_for() -> N
     boss = ScriptedModel([calls(("helper", {"request": "Pay."})), answer("So.")])
     FnCallAgent([RetriedCalls(tools=[both], delay_s=0.0)], boss).ask("Go.")
     assert paid == ["Ada"]
+
+
+def test_a_function_keeps_its_patterns_when_it_is_retried(finish: Any) -> None:
+    @tool(idempotent=True)
+    def greet(name: Annotated[str, Field(pattern=r"(?x)^ \w+ $")]) -> str:
+        """Greet a person."""
+        return f"Hello {name}"
+
+    (result,) = finish([RetriedCalls(tools=[greet])], ("greet", {"name": "Müller"}))
+    assert result.message.content == "Hello Müller"

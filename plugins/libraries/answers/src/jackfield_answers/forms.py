@@ -49,6 +49,9 @@ class Form(Generic[T]):
                 self.schema = self._adapter.json_schema()
             except (PydanticUserError, TypeError) as error:
                 raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {error}") from error
+            except Exception as error:  # pydantic has no public name for that of a pattern it cannot compile
+                reason = str(error).splitlines()[-1].strip()
+                raise ConfigError(f"{wanted!r} is not a type that pydantic can use: {reason}") from error
         # Servers and tools take objects only; anything else travels as the one property of one.
         self.is_object = self.schema.get("type") == "object"
 

@@ -41,6 +41,7 @@ class WrappedTool(StandIn):
         super().__init__()
         self.inner = inner
         self.name, self.description, self.parameters = inner.name, inner.description, inner.parameters
+        self.matches_patterns = inner.matches_patterns
 
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
         """Call the other tool."""
