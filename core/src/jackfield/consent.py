@@ -123,11 +123,13 @@ class Request:
         path: The file.
         effects: What needs consent, in the order of the file, each once.
         content: The hash of the file and of every file that it refers to.
+        by_command: `jackfield trust` can read the file; otherwise consent is given at a terminal, or by `--trust`.
     """
 
     path: Path
     effects: tuple[Effect, ...] = ()
     content: str = field(default="", repr=False)
+    by_command: bool = True
 
     @property
     def lines(self) -> list[str]:
@@ -167,7 +169,7 @@ def require_consent(request: Request, *, trust: bool = False, folder: Path | Non
         ConsentNeededError: The file has effects that the user has not agreed to.
     """
     if not (trust or is_agreed(request, folder=folder)):
-        raise ConsentNeededError(request.path, request.lines, request)
+        raise ConsentNeededError(request.path, request.lines, request, by_command=request.by_command)
 
 
 def record_consent(request: Request, *, folder: Path | None = None) -> Path:

@@ -75,19 +75,23 @@ class ConsentNeededError(ConfigError):
         path: The file.
         effects: One line for each effect.
         request: The `jackfield.consent.Request`.
+        by_command: `jackfield trust` can read the file.
     """
 
-    def __init__(self, path: object, effects: Sequence[str], request: object = None) -> None:
-        self.path, self.effects, self.request = path, tuple(effects), request
+    def __init__(
+        self, path: object, effects: Sequence[str], request: object = None, *, by_command: bool = True
+    ) -> None:
+        self.path, self.effects, self.request, self.by_command = path, tuple(effects), request, by_command
         super().__init__("\n".join(self.lines))
 
     @property
     def lines(self) -> list[str]:
         """The message, line by line."""
+        command = f"jackfield trust {shlex.quote(str(self.path))}, or " if self.by_command else ""
         return [
             f"{self.path} needs your consent, because it",
             *(f"  - {effect}" for effect in self.effects),
-            f"If you want this: jackfield trust {shlex.quote(str(self.path))}, or pass --trust (in code: trust=True)",
+            f"If you want this: {command}pass --trust (in code: trust=True)",
         ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -394,3 +395,37 @@ def test_progress_of_vectors_is_shown(
     shown = capsys.readouterr().err
     assert "2 of 2 chunks  vector_search" in shown
     assert shown.endswith("\r\x1b[K")
+
+
+def test_an_index_from_elsewhere_needs_consent_for_what_its_searchers_can_cause(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeOpenAI() as server:
+        server.respond(embeddings_of)
+        embedder = {"base_url": server.url}
+        settings = {"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": embedder}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_API_KEY", "sk-test")
+            run(capsys, "build", "./mine", "docs", "--searcher", json.dumps(settings))
+            run(capsys, "search", "./mine", "tides")
+            run(capsys, "build", "./mine")
+            shutil.copytree("mine", "cloned")
+            asked = len(server.requests)
+            for words in (("search", "./cloned", "tides"), ("build", "./cloned"), ("add", "./cloned", "docs")):
+                refused = run(capsys, *words, code=1)
+                assert f"sends data to the server {server.url}" in refused
+                assert "If you want this: pass --trust" in refused
+            assert len(server.requests) == asked
+            run(capsys, "search", "./cloned", "tides", "--trust")
+            assert len(server.requests) > asked
+
+
+def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "./mine", "docs")
+    shutil.copytree("mine", "cloned")
+    run(capsys, "search", "./cloned", "tides")  # its documents are texts
+    assert "uses a file outside of its folder" in run(capsys, "build", "./cloned", code=1)
+    run(capsys, "build", "./cloned", "--trust")
+    run(capsys, "build", "./cloned")

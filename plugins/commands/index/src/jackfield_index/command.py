@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,12 +14,15 @@ from typing import Any, NoReturn
 
 from jackfield import AgentConfig, sync
 from jackfield.cli import with_consent
+from jackfield.consent import Request, record_consent, require_consent
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
+from jackfield_agent_parts.effects import request_for
 from jackfield_agent_parts.files import load_agent_config
 from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, score_as_json, why_nothing_reads
 from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names
+from jackfield_knowledge.places import FILE
 from jackfield_search_parts.documents import shown_path
 from jackfield_search_parts.searching import Corpus, Hit, Searcher, make_searcher
 
@@ -56,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     index, config = KnowledgeIndex(options.name), _config(options)
-    searchers = _made(_named_searchers(config) or _noted(index))
+    noted = _noted(index, options)
+    searchers = _made(_named_searchers(config) or noted)
     with ProgressLine() as line:
         work = index.build(
             options.files,
@@ -73,7 +78,7 @@ def _build(options: argparse.Namespace) -> int:
 def _add(options: argparse.Namespace) -> int:
     index, config = KnowledgeIndex(options.name), _config(options)
     reader = config.reader(default_host(), kept_chars=1)
-    searchers = _made(_noted(index))
+    searchers = _made(_noted(index, options))
     with ProgressLine() as line:
         work = index.add(options.files, reader=reader, why_not=_why_not(config), on_progress=line)
         return _changed(index, work, searchers, options, line)
@@ -82,7 +87,7 @@ def _add(options: argparse.Namespace) -> int:
 def _remove(options: argparse.Namespace) -> int:
     index, config = KnowledgeIndex(options.name), _config(options)
     reader = config.reader(default_host(), kept_chars=1)
-    searchers = _made(_noted(index))
+    searchers = _made(_noted(index, options))
     with ProgressLine() as line:
         work = index.remove(options.files, reader=reader, why_not=_why_not(config), on_progress=line)
         return _changed(index, work, searchers, options, line)
@@ -142,7 +147,7 @@ def _lines_about(index: KnowledgeIndex, name: str) -> Iterator[str]:
 def _search(options: argparse.Namespace) -> int:
     index, config = KnowledgeIndex(options.name), _config(options)
     corpus = index.corpus()
-    wanted = _named_searchers(config) or index.searchers() or config.searchers
+    wanted = _named_searchers(config) or _noted(index, options, follows=False) or config.searchers
     with failures_noted() as failures:
         hits = sync.run(_found(" ".join(options.query), corpus, config, wanted, limit=options.limit))
     sys.stderr.writelines(map("jackfield: {}\n".format, failures))
@@ -199,6 +204,11 @@ def _changed(
             "build goes on from there\n"
         )
         raise
+    finally:
+        if _is_elsewhere(options) and index.exists:
+            request = _request(index, index.searchers())
+            if request.effects:
+                record_consent(request)  # the user's own index, until another takes its place
     line.clear()
     sys.stderr.writelines(map("jackfield: {}\n".format, _troubles(built, problems)))
     if options.json:
@@ -222,8 +232,41 @@ def _troubles(built: Built, problems: Sequence[str]) -> Iterator[str]:
     yield from map("{}. What was made is kept: build again, and it goes on from there".format, problems)
 
 
-def _noted(index: KnowledgeIndex) -> Mapping[str, Mapping[str, object]]:
-    return index.searchers() if index.exists else {}
+def _noted(
+    index: KnowledgeIndex, options: argparse.Namespace, *, follows: bool = True
+) -> Mapping[str, Mapping[str, object]]:
+    """Return the searchers that an index was built for, if the user wrote it here or agrees to what they can cause.
+
+    Args:
+        index: It may be missing.
+        options: Those of the command line.
+        follows: The files of the index are read again, so their names count, too.
+
+    Raises:
+        ConsentNeededError: The index came from elsewhere, and the user has not agreed to it.
+    """
+    if not index.exists:
+        return {}
+    searchers = index.searchers()
+    if _is_elsewhere(options):
+        request = _request(index, searchers)
+        if follows or _request(index, searchers, names=()).effects:
+            with_consent(lambda: require_consent(request, trust=options.trust))
+    return searchers
+
+
+def _request(
+    index: KnowledgeIndex, searchers: Mapping[str, Mapping[str, object]], *, names: Iterable[str] | None = None
+) -> Request:
+    """Say what an index can cause; its documents are texts, and cause nothing."""
+    names = [step.name for step in index.names() if step.adds] if names is None else names
+    table = {"rag_searchers": [{**one, "name": name} for name, one in searchers.items()], "files": list(names)}
+    return request_for(index.folder / FILE, json.dumps(table, sort_keys=True), table, read_as="index")
+
+
+def _is_elsewhere(options: argparse.Namespace) -> bool:
+    """Return True if an index is named by its path; those with names are below the user's own data."""
+    return "/" in options.name or os.sep in options.name
 
 
 def _made(wanted: Mapping[str, Mapping[str, object]]) -> dict[str, Searcher]:
@@ -450,7 +493,7 @@ def _of_searching(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _of_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="FILE", help="take rag_cfg of this agent file: parsers, searchers, sizes")
-    parser.add_argument("--trust", action="store_true", help="use the agent file whatever it asks for, this time")
+    parser.add_argument("--trust", action="store_true", help="use the agent file and the index whatever they ask for")
 
 
 def _command(

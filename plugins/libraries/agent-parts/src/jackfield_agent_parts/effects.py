@@ -42,8 +42,9 @@ from jackfield_agent_parts.tables import FORMS, parse_table, read_text
 
 MAX_BYTES = 16 << 20
 SAVED_RUN = "jackfield-run/1"
-ReadAs = Literal["agent", "cases", "saved run"]
-"""The ways to read a file. A list of MCP servers is read as an agent: its table may stand anywhere in one."""
+ReadAs = Literal["agent", "cases", "saved run", "index"]
+"""The ways to read a file. A list of MCP servers is read as an agent: its table may stand anywhere in one. Of an index,
+the searchers and the names of the files are read."""
 
 BESIDE_THE_FILE = ("files", "knowledge_files", "prompts", "agents", "cassettes", "results")
 """Settings whose paths are relative to the file; all others are relative to the working folder."""
@@ -133,7 +134,8 @@ def request_for(
     kind = read_as or _shape_of(table)
     parts = {f"{kind}:{file.name}": text.encode(errors="surrogatepass")}
     reader = _Reader(file, host or default_host(), parts, {} if agents is None else agents)
-    return Request(file, unique(reader.effects_of(table, kind)), content_hash(reader.parts))
+    effects = unique(reader.effects_of(table, kind))
+    return Request(file, effects, content_hash(reader.parts), by_command=kind != "index")
 
 
 def _shape_of(table: object) -> ReadAs:
@@ -166,7 +168,7 @@ class _Reader:
                 yield from self._of_saved_run(table["messages"])
             case "cases":
                 yield from self._of_cases(table)
-            case "agent":
+            case "agent" | "index":
                 yield from self._of_value("", table)
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
