@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,16 @@ def test_a_file_that_has_changed_comes_again_under_the_same_name(tmp_path: Path,
     assert files.bring([source]) == []
     assert (folder / "a.csv").read_text() == "newer"
     assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("mode", "copied"), [(0o600, 0o600), (0o640, 0o640), (0o755, 0o644), (0o400, 0o600)])
+def test_a_copy_lets_nobody_read_who_could_not_read_the_original(
+    tmp_path: Path, folder: Path, mode: int, copied: int
+) -> None:
+    source = given(tmp_path / "in/a.csv", "secret")
+    os.chmod(source, mode)
+    BroughtFiles(folder).bring([source])
+    assert stat.S_IMODE((folder / "a.csv").stat().st_mode) == copied
 
 
 def test_files_of_one_name_get_two_and_what_was_there_stays(tmp_path: Path, folder: Path) -> None:

@@ -108,7 +108,8 @@ class BroughtFiles:
         with open_folder(self._folder.resolve()) as folder:
             # A new file that takes the place of the old one: writing into that would follow where the code has put it.
             fresh = f".{uuid4().hex}"
-            target = os.open(fresh, _WRITE, 0o666, dir_fd=folder)
+            # Whom the original keeps out, the copy does, too.
+            target = os.open(fresh, _WRITE, facts.st_mode & 0o666 | 0o600, dir_fd=folder)
             try:
                 try:
                     self._copied_bytes += _copy_bytes(file, target, most)
