@@ -53,7 +53,7 @@ def test_a_copy_lets_nobody_read_who_could_not_read_the_original(
     tmp_path: Path, folder: Path, mode: int, copied: int
 ) -> None:
     source = given(tmp_path / "in/a.csv", "secret")
-    os.chmod(source, mode)
+    Path(source).chmod(mode)
     BroughtFiles(folder).bring([source])
     assert stat.S_IMODE((folder / "a.csv").stat().st_mode) == copied
 

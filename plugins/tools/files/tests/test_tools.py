@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, call_tool
-from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import ToolSpec, default_host
 from jackfield.tools import BaseTool, ToolContext, Workspace
 from jackfield_files import folder
+from jackfield_files.config import FilesConfig
 from jackfield_files.edits import Edit, edited
 from jackfield_files.globs import matcher
 from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
@@ -130,6 +131,18 @@ def test_other_encodings_are_tried_when_they_are_set_and_kept_by_an_edit(root: P
     (root / "b").write_bytes("é".encode("latin-1"))
     with pytest.raises(ToolArgumentError, match=r"the file is in latin-1, which cannot hold '\\u6c34'"):
         do(EditFile, path="b", edits=[{"old_text": "é", "new_text": "水"}], cfg={"encodings": ["utf-8", "latin-1"]})
+
+
+@pytest.mark.parametrize("name", ["punycode", "idna", "utf-7", "unicode_escape", "base64", "rot13", "gone", "a\0", ""])
+def test_only_encodings_of_the_web_can_be_set(name: str) -> None:
+    with pytest.raises(ConfigError, match="encoding"):
+        FilesConfig.parse({"encodings": ["utf-8", name]})
+
+
+def test_each_encoding_of_the_web_can_be_set() -> None:
+    names = "utf-8 UTF8 utf-8-sig latin-1 windows-1252 cp874 iso-8859-15 koi8-u macintosh mac-cyrillic ibm866 utf-16 "
+    names += "gb2312 GBK gb18030 big5 big5-hkscs euc-jp shift_jis cp932 iso-2022-jp euc-kr cp949 us-ascii"
+    assert FilesConfig.parse({"encodings": names.split()}).encodings == names.split()
 
 
 def test_what_is_not_a_text_file_is_refused(root: Path, do: Do) -> None:
