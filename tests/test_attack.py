@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-QUICK = ("faults", "cuts", "tools", "answers", "approval", "projects", "files", "mcp", "trees", "stops")
+QUICK = ("faults", "cuts", "tools", "answers", "approval", "projects", "files", "mcp", "trees", "stops", "ownership")
 
 BREAKING = """
 import time

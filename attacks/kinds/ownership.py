@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,17 +27,19 @@ from typing import Any
 
 from attacks.kind import Attempt, Kind, law
 from jackfield import FnCallAgent, tool
-from jackfield.errors import JackfieldError, RunBusyError
-from jackfield.events import ApprovalNeeded, RunFinished
+from jackfield.errors import JackfieldError, RunBusyError, StoreUnavailableError
+from jackfield.events import ApprovalNeeded, FunctionCallDelta, ModelEvent, ModelFinished, RunFinished
 from jackfield.request import ChatRequest
-from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.testing import ScriptedModel, answer
 from jackfield_postgres import Database
-from jackfield_records.stores import Store, load_store
+from jackfield_records.stores import Store, StoredRun, load_store
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.postgresql import running_postgresql
 
 PAYMENTS = 3
 PROCESSES = 8
+AT_ONCE = 8
+INTRUSION = 0.3
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Counts:
     """The counts of one attempt."""
 
     trees: int = 0
+    recorded: int = 0
+    busy: int = 0
     kills: int = 0
     cuts: int = 0
     effects: int = 0
@@ -71,19 +75,34 @@ def boss(folder: Path, store: Store) -> FnCallAgent:
         tree = request.messages[-1].get_text_content() if request.messages[-1].role == "user" else ""
         tree = tree or next(one.get_text_content() for one in request.messages if one.role == "user")
         number = sum(one.role == "function" for one in request.messages)
-        return answer("paid") if number == PAYMENTS else calls(("pay", {"effect": f"{tree}.{number}"}))
+        if number == PAYMENTS:
+            return answer("paid")
+        effect = f"{tree}.{number}"
+        return one_call(effect, "pay", {"effect": effect})
 
     def asks(request: ChatRequest) -> Any:
         if request.messages[-1].role == "function":
             return answer("All is paid.")
-        return calls(("helper", {"request": request.messages[-1].get_text_content()}))
+        tree = request.messages[-1].get_text_content()
+        return one_call(tree, "helper", {"request": tree})
 
     helper = FnCallAgent([pay], ScriptedModel(helps), name="helper", description="Pays.")
     return FnCallAgent([helper.as_tool()], ScriptedModel(asks), name="boss", store=store)
 
 
+def one_call(call_id: str, name: str, arguments: dict[str, Any]) -> list[ModelEvent]:
+    """Make an answer that calls one tool. No id recurs, so an answer that comes late fits no later call."""
+    return [FunctionCallDelta(0, id=call_id, name=name, arguments=json.dumps(arguments)), ModelFinished("tool_calls")]
+
+
+async def intrude(folder: Path, store: Store, run_id: str) -> None:
+    """Resume a run that another process drives, and answer nothing."""
+    async for _ in boss(folder, store).astream((), run_id=run_id, resume=True):
+        pass
+
+
 async def carry_on(folder: Path, store: Store, run_id: str | None, question: str = "") -> str:
-    """Take a run to its end, answering as a person does who looks whether a payment in doubt was made."""
+    """Take a run to its end, answering like a person who looks up each payment in doubt."""
     approvals: dict[str, bool] | bool = True
     while True:
         options: dict[str, Any] = {"run_id": run_id, "resume": approvals} if run_id else {}
@@ -98,7 +117,7 @@ async def carry_on(folder: Path, store: Store, run_id: str | None, question: str
         except RunBusyError:
             if not isinstance(approvals, dict):
                 raise
-            # Another process was quicker. The answers were for calls that it may have made, and ids of calls recur.
+            # Another process was quicker, and may have made the calls that these answers are for.
             await asyncio.sleep(random.uniform(0, 0.2))
             approvals = True
             continue
@@ -134,26 +153,44 @@ def journal_of(folder: Path) -> list[str]:
 
 
 async def work(folder: Path, settings: dict[str, Any], trees: range) -> None:
-    """Begin trees, then take on whatever is interrupted or waits, as long as there is anything."""
-    store = load_store(settings, plain_host())
+    """Begin these trees and take each to its end, whichever process began it; now and then resume one of the others.
 
-    async def one(run_id: str | None, question: str = "") -> None:
+    Two processes that both answered for a run would each make the other's answers late, and no payment would be made.
+    """
+    store = load_store(settings, plain_host())
+    titles = {f"tree{number}" for number in trees}
+
+    async def one(work: Awaitable[Any]) -> None:
         try:
-            await carry_on(folder, store, run_id, question)
+            await work
         except RunBusyError:
-            pass
+            note(folder, "busy", "")
         except JackfieldError as error:
             note(folder, "errors", f"{type(error).__name__}: {error}")
 
-    await asyncio.gather(*(one(None, f"tree{number}") for number in trees))
     while True:
-        open_runs = [run for run in await store.runs(limit=10_000) if run.state != "finished"]
-        if not open_runs:
+        try:
+            runs = await store.runs(limit=10_000)
+        except StoreUnavailableError:
+            await asyncio.sleep(0.1)
+            continue
+        begun = {run.title for run in runs}
+        mine, others = _open_runs(runs, titles)
+        if not mine and titles <= begun:
             return
-        free = [run.run_id for run in open_runs if not run.is_held]
-        random.shuffle(free)
-        await asyncio.gather(*map(one, free[:3]))
-        await asyncio.sleep(random.uniform(0, 0.3))
+        jobs = [carry_on(folder, store, None, title) for title in sorted(titles - begun)]
+        jobs += [carry_on(folder, store, run.run_id) for run in mine[:AT_ONCE] if not run.is_held]
+        jobs += [intrude(folder, store, run.run_id) for run in others[:1] if random.random() < INTRUSION]
+        await asyncio.gather(*map(one, jobs))
+        await asyncio.sleep(random.uniform(0, 0.1))
+
+
+def _open_runs(runs: list[StoredRun], titles: set[str]) -> tuple[list[StoredRun], list[StoredRun]]:
+    """Divide the unfinished runs into those with these titles and the rest, each in a random order."""
+    unfinished = [run for run in runs if run.state != "finished"]
+    random.shuffle(unfinished)
+    mine = [run for run in unfinished if run.title in titles]
+    return sorted(mine, key=lambda run: run.is_held), [run for run in unfinished if run.title not in titles]
 
 
 def start(folder: Path, settings: dict[str, Any], trees: range) -> int:
@@ -221,12 +258,13 @@ def _attack(
     limit_s: float,
 ) -> Counts:
     counts = Counts(trees=trees)
-    processes: set[int] = set()
+    processes: dict[int, range] = {}
     ends_at = time.monotonic() + limit_s
     share = -(-trees // PROCESSES)
     try:
         for first in range(0, trees, share):
-            processes.add(start(folder, settings, range(first, min(first + share, trees))))
+            own = range(first, min(first + share, trees))
+            processes[start(folder, settings, own)] = own
         blows = ["kill"] * kills + ["cut"] * cuts
         dice.shuffle(blows)
         time.sleep(0.5)
@@ -241,12 +279,12 @@ def _attack(
                 victim = dice.choice(sorted(processes))
                 os.kill(victim, signal.SIGKILL)
                 os.waitpid(victim, 0)
-                processes.discard(victim)
+                own = processes.pop(victim)
                 counts.kills += 1
-                processes.add(start(folder, settings, range(0)))
-            processes -= _ended(processes)
+                processes[start(folder, settings, own)] = own
+            _forget_ended(processes)
         while processes and time.monotonic() < ends_at:
-            processes -= _ended(processes)
+            _forget_ended(processes)
             time.sleep(0.05)
         if processes:
             counts.broken.append(f"{len(processes)} processes did not come to an end")
@@ -258,13 +296,16 @@ def _attack(
     return counts
 
 
-def _ended(processes: set[int]) -> set[int]:
-    return {process for process in processes if os.waitpid(process, os.WNOHANG)[0]}
+def _forget_ended(processes: dict[int, range]) -> None:
+    for process in list(processes):
+        if os.waitpid(process, os.WNOHANG)[0]:
+            del processes[process]
 
 
 def _judge(folder: Path, settings: dict[str, Any], counts: Counts) -> None:
     effects = Counter(journal_of(folder))
     counts.effects, counts.in_doubt = effects.total(), len(lines_of(folder, "in_doubt"))
+    counts.busy = len(lines_of(folder, "busy"))
     counts.broken += lines_of(folder, "broken")
     counts.broken += [f"{effect} was made {times} times" for effect, times in effects.items() if times > 1]
     errors = Counter(line[:200] for line in lines_of(folder, "errors"))
@@ -284,6 +325,9 @@ def _judge(folder: Path, settings: dict[str, Any], counts: Counts) -> None:
             counts.broken.append(f"{title} is {run.state}, held: {run.is_held}")
         elif made != PAYMENTS:
             counts.broken.append(f"{title} is finished, and {made} of its {PAYMENTS} payments were made")
+    counts.recorded = len(runs)
+    if counts.recorded != counts.trees:
+        counts.broken.append(f"{counts.recorded} of {counts.trees} trees are recorded")
     unknown = {effect.partition(".")[0] for effect in effects} - runs.keys()
     counts.broken += [f"{title} has effects and no record" for title in sorted(unknown)]
 
@@ -298,7 +342,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
     while True:
         for kind in ("sqlite", "postgres"):
             trees, kills, cuts, seed = (
-                dice.randrange(8, 24),
+                dice.randrange(8, 16),
                 dice.randrange(3, 8),
                 dice.randrange(1, 4),
                 dice.randrange(10**6),
