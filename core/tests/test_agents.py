@@ -100,6 +100,18 @@ def test_a_guarded_call_waits() -> None:
     assert decide(history, Spent(), Limits(), needs_approval={"rm"}, answered={"1"}) == waiting
 
 
+def test_a_call_in_doubt_waits_until_it_is_answered() -> None:
+    history = [Message("user", "q"), call("f", "1"), call("g", "2")]
+    waiting = Pause((PlannedCall(0, "1", FunctionCall("f", "{}")),))
+    assert decide(history, Spent(), Limits(), resume=True, in_doubt={"1"}) == waiting
+    assert isinstance(decide(history, Spent(), Limits(), resume=True, in_doubt={"1"}, answered={"1"}), RunTools)
+
+
+def test_a_call_without_an_id_gets_the_same_one_whatever_earlier_turns_contain() -> None:
+    history = [Message("user", "q"), call("f", "call_1"), result("f", "call_1"), call("g", None)]
+    assert [planned.call_id for planned in open_calls(history)] == ["call_1"]
+
+
 def test_tool_calls_may_reach_their_limit_and_not_pass_it() -> None:
     history = [Message("user", "q"), call("f", "1"), call("g", "2")]
     limits = Limits(tool_calls=3)
@@ -250,6 +262,17 @@ def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments(reason: Fini
     assert "cut off" in response[1]["content"]
 
 
+def test_a_whole_call_beside_one_that_was_cut_off_is_made() -> None:
+    whole = FunctionCallDelta(0, id="x", name="add", arguments='{"a": 1, "b": 2}')
+    half = FunctionCallDelta(1, id="y", name="add", arguments='{"a": 1, "b"')
+    model = ScriptedModel([[whole, half, ModelFinished("length")], answer("oh")])
+    results = [
+        entry["content"] for entry in FnCallAgent([add], model).run_nonstream(ASK) if entry["role"] == "function"
+    ]
+    assert "3" in results
+    assert len(results) == 2
+
+
 def test_documents_in_the_system_message_do_not_change_the_language() -> None:
     model = ScriptedModel([answer("x")])
     FnCallAgent(llm=model, system_message="知识").run_nonstream(ASK, lang="en")
@@ -375,6 +398,24 @@ def test_a_refused_call_is_told_to_the_model_and_not_made() -> None:
     assert results[1] == "2"
 
 
+def test_the_answer_to_a_call_that_waited_does_not_allow_a_later_call_with_its_id() -> None:
+    asked: list[str] = []
+
+    def approve(asked_call: FunctionCall, _context: ToolContext) -> bool:
+        asked.append(asked_call.arguments)
+        return False
+
+    again = calls(("remove", {"path": "y"}))  # its id is `call_1`, too
+    model = ScriptedModel([calls(("remove", {"path": "x"})), again, answer("well")])
+    agent = FnCallAgent([remove], model)
+    paused = ending(agent)
+    end = ending(agent, [Message("user", "go"), *paused.messages], resume={"call_1": True}, approve=approve)
+    results = [message.get_text_content() for message in end.messages if message.role == "function"]
+    assert asked == ['{"path": "y"}']
+    assert results[0] == "removed x"
+    assert "did not allow" in results[1]
+
+
 def test_cancelling_ends_the_run_with_a_valid_history() -> None:
     token = CancelToken()
     started = threading.Event()
@@ -477,7 +518,7 @@ def test_a_tool_tells_how_far_it_is() -> None:
     assert [event.text for event in events if isinstance(event, ToolProgress)] == ["half way"]
 
 
-def test_a_tool_sees_the_files_of_the_agent_and_of_the_conversation() -> None:
+def test_a_tool_sees_the_files_of_the_agent_and_of_the_user_only() -> None:
     seen: list[tuple[str, ...]] = []
 
     @tool
@@ -488,7 +529,9 @@ def test_a_tool_sees_the_files_of_the_agent_and_of_the_conversation() -> None:
 
     content = [{"file": "b.pdf"}, {"text": "read it"}, {"file": "a.pdf"}]
     model = ScriptedModel([calls(("look", {})), answer("ok")])
-    FnCallAgent([look], model, files=["a.pdf"]).run_nonstream([{"role": "user", "content": content}])
+    said = {"role": "assistant", "content": [{"file": "/etc/passwd"}]}
+    messages = [{"role": "user", "content": content}, said, {"role": "user", "content": "Go on."}]
+    FnCallAgent([look], model, files=["a.pdf"]).run_nonstream(messages)
     assert seen == [("a.pdf", "b.pdf")]
 
 

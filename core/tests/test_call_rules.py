@@ -53,6 +53,7 @@ RULES = {
     "ask": ("ask", set(EVERY)),
     "read_only": ("read_only", {"peek", "write", "pay", "fetch"}),
     "a list": ({"allow": ["p*", "look"]}, {"write", "fetch"}),
+    "a list in capitals": ({"allow": ["P*", "LOOK"]}, set(EVERY)),
     "a list, by its name": ({"ask": "allow_listed", "allow": []}, set(EVERY)),
 }
 

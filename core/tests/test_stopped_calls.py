@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent, sync, tool
-from jackfield.events import RunFinished, ToolFinished, ToolStarted
-from jackfield.streams import CancelToken
+from jackfield import FnCallAgent, FunctionCall, Message, sync, tool
+from jackfield.agents import Run, Spent, open_calls
+from jackfield.agents._loop import _State, _stopped_calls
+from jackfield.config import Limits
+from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished, ToolStarted
+from jackfield.streams import CancelToken, Interrupted
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import STOPPED
+from jackfield.tools import STOPPED, ToolContext
 
 NOT_BEGUN = "cancelled before it began. Nothing was done"
 MAY_BE_DONE = "may have been done"
@@ -211,3 +215,62 @@ def test_each_call_has_one_result_however_the_run_is_stopped() -> None:
     assert len(ids) == 4
     functions = [message for message in events[-1].messages if message.role == "function"]
     assert len(functions) == 4
+
+
+# --- runs that go on ---
+
+
+def resumed(*ids: str, **options: Any) -> tuple[Run, _State]:
+    """A run that goes on after an interruption with open calls of these ids."""
+    history = [
+        Message("assistant", "", function_call=FunctionCall("act", "{}"), extra={"function_id": one}) for one in ids
+    ]
+    run = Run(messages=(), lang="en", limits=Limits(), context=ToolContext(), **options)
+    return run, _State([Message("user", "Go."), *history], Spent())
+
+
+def errors_of(results: list[ToolFinished]) -> dict[str, str]:
+    return {one.call_id: one.error for one in results}
+
+
+def test_a_call_that_was_in_doubt_before_a_run_went_on_is_still_in_doubt_when_it_is_stopped() -> None:
+    run, state = resumed("c0", "c1", in_doubt=frozenset({"c0"}))
+    assert errors_of(_stopped_calls(run, state)) == {"c0": STOPPED, "c1": "Cancelled"}
+    state.spent = Spent(turns=1)  # calls of an answer since then, even with the same ids
+    assert errors_of(_stopped_calls(run, state)) == {"c0": "Cancelled", "c1": "Cancelled"}
+
+
+def test_a_helper_that_waits_for_approval_may_have_done_something_when_it_is_stopped() -> None:
+    run, state = resumed("c0", "c1")
+    state.waiting["c1"] = ApprovalNeeded((FunctionCall("act", "{}"),), ("d0",))
+    assert errors_of(_stopped_calls(run, state)) == {"c0": "Cancelled", "c1": STOPPED}
+
+
+def test_a_call_in_doubt_that_a_cancel_kept_from_beginning_again_is_still_in_doubt() -> None:
+    token, made = CancelToken(), list[str]()
+
+    @tool(needs_approval=True)
+    def act(context: ToolContext) -> None:
+        """Act."""
+        made.append(context.call_id)
+
+    async def approve(_call: FunctionCall, _context: ToolContext) -> bool:
+        token.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    async def results() -> list[ToolFinished]:
+        run, state = resumed("c0", "c1", in_doubt=frozenset({"c0"}), answers={"c0": True}, cancel=token)
+        loop = FnCallAgent([act], ScriptedModel([]), approve=approve).make_loop(functions=[])
+        events: list[Any] = []
+        with pytest.raises(Interrupted):
+            await _gather(loop._call_tools(run, state, open_calls(state.history)), events)
+        return [event for event in events if isinstance(event, ToolFinished)]
+
+    assert errors_of(asyncio.run(results())) == {"c0": STOPPED, "c1": "Cancelled"}
+    assert made == []
+
+
+async def _gather(events: AsyncIterator[Any], gathered: list[Any]) -> None:
+    async for event in events:
+        gathered.append(event)  # noqa: PERF401 - those before an error are kept

@@ -13,7 +13,8 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -726,12 +727,43 @@ def test_work_in_the_background_is_done_even_if_nobody_waits_for_it_any_more() -
         done.set()
 
     async def leave() -> None:
-        waiting = asyncio.wrap_future(sync.in_background(work))
+        work_done = sync.in_background(work)
+        waiting = asyncio.wrap_future(work_done)
         waiting.cancel()
+        assert not work_done.cancel()
+        over.append(work_done)
 
+    over: list[Future[None]] = []
     asyncio.run(leave())
     goes_on.set()
     assert done.wait(20)
+    assert over[0].result(20) is None
+
+
+def test_a_cancelled_wait_has_the_result_of_a_function_that_had_returned() -> None:
+    async def cancelled_too_late() -> BaseException:
+        loop, arrived = asyncio.get_running_loop(), threading.Event()
+        call_soon_threadsafe = loop.call_soon_threadsafe
+
+        def arrive(*args: Any, **options: Any) -> asyncio.Handle:
+            handle = call_soon_threadsafe(*args, **options)
+            arrived.set()
+            return handle
+
+        loop.call_soon_threadsafe = arrive  # type: ignore[method-assign, assignment]
+        task = asyncio.create_task(sync.in_worker(lambda: 7))
+        await asyncio.sleep(0)
+        assert arrived.wait(20)  # the loop waits, so that it has not seen the result yet
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            return error
+        raise AssertionError("it was not cancelled")
+
+    error = asyncio.run(cancelled_too_late())
+    assert sync.result_of_cancelled(error) == (7,)
+    assert not sync.is_abandoned(error)
 
 
 # --- how many workers ---

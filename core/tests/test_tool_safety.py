@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from jackfield.events import ApprovalDecided, ApprovalNeeded, RunFinished, ToolF
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, PluginTool, ToolContext, ToolExecutor, find_tool
+from jackfield.tools._safety import Safety
 
 ASK = [Message("user", "go")]
 GO = PlannedCall(0, "c0", FunctionCall("act", "{}"))
@@ -63,6 +65,9 @@ PLACES: Mapping[str, dict[str, Any]] = {
     "descriptor": {"spec": "needs_approval=True"},
     "class": {"attributes": "needs_approval = True"},
     "class, as text": {"attributes": "needs_approval = 'n'"},
+    "class, as an empty text": {"attributes": "needs_approval = ''"},
+    "class, as a number": {"attributes": "needs_approval = 0"},
+    "instance, as None": {"instance": "self.needs_approval = None"},
     "property": {"attributes": "needs_approval = property(lambda self: True)"},
     "instance": {"instance": "self.needs_approval = True"},
     "class, but not instance": {"attributes": "needs_approval = True", "instance": "self.needs_approval = False"},
@@ -93,6 +98,13 @@ def test_only_the_users_plain_word_makes_a_call_more_lenient(site: Any) -> None:
     assert finish(made).message.content == "done"
 
 
+def test_a_user_who_needs_no_approval_may_still_ask_for_all_the_rest(site: Any) -> None:
+    made = plugin_tool(site, approval="never", timeout_s=3, effects=["network"], concurrent=False, read_only=False)
+    safety = made.safety()
+    assert (safety.needs_approval, safety.timeout_s, safety.effects) == (False, 3, {"network"})
+    assert (safety.concurrent, safety.read_only) == (False, False)
+
+
 def test_what_nobody_guards_needs_no_yes(site: Any) -> None:
     assert finish(plugin_tool(site)).message.content == "done"
 
@@ -117,9 +129,17 @@ ATTRIBUTES = [
     ("concurrent", "False", "True", False),
     ("read_only", "False", "True", False),
     ("file_access", "False", "True", False),
+    ("idempotent", "False", "True", False),
+    ("resumable", "False", "True", False),
+    ("cacheable", "False", "True", False),
+    ("needs_approval", "True", "False", True),
     ("timeout_s", "3", "5", 3),
     ("effects", "frozenset({'files'})", "frozenset({'network'})", frozenset({"files", "network"})),
 ]
+
+
+def test_each_attribute_that_is_safety_relevant_is_compared_below() -> None:
+    assert {row[0] for row in ATTRIBUTES} == {field.name for field in fields(Safety)}
 
 
 @pytest.mark.parametrize("places", [*itertools.permutations(("spec", "class", "settings"), 2)], ids=str)

@@ -216,7 +216,17 @@ def test_an_accent_is_not_torn_from_its_letter() -> None:
 def test_the_tail_of_a_text_is_its_end_and_short(text: str, limit: int) -> None:
     tail = tail_from_a_sentence(text, limit)
     assert text.endswith(tail)
-    assert len(tail) <= limit + 5  # accents are not torn off
+    assert len(tail) <= limit
+
+
+def test_a_tail_begins_with_a_letter_and_not_with_its_accent() -> None:
+    assert tail_from_a_sentence("ae\u0301e\u0301", 3) == "e\u0301"
+
+
+def test_a_tail_starts_at_a_sentence_or_a_word_only_if_that_keeps_half_of_it() -> None:
+    assert tail_from_a_sentence("aaa. bbb ccc", 9) == "bbb ccc"
+    assert tail_from_a_sentence("aaa bbb ccc. dd", 12) == "bbb ccc. dd"
+    assert tail_from_a_sentence("aaaabbbbbbbbb cc", 12) == "bbbbbbbbb cc"
 
 
 @settings(max_examples=100)

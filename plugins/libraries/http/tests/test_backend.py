@@ -319,6 +319,29 @@ def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> No
     assert "[key]" in str(failures.unreadable(b"sk-do-not-show \xff", advice="look"))
 
 
+@pytest.mark.parametrize("made", ["refused", "in_answer", "unreadable", "wrong", "wrong, by header"])
+@pytest.mark.parametrize("repeated", ["sk-do-not-show", "SK-DO-NOT-SHOW", "c2stZG8tbm90LXNob3c=", "sk%2Ddo-not-show"])
+def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, repeated: str) -> None:
+    text = f"not {repeated}"
+    failures = Failures("acme", Secrets("sk-do-not-show"), {"x-request-id": text})
+    error: ModelServiceError
+    match made:
+        case "refused":
+            error = failures.refused(ModelAuthError, text, status=401, code=text, request_id=text)
+        case "in_answer":
+            error = failures.in_answer(ModelRequestError, text, code=text, request_id=text)
+        case "unreadable":
+            error = failures.unreadable(text.encode(), advice="look")
+        case "wrong":
+            error = failures.wrong("it broke off", request_id=text)
+        case _:
+            error = failures.wrong("it broke off")
+    shown = f"{error} {error!r} {vars(error)}"
+    assert repeated not in shown
+    assert "do-not-show" not in shown.lower()
+    assert "[key]" in shown
+
+
 def test_a_redirect_and_a_key_that_was_withheld_have_advice_of_their_own() -> None:
     failures = Failures("acme", key=FoundKey(withheld="ACME_API_KEY is not sent there"))
     assert "(set base_url to where it is now)" in str(failures.refused(ModelRequestError, "x", status=302))

@@ -62,7 +62,9 @@ def tail_from_a_sentence(text: str, max_chars: int) -> str:
         found = ending.search(text, first)
         if found and 2 * (found.end() - first) <= max_chars and found.end() < len(text):
             return text[found.end() :]
-    return text[_not_inside_a_character(text, first) :]
+    while first < len(text) and unicodedata.combining(text[first]):  # an accent whose letter is left out
+        first += 1
+    return text[first:]
 
 
 def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> tuple[int, int]:

@@ -1,0 +1,156 @@
+"""The fold over the steps of a run: what has been done, what is in doubt, and what an approval still allows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield import FunctionCall, Message
+from jackfield.agents import Run, Spent
+from jackfield.config import Limits
+from jackfield.events import (
+    ApprovalDecided,
+    ApprovalNeeded,
+    HandedOff,
+    RunFinished,
+    RunStarted,
+    StopReason,
+    ToolFinished,
+    TurnFinished,
+)
+from jackfield.messages import Usage
+from jackfield.tools import STOPPED, ToolContext
+from jackfield_records.progress import Progress
+
+CALL = FunctionCall("pay", "{}")
+RESUMABLE = {"approval_needed", "input_needed", "cancelled", "time_limit"}
+
+
+def call(call_id: str) -> Message:
+    return Message("assistant", "", function_call=CALL, extra={"function_id": call_id})
+
+
+def result(index: int, error: str = "") -> ToolFinished:
+    call_id = f"c{index}"
+    message = Message("function", f"result {index}", name="pay", extra={"function_id": call_id})
+    return ToolFinished(index, call_id, message, 0.0, error)
+
+
+def under_way(*ids: str) -> Progress:
+    """A run whose model has made these calls."""
+    progress = Progress()
+    progress.feed(RunStarted((Message("user", "Pay."),)))
+    progress.feed(TurnFinished(1, tuple(map(call, ids)), Usage()))
+    return progress
+
+
+def go_on(progress: Progress, answers: Mapping[str, bool]) -> Run:
+    run = Run(messages=(), lang="en", limits=Limits(), context=ToolContext(), answers=answers)
+    progress.put_into(run)
+    return run
+
+
+def test_an_approval_before_an_interruption_does_not_allow_a_second_call() -> None:
+    progress = under_way("c0")
+    progress.feed(ApprovalDecided("c0", CALL, allowed=True, by="approve"))
+    run = go_on(progress, {})
+    assert run.in_doubt == {"c0"}
+    assert run.answers == {}
+
+
+def test_an_approval_of_a_call_that_never_began_still_counts() -> None:
+    progress = under_way("c0", "c1")
+    progress.feed(ApprovalDecided("c0", CALL, allowed=True, by="approve"))
+    progress.feed(ApprovalNeeded((CALL,), ("c1",)))
+    run = go_on(progress, {"c1": True})
+    assert run.in_doubt == frozenset()
+    assert run.answers == {"c0": True, "c1": True}
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_an_answer_to_a_call_in_doubt_counts_once_the_doubt_was_reported(said: bool) -> None:
+    progress = under_way("c0")
+    assert go_on(progress, {"c0": said}).answers == ({} if said else {"c0": False})
+    progress.resumed({})
+    progress.feed(ApprovalNeeded((CALL,), ("c0",), ("c0",)))
+    assert go_on(progress, {"c0": said}).answers == {"c0": said}
+
+
+def test_an_answer_to_a_doubt_counts_for_one_attempt() -> None:
+    progress = under_way("c0")
+    progress.resumed({})
+    progress.feed(ApprovalNeeded((CALL,), ("c0",), ("c0",)))
+    progress.resumed({"c0": True})  # and interrupted again, in the middle of the second attempt
+    assert go_on(progress, {"c0": True}).answers == {}
+
+
+@pytest.mark.parametrize("reason", get_args(StopReason))
+def test_only_some_ends_leave_something_to_go_on_with(reason: StopReason) -> None:
+    progress = under_way()
+    assert not progress.has_ended
+    progress.feed(RunFinished(reason, (), Usage()))
+    assert progress.has_ended == (reason not in RESUMABLE)
+    assert progress.has_finished == (reason == "finished")
+
+
+def test_a_run_may_have_acted_if_one_at_any_depth_below_may_have() -> None:
+    top = under_way()
+    assert not top.may_have_acted
+    below = top.ask({"run_id": "b", "agent": "helper", "place": "p"}, 1)
+    deeper = below.ask({"run_id": "c", "agent": "deeper", "place": "q"}, 2)
+    assert not top.may_have_acted
+    deeper.feed(TurnFinished(1, (call("c0"),), Usage()))
+    assert top.may_have_acted
+    deeper.feed(result(0))
+    assert top.may_have_acted, "the call was made"
+
+
+@given(st.permutations(range(4)))
+def test_results_are_kept_in_the_order_of_the_calls_whichever_comes_first(order: list[int]) -> None:
+    progress = under_way(*(f"c{index}" for index in range(4)))
+    for index in order:
+        progress.feed(result(index))
+    texts = [message.get_text_content() for message in progress.now() if message.role == "function"]
+    assert texts == [f"result {index}" for index in range(4)]
+    assert progress.spent == Spent(turns=1, tool_calls=4)
+
+
+def test_a_call_that_an_answer_was_cut_off_in_is_not_counted_as_made() -> None:
+    progress = under_way("c0", "c1")
+    progress.feed(result(0, "CutOff"))
+    progress.feed(result(1))
+    assert progress.spent.tool_calls == 1
+
+
+@pytest.mark.parametrize("hands_over", [False, True])
+def test_a_call_that_was_stopped_is_open_and_in_doubt_each_time_the_run_goes_on(hands_over: bool) -> None:
+    progress = under_way() if hands_over else under_way("c0")
+    if hands_over:
+        progress.feed(HandedOff("boss", "helper"))
+        progress.feed(TurnFinished(2, (call("c0"),), Usage()))
+    for _ in range(2):
+        progress.feed(result(0, STOPPED))
+        progress.feed(RunFinished("cancelled", (), Usage()))
+        assert [message.role for message in progress.now()][-1] == "function", "the history is valid as it is"
+        run = go_on(progress, {})
+        last: Any = run.later[-1] if hands_over else run
+        assert (last.in_doubt, [message.role for message in last.done]) == ({"c0"}, ["assistant"])
+        progress.resumed({})
+    progress.feed(result(0))
+    assert [message.role for message in progress.now()][-1] == "function"
+    assert not progress.began
+
+
+def test_the_fold_of_a_run_does_not_change_what_was_handed_out() -> None:
+    progress = under_way("c0")
+    run = go_on(progress, {})
+    before = dataclasses.replace(run)
+    progress.feed(result(0))
+    progress.feed(TurnFinished(2, (Message("assistant", "Paid."),), Usage()))
+    assert (run.done, run.spent) == (before.done, before.spent)
+    assert len(progress.now()) == len(run.done) + 2
