@@ -10,7 +10,7 @@ import pytest
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
 from jackfield.models import is_local
-from jackfield_backend.media import address_of, media_type_of, read_media
+from jackfield_backend.media import address_of, media_type_of, read_media, with_files_inside
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 WAV = b"RIFF\x24\0\0\0WAVEfmt "
@@ -84,3 +84,28 @@ def test_types_by_their_first_bytes() -> None:
     assert media_type_of(b"\0\0\0\x18ftypisom") == "video/mp4"
     assert media_type_of(b"RIFF\0\0\0\0WEBP") == "image/webp"
     assert media_type_of(b"hello") == ""
+
+
+@pytest.mark.parametrize("prefix", ["data:", "DATA:", "Data:"])
+def test_a_data_uri_of_another_kind_is_refused_however_it_is_spelled(prefix: str) -> None:
+    with pytest.raises(UnsupportedInputError, match="is not an image"):
+        address_of(f"{prefix}text/plain;base64,AA==", "image")
+
+
+def test_files_that_a_tool_made_are_inside_of_its_result_and_what_cannot_be_read_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    path, gone = str(tmp_path / "a.png"), str(tmp_path / "gone.png")
+    inside = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    content = [
+        ContentItem(text="Here."),
+        ContentItem(image=path),
+        ContentItem(image="https://h/a.png"),
+        ContentItem(video=[path, "https://h/b.png"]),
+        ContentItem(image=gone),
+        ContentItem(video=[path, gone]),
+    ]
+    first, image, remote, frames, *notes = with_files_inside(content)
+    assert (first.text, image.image, remote.image) == ("Here.", inside, "https://h/a.png")
+    assert frames.video == [inside, "https://h/b.png"]
+    assert ["was left out" in (note.text or "") for note in notes] == [True, True]
+    assert str(tmp_path) not in repr([first, image, remote, frames, *notes]), "a model reads it"
