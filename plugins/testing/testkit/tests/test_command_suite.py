@@ -67,6 +67,10 @@ BROKEN = {
     ),
     "anonymous": (changed('prog="jackfield {name}", ', 'prog="tool", '), "test_help_names_the_command_as_it_is_called"),
     "nosy": (changed("import time", "import jackfield_other.plugin"), "test_help_imports_no_other_plugin"),
+    "shows-its-environment": (
+        changed("print(options.word)", "import os\n    print(options.word, dict(os.environ))"),
+        "test_a_key_of_the_environment_is_in_nothing_that_it_prints_or_writes",
+    ),
     "fails": (changed("return 0", "return 4"), "test_a_run_ends_with_0"),
     "knows-its-name": (
         changed("import time", "import sys").replace("return 0", "return '/' in ''.join(sys.argv)"),

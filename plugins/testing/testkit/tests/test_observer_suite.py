@@ -26,6 +26,10 @@ BROKEN = {
     "LogsText": "test_what_is_said_in_a_run_is_in_no_log_and_in_no_file",
     "PrintsErrors": "test_what_is_said_in_a_run_is_in_no_log_and_in_no_file",
     "WritesADiary": "test_what_is_said_in_a_run_is_in_no_log_and_in_no_file",
+    "StatesNoSecret": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "ShowsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "LogsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "WritesItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "Connects": "test_it_does_what_it_declares_and_nothing_else",
 }
 """An observer of the zoo, and the test that is made for its fault."""
@@ -35,6 +39,7 @@ from jackfield_testkit.suites import ObserverSuite
 
 for name in NAMES:
     members = {"component": f"jackfield-zoo/{name}", "patience_s": 10.0 if name == "Honest" else 1.0}
+    members["config"] = {"token": "zoo-Zq83bXw4Rk2LpV7Tn"}
     globals()[f"Test{name}"] = type(f"Test{name}", (ObserverSuite,), members)
 """
 ZOO = Path(__file__).parent / "zoo"

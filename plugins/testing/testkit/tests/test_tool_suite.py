@@ -36,6 +36,11 @@ BROKEN = {
     "TellsItsPath": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
     "NeverFails": "test_what_a_model_is_told_of_an_error_has_no_traceback_and_no_path",
     "NeedsShortTexts": "test_a_megabyte_in_an_argument_gives_a_result_or_an_error_for_the_model",
+    "StatesNoSecret": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "ShowsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "LogsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "TellsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
+    "WritesItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "CountsCalls": "test_what_may_be_cached_is_the_same_for_everybody_and_later",
     "DoesItTwice": "test_a_call_that_may_be_made_twice_does_no_more_the_second_time",
     "WritesOutside": "test_it_does_what_it_declares_and_nothing_else",
@@ -60,7 +65,8 @@ EXAMPLES = [({"text": "four"}, "4 characters"), ({"text": "grün 数据"}, lambd
 
 for name in NAMES:
     globals()[f"Test{name}"] = type(f"Test{name}", (ToolSuite,), {
-        "component": f"jackfield-zoo/{name}", "examples": EXAMPLES, "failures": [{"text": "fail"}], "patience_s": 1.0})
+        "component": f"jackfield-zoo/{name}", "examples": EXAMPLES,
+        "config": {"token": "zoo-Zq83bXw4Rk2LpV7Tn"}, "failures": [{"text": "fail"}], "patience_s": 1.0})
 
 
 class TestWithoutExamples(ToolSuite):

@@ -40,5 +40,5 @@ class TestTool(ToolSuite):
         with WebServer() as web:
             web.put("/v3/config/district", _districts)
             web.put("/v3/weather/weatherInfo", _weather)
-            cls.config = {"url": web.url, "api_key": "example-key-1234", "request_timeout": 60}
+            cls.config = {"url": web.url, "api_key": "example-Zq83bXw4Rk2L", "request_timeout": 60}
             yield

@@ -16,7 +16,7 @@ class TestPlugin(PluginSuite):
 
 
 def _serpapi(request: WebRequest) -> WebAnswer:
-    if request.query.get("api_key") != "example-key-1234":
+    if request.query.get("api_key") != "example-Zq83bXw4Rk2L":
         return WebAnswer.json({"error": "Invalid API key."}, status=401)
     return WebAnswer.json(
         {
@@ -43,5 +43,5 @@ class TestTool(ToolSuite):
         """A server that speaks as SerpApi does."""
         with WebServer() as web:
             url = web.put("/search.json", _serpapi)
-            cls.config = {"url": url, "api_key": "example-key-1234", "request_timeout": 60}
+            cls.config = {"url": url, "api_key": "example-Zq83bXw4Rk2L", "request_timeout": 60}
             yield

@@ -16,7 +16,7 @@ class TestPlugin(PluginSuite):
 
 
 def _serper(request: WebRequest) -> WebAnswer:
-    if request.headers["x-api-key"] != "sk-example-1234" or request.method != "POST":
+    if request.headers["x-api-key"] != "sk-example-Zq83bXw4" or request.method != "POST":
         return WebAnswer.json({"message": "Unauthorized.", "statusCode": 403}, status=403)
     if request.json["q"] == "fail":
         return WebAnswer.json({"message": "Not enough credits"}, status=400)
@@ -37,5 +37,5 @@ class TestTool(ToolSuite):
     def serper(cls) -> Iterator[None]:
         """A server that speaks as Serper does."""
         with WebServer() as web:
-            cls.config = {"url": web.put("/search", _serper), "api_key": "sk-example-1234", "request_timeout": 60}
+            cls.config = {"url": web.put("/search", _serper), "api_key": "sk-example-Zq83bXw4", "request_timeout": 60}
             yield

@@ -814,6 +814,11 @@ class LogsTheKey(Tiny):
         return key
 
 
+class StatesNoKey(Tiny):
+    def secret_sources(self) -> tuple[object, ...]:
+        return ()
+
+
 class ConnectsAtOnce(Tiny):
     def __init__(self, config: Any, **options: Any) -> None:
         super().__init__(config, **options)

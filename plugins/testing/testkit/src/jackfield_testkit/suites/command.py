@@ -19,9 +19,11 @@ from packaging.utils import canonicalize_name
 from jackfield.plugins import PluginHost, Row, Settings
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.given_secrets import places_with
 
 LIMIT_S = 60.0  # far more than any of these takes
 _ENDS_ITSELF = 130  # what shells say of a program that Ctrl-C has ended
+_KEY = "sk-testkit-Zq83bXw4Rk2LpV7Tn"
 
 
 class CommandSuite(Suite):
@@ -96,6 +98,11 @@ class CommandSuite(Suite):
         done = self._python(program, [json.dumps(list(self.arguments))], tmp_path)
         assert done.returncode == 0, done.stderr
 
+    def test_a_key_of_the_environment_is_in_nothing_that_it_prints_or_writes(self, tmp_path: Path) -> None:
+        for arguments in (self.arguments, self.wrong_usage, self.user_error or ()):
+            done = self._run([self._row.name, *arguments], tmp_path, {"JACKFIELD_TESTKIT_API_KEY": _KEY})
+            assert places_with([_KEY], {"the terminal": done.stdout + done.stderr}, tmp_path) == []
+
     # --- faults ---
 
     def test_wrong_usage_ends_with_2_and_says_why(self, tmp_path: Path) -> None:
@@ -168,13 +175,18 @@ class CommandSuite(Suite):
         assert found.submodule_search_locations, f"{self._target} is in no package"
         return Path(next(iter(found.submodule_search_locations)))
 
-    def _run(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-        return self._python("import sys; from jackfield.cli.main import main; sys.exit(main())", arguments, folder)
+    def _run(
+        self, arguments: Sequence[str], folder: Path, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        program = "import sys; from jackfield.cli.main import main; sys.exit(main())"
+        return self._python(program, arguments, folder, variables)
 
-    def _python(self, program: str, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    def _python(
+        self, program: str, arguments: Sequence[str], folder: Path, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         work = folder / "work"
         work.mkdir(exist_ok=True)
-        env = self._environment(folder)
+        env = {**self._environment(folder), **(variables or {})}
         if forks := shared_forks("import jackfield.cli.main, jackfield.agents, jackfield.plugins"):
             return forks.run(program, *arguments, cwd=work, env=env, timeout_s=LIMIT_S)
         return subprocess.run(  # noqa: S603 - the command under test

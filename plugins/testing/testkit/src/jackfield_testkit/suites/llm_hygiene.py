@@ -23,6 +23,7 @@ from jackfield.models import BaseChatModel
 from jackfield.plugins import LLMSpec, default_host
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
+from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, texts_of, unstated
 from jackfield_testkit.suites.llm_asking import API_KEY, HELLO, LIMIT_S, LLMTests, answer_of, connections_to, run_with
 
 _MOST_ERRORS = 50
@@ -83,8 +84,11 @@ class HygieneTests(LLMTests):
     def test_the_key_is_in_no_representation(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
-        shown = [repr(model), str(model), repr(model.config), str(model.config), model.config.model_dump_json()]
+        shown = [*texts_of(model).values(), *texts_of(model.config).values(), model.config.model_dump_json()]
         assert not [text for text in shown if API_KEY in text]
+
+    def test_the_key_is_stated_for_records(self, model: BaseChatModel) -> None:
+        assert not unstated(model, [API_KEY]), HOW_TO_STATE
 
     @pytest.mark.parametrize("status", [400, 401, 429, 500])
     def test_the_key_is_in_no_error_even_if_the_server_repeats_it(

@@ -59,6 +59,7 @@ from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.calls_heard import calls_to
+from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, secrets_of_settings, texts_of, unstated
 
 PRIVATE = "whale-7302-lantern"
 """Stands in everything that is said in a run; it must be in no log and in no file."""
@@ -209,6 +210,21 @@ class ObserverSuite(Suite):
         assert PRIVATE not in caplog.text, "a log has what was said in a run"
         assert PRIVATE not in shown, "what was said in a run is printed"
         assert not written, f"what was said in a run is in {', '.join(written)}"
+
+    def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        secrets = secrets_of_settings(self.config)
+        if not secrets:
+            pytest.skip("its settings contain no secret")
+        caplog.set_level(logging.DEBUG)
+        observer = self.make_observer()
+        _run("finished", [observer])
+        _run("failed", [observer])
+        time.sleep(_GRACE_S)
+        texts = {**texts_of(observer), "a log": caplog.text, "the terminal": "".join(capfd.readouterr())}
+        assert places_with(secrets, texts, tmp_path) == []
+        assert not unstated(observer, secrets), HOW_TO_STATE
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:
         host = plain_host()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, secrets_of_settings, texts_of, unstated
 from jackfield_testkit.suites.threads import at_once
 
 T = TypeVar("T")
@@ -83,6 +85,29 @@ class StoreSuite(Suite):
         of the test should let a write fail within a second.
         """
         pytest.skip("override the fixture `outage`: it makes the store unusable, such as by locking what it writes to")
+
+    # --- what it is given ---
+
+    def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
+        self,
+        make: Callable[[], Store],
+        settings: Mapping[str, Any],
+        tmp_path: Path,
+        caplog: pytest.LogCaptureFixture,
+        capfd: pytest.CaptureFixture[str],
+    ) -> None:
+        secrets = secrets_of_settings(settings)
+        if not secrets:
+            pytest.skip("its settings contain no secret")
+        caplog.set_level(logging.DEBUG)
+        store = make()
+        _begun(store, "r", "first")
+        texts = {**texts_of(store), "a log": caplog.text, "the terminal": "".join(capfd.readouterr())}
+        with pytest.raises(RunNotFoundError) as caught:
+            asyncio.run(store.read("no-such-run"))
+        texts |= {"a run": repr(asyncio.run(store.read("r"))), "an error": repr(caught.value)}
+        assert places_with(secrets, texts, tmp_path) == []
+        assert not unstated(store, secrets), HOW_TO_STATE
 
     # --- what is kept ---
 

@@ -10,6 +10,8 @@ import dataclasses
 import inspect
 import itertools
 import json
+import logging
+import os
 import re
 import sys
 import warnings
@@ -46,6 +48,7 @@ from jackfield_testkit.installed import plain_host
 from jackfield_testkit.leftovers import left_open
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, secrets_of_settings, texts_of, unstated
 from jackfield_testkit.tool_specs import differences
 
 Expected = str | Callable[[Any], object]
@@ -285,6 +288,26 @@ class ToolSuite(Suite):
                 assert told.strip(), f"a model does not learn of the failure with {wrong!r}"
                 assert not _TRACEBACK.search(told), told
                 assert not [path for path in bench.private_paths if path in told], told
+
+    def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        loaded = bench.tool.load()
+        of_settings = secrets_of_settings(loaded.cfg)
+        secrets = [*of_settings, *filter(None, map(os.environ.get, _spec(bench.tool).secrets))]
+        if not secrets:
+            pytest.skip("neither its settings nor the environment give it a secret")
+        caplog.set_level(logging.DEBUG)
+        tried = [*self.failures, *(arguments for arguments, _ in self.examples)]
+        said = "".join(str(bench.finish(arguments)) for arguments in tried)
+        texts = {
+            **texts_of(loaded),
+            "a result": said,
+            "a log": caplog.text,
+            "the terminal": "".join(capfd.readouterr()),
+        }
+        assert places_with(secrets, texts, bench.workspace.root) == []
+        assert not unstated(loaded, of_settings), HOW_TO_STATE
 
     # --- what it does ---
 

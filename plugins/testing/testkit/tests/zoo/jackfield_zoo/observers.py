@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from jackfield.config import Config
 from jackfield.events import (
     ModelFinished,
     RunEvent,
@@ -25,12 +28,17 @@ from jackfield.runs import Observer
 _log = logging.getLogger("jackfield_zoo")
 
 
+class Settings(Config):
+    token: str = Field(default="", repr=False)
+
+
 class Honest(Observer):
     """Counts the events of each run; a thread writes down how many there were."""
 
     name = "honest"
 
-    def __init__(self) -> None:
+    def __init__(self, token: str = "") -> None:
+        self.token = token
         self.counts: dict[str, int] = {}
         self.ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         threading.Thread(target=self.write, daemon=True).start()
@@ -188,3 +196,25 @@ class Connects(Honest):
         with socket.socket() as connection:
             connection.connect_ex(("127.0.0.1", 9))
         super().write()
+
+
+class StatesNoSecret(Honest):
+    def secret_sources(self) -> tuple[object, ...]:
+        return ()
+
+
+class ShowsItsToken(Honest):
+    def __repr__(self) -> str:
+        return f"ShowsItsToken(token={self.token!r})"
+
+
+class LogsItsToken(Honest):
+    def observe(self, event: RunEvent) -> None:
+        super().observe(event)
+        _log.debug("sent with %s", self.token)
+
+
+class WritesItsToken(Honest):
+    def observe(self, event: RunEvent) -> None:
+        super().observe(event)
+        Path("last-request.txt").write_text(f"Authorization: Bearer {self.token}")

@@ -134,7 +134,8 @@ def observers() -> list[ObserverSpec]:
         ObserverSpec(
             name=m.__name__,
             target=f"{m.__module__}:{m.__name__}",
-            effects=files if m.__name__ == "WritesADiary" else frozenset(),
+            config=f"{m.__module__}:Settings",
+            effects=files if m.__name__ in ("WritesADiary", "WritesItsToken") else frozenset(),
         )
         for m in made
     ]
@@ -161,4 +162,7 @@ def stores() -> list[StoreSpec]:
     from jackfield_zoo import stores as module
 
     made = [m for m in _classes(module) if issubclass(m, module.Honest)]
-    return [StoreSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
+    return [
+        StoreSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}", config=f"{m.__module__}:Settings")
+        for m in made
+    ]

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield_records.stores import RUNNING, Store, StoredRun
 
@@ -36,9 +39,13 @@ outages: set[Path] = set()
 _places: dict[str, _Place] = {}
 
 
+class Settings(Config):
+    password: str = Field(default="", repr=False)
+
+
 class Honest(Store):
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(settings)
         self.place = _places.setdefault(f"{Path.cwd()} {type(self).__name__}", _Place())
         self.owner: object = object()
 
@@ -302,3 +309,21 @@ class HoldsUpTheLoop(Honest):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         threading.Event().wait(0.06)
         await super().append(run_id, hold, entries, state=state)
+
+
+class StatesNoSecret(Honest):
+    def secret_sources(self) -> tuple[object, ...]:
+        return ()
+
+
+class ShowsItsPassword(Honest):
+    def __repr__(self) -> str:
+        return f"ShowsItsPassword(password={self.cfg['password']!r})"
+
+
+class TellsItsPassword(Honest):
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        try:
+            return await super().read(run_id)
+        except RunNotFoundError as error:
+            raise RunNotFoundError(f"{error} (connected with {self.cfg['password']})") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import socket
 import subprocess
@@ -400,6 +401,37 @@ class Today(Honest):
 
     def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
         return super().call({"text": "", **self.parse_arguments(params)}, context=context)
+
+
+class StatesNoSecret(Honest):
+    def secret_sources(self) -> tuple[object, ...]:
+        return ()
+
+
+class ShowsItsToken(Honest):
+    def __repr__(self) -> str:
+        return f"ShowsItsToken(token={self.cfg['token']!r})"
+
+
+class LogsItsToken(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        logging.getLogger("jackfield_zoo").debug("asked with %s", self.cfg.get("token"))
+        return super().answer(text, context)
+
+
+class TellsItsToken(Honest):
+    def call(self, params: Params, *, context: ToolContext | None = None) -> Any:
+        try:
+            return super().call(params, context=context)
+        except ToolServiceError as error:
+            raise ToolServiceError(f"{error} The token was {self.cfg.get('token')}.") from None
+
+
+class WritesItsToken(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        workspace = context.workspace if context else Workspace()
+        (workspace.root / "request.txt").write_text(str(self.cfg.get("token")))
+        return super().answer(text, context)
 
 
 ALL = [
