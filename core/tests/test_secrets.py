@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr
 
-from jackfield.config import Config, Configured, GenerateConfig, Headers
+from jackfield.config import Config, Configured, GenerateConfig, Headers, LLMConfig
 from jackfield.secrets import (
     Secret,
     Secrets,
     StatesSecrets,
     digest_of,
     has_digest,
+    hide_in_address,
     learn_secret,
     secrets_in,
     secrets_of,
@@ -340,3 +341,20 @@ def test_the_digest_of_what_has_a_secret_is_salted_and_slow_to_guess() -> None:
     assert not has_digest([HEX], one)
     assert has_digest([1], digest_of([1], is_secret=False))
     assert not has_digest([2], digest_of([1], is_secret=False))
+
+
+@pytest.mark.parametrize(
+    "place", ["https://h.example/{}/v1", "https://h.example/v1?key={}", "https://h.example/v1?x={}"]
+)
+def test_no_text_of_a_configuration_shows_a_secret_in_an_address(place: str) -> None:
+    secret = "Zq83bXw4Rk2LpV7Tn"
+    config = LLMConfig(model="m", base_url=place.format(secret))
+    assert config.server_url == place.format(secret)
+    for text in (repr(config), str(config), str(config.model_dump()), config.model_dump_json()):
+        assert secret not in text
+        assert "https://h.example/" in text
+
+
+def test_an_address_without_secrets_is_shown_as_it_is() -> None:
+    assert "'http://localhost:8000/v1'" in repr(LLMConfig(model="m", base_url="http://localhost:8000/v1"))
+    assert hide_in_address("postgresql://user:Zq83bXw4Rk2L@h/db") == "postgresql://user:[secret:address.password]@h/db"

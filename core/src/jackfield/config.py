@@ -7,7 +7,7 @@ knows go unchanged into `extra_body`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -26,7 +26,7 @@ from pydantic import (
 from jackfield._lazy import fetching, needed
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError, closest
-from jackfield.secrets import StatesSecrets, is_secret, shows_no_user
+from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
 
 Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]
@@ -66,8 +66,11 @@ def _without_user(address: str) -> str:
     return address
 
 
-ServerAddress = Annotated[str, AfterValidator(_without_user)]
-"""The address of a server in a configuration. One with a user name or a password is refused, and never shown."""
+ServerAddress = Annotated[str, AfterValidator(_without_user), PlainSerializer(hide_in_address)]
+"""The address of a server in a configuration. One with a user name or a password is refused, and never shown.
+
+No `repr` and no dump shows a key in its query, or a random part of its path.
+"""
 
 Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
 """Headers in a configuration. Their values may be API keys, so no dump has them; set `repr=False` on the field, too."""
@@ -86,6 +89,10 @@ class Config(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, protected_namespaces=(), defer_build=True, hide_input_in_errors=True
     )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
         """All but keys and headers: another process has its own, or is given them."""

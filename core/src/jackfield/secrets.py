@@ -20,7 +20,7 @@ import weakref
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -35,6 +35,7 @@ __all__ = [
     "digest_of",
     "environment_secrets",
     "has_digest",
+    "hide_in_address",
     "is_secret",
     "learn_secret",
     "looks_random",
@@ -299,6 +300,11 @@ def _secrets_in_address(address: str, name: str) -> Iterator[Secret]:
     for written in filter(None, (*parts.path.split("/"), parts.fragment)):
         if looks_random(unquote(written)):
             yield Secret(f"{name}.path", unquote(written), is_named=False)
+
+
+def hide_in_address(address: str) -> str:
+    """Return an address with placeholders for its password, the keys in its query, and random parts of its path."""
+    return Secrets(replace(secret, warns=False) for secret in _secrets_in_address(address, "address")).hide(address)
 
 
 def looks_random(value: str) -> bool:

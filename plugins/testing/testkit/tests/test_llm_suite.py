@@ -61,6 +61,7 @@ BROKEN = {
     "KeepsADiary": "test_a_call_writes_no_file",
     "KeepsLocals": "test_the_key_is_in_no_local_variable_of_an_error[refusal]",
     "TrustsEveryAddress": "test_a_key_of_the_environment_goes_to_no_address_that_a_configuration_names",
+    "ShowsItsAddress": "test_a_secret_in_an_address_is_in_no_representation_and_in_no_error[/{}/v1]",
     "StatesNoKey": "test_the_key_is_stated_for_records",
     "LogsTheKey": "test_the_key_is_in_no_log",
     "ConnectsAtOnce": "test_making_a_model_connects_to_nothing",

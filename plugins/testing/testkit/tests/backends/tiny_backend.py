@@ -814,6 +814,11 @@ class LogsTheKey(Tiny):
         return key
 
 
+class ShowsItsAddress(Tiny):
+    def __repr__(self) -> str:
+        return f"<ShowsItsAddress {self.config.server_url}>"
+
+
 class StatesNoKey(Tiny):
     def secret_sources(self) -> tuple[object, ...]:
         return ()

@@ -87,6 +87,26 @@ class HygieneTests(LLMTests):
         shown = [*texts_of(model).values(), *texts_of(model.config).values(), model.config.model_dump_json()]
         assert not [text for text in shown if API_KEY in text]
 
+    @pytest.mark.parametrize("place", ["/{}/v1", "/v1?key={}"])
+    def test_a_secret_in_an_address_is_in_no_representation_and_in_no_error(
+        self, server: FakeOpenAI, place: str
+    ) -> None:
+        server.default = replies.error(500)
+        secret, shown = "Zq83bXw4Rk2LpV7Tn", []
+        try:
+            model = self.make_model(server.origin + place.format(secret))
+            shown += [*texts_of(model).values()][:2]
+            shown += [
+                f"{model.config!r} {model.config}",
+                model.config.model_dump_json(),
+                f"{model.config.model_dump()}",
+            ]
+            assert not unstated(model, [secret]), HOW_TO_STATE
+            answer_of(model)
+        except JackfieldError as error:  # a backend may refuse such an address
+            shown += _all_of(error)
+        assert not [text for text in shown if secret in text]
+
     def test_the_key_is_stated_for_records(self, model: BaseChatModel) -> None:
         assert not unstated(model, [API_KEY]), HOW_TO_STATE
 
