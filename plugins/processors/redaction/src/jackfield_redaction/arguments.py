@@ -36,6 +36,7 @@ class ArgumentsScanner:
     def __init__(self, finder: Finder, replace: Replace) -> None:
         self._finder = finder
         self._replace = replace
+        self._budget = finder.make_budget()  # for all strings together, however many there are
         self._rest = ""  # half an escape, half a number
         self._string: Scanner | None = None  # of the string that is open
         self._plain: Scanner | None = None  # of arguments that are no JSON
@@ -49,7 +50,7 @@ class ArgumentsScanner:
                 return text
             self._begun = True
             if not head.startswith("{"):
-                self._plain = Scanner(self._finder, self._replace)
+                self._plain = Scanner(self._finder, self._replace, self._budget)
         if self._plain:
             return self._plain.feed(text)
         return self._advance(text, final=False)
@@ -79,7 +80,7 @@ class ArgumentsScanner:
     def _outside(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
         """One step outside of strings: what to give, and how far it went; nowhere if the text has to go on first."""
         if text[place] == '"':
-            self._string = Scanner(self._finder, self._replace)
+            self._string = Scanner(self._finder, self._replace, self._budget)
             return '"', place + 1
         number = _NUMBER.match(text, place)
         if number is None:
@@ -88,7 +89,7 @@ class ArgumentsScanner:
             return end[0], end.end()
         if number.end() == len(text) and not final:
             return "", place
-        scanner = Scanner(self._finder, self._replace)
+        scanner = Scanner(self._finder, self._replace, self._budget)
         replaced = scanner.feed(number[0]) + scanner.finish()
         return number[0] if replaced == number[0] else f'"{quoted(replaced)}"', number.end()
 

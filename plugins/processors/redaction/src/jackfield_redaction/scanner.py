@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
@@ -18,6 +19,13 @@ Replace = Callable[[str, str], str]
 
 MATCH_S = 0.02
 """Seconds of processor time for a pattern of the user at one place; a usual one takes microseconds."""
+TEXT_S = 0.3
+"""Seconds of processor time for all patterns of the user in one text, besides `CHARACTER_S`."""
+
+CHARACTER_S = 20e-6
+"""Seconds of processor time that each character of a text adds for each pattern."""
+
+_PLACES = 16  # that are tried between two looks at the clock, which takes as long as a pattern
 _LONG = 64  # a reach of more characters is past all that only begins like a value
 
 
@@ -45,6 +53,45 @@ class _Pattern:
     max_length: int
 
 
+class Budget:
+    """The processor time that the patterns of the user may take in one text, in proportion to its length."""
+
+    def __init__(self, patterns: int) -> None:
+        self._patterns = patterns
+        self._left_s = TEXT_S
+        self._places = 0
+        self._since_s = 0.0
+
+    def add(self, characters: int) -> None:
+        """Add the time for more text."""
+        self._left_s += self._patterns * characters * CHARACTER_S
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._since_s = time.thread_time()
+
+    def count_place(self) -> None:
+        """Count a place that was tried, and look at the clock now and then."""
+        self._places += 1
+        if self._places % _PLACES == 0:
+            self.check()
+
+    def check(self) -> None:
+        """Take off the time since `start`.
+
+        Raises:
+            ConfigError: No time is left.
+        """
+        now_s = time.thread_time()
+        self._left_s -= now_s - self._since_s
+        self._since_s = now_s
+        if self._left_s < 0:
+            raise ConfigError(
+                "the patterns of redaction take too long for this text: the rest was not passed on: make their repeats "
+                "possessive (`++`, `*+`), or their max_length smaller"
+            )
+
+
 class Finder:
     """What is looked for; made once from the settings, and never changed."""
 
@@ -62,11 +109,30 @@ class Finder:
         """Whether the settings say to leave this value alone."""
         return bool(self._kept and self._kept.match(value))
 
-    def next_value(self, text: str, place: int, *, final: bool) -> _Value | _Undecided | None:
-        """The first value from `place` on; None if there is none. `final` says that the text is complete."""
+    def make_budget(self) -> Budget:
+        """Make the budget of one text."""
+        return Budget(len(self._patterns))
+
+    def next_value(self, text: str, place: int, budget: Budget, *, final: bool) -> _Value | _Undecided | None:
+        """The first value from `place` on; None if there is none. `final` says that the text is complete.
+
+        Raises:
+            ConfigError: A pattern takes too long at one place, or all of them for this text.
+        """
+        if not self._patterns:
+            return self._next_value(text, place, budget, final=final)
+        budget.start()
+        found = self._next_value(text, place, budget, final=final)
+        budget.check()
+        return found
+
+    def _next_value(self, text: str, place: int, budget: Budget, *, final: bool) -> _Value | _Undecided | None:
         candidate = self._next_candidate(text, place)
         while place < len(text):
-            found = self._pattern_at(text, place, final=final) if self._patterns else None
+            found = None
+            if self._patterns:
+                found = self._pattern_at(text, place, final=final)
+                budget.count_place()
             if found is None and not self._patterns:
                 place = candidate
             if found is None and place == candidate < len(text):
@@ -132,11 +198,17 @@ class Scanner:
 
     It gives text back as soon as no text to come can make it part of a value. How the text is cut never changes the
     whole of what it gives.
+
+    Args:
+        finder: What is looked for.
+        replace: What stands in the place of a value.
+        budget: The time that is left; that of a new text if None.
     """
 
-    def __init__(self, finder: Finder, replace: Replace) -> None:
+    def __init__(self, finder: Finder, replace: Replace, budget: Budget | None = None) -> None:
         self._finder = finder
         self._replace = replace
+        self._budget = budget or finder.make_budget()
         self._text = ""  # what is not decided, after a few characters that are
         self._place = 0  # where in it the undecided begins
         self._waiting: Detector | None = None  # whose long value may go on
@@ -145,6 +217,7 @@ class Scanner:
     def feed(self, text: str) -> str:
         """Take more text; gives what is decided."""
         self._text += text
+        self._budget.add(len(text))
         if self._waiting and self._goes_on(self._waiting):
             return ""
         return self._advance(final=False)
@@ -167,7 +240,7 @@ class Scanner:
         pieces: list[str] = []
         self._waiting = None
         while True:
-            found = self._finder.next_value(text, place, final=final)
+            found = self._finder.next_value(text, place, self._budget, final=final)
             if not isinstance(found, _Value):
                 break
             place = found.end
