@@ -6,6 +6,8 @@ import io
 import json
 import re
 import shlex
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +105,36 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     code, out, err = jackfield("runs", "resume", "last", "-c", "my agent.json")
     assert (code, out) == (0, "")
     assert jackfield(*shlex.split(err.partition("jackfield ")[2]))[0] == 0
+
+
+def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, tmp_path: Path) -> None:
+    @tool(name="storage", needs_approval=True)
+    def storage(operate: str, key: str, value: str) -> str:
+        """Keep a text."""
+        return operate + key + value
+
+    wants = calls(("storage", {"operate": "put", "key": "a", "value": "evil"}))
+    own = {"name": "sqlite", "path": str(tmp_path / "own.sqlite")}
+    paused = FnCallAgent([storage], ScriptedModel([wants]), store=own).ask("Keep it.")
+    shutil.copytree(tmp_path, tmp_path / "clone")
+    settings = {"llm": "offline:extractive", "function_list": [{"name": "storage", "approval": "always"}]}
+    for folder in (tmp_path, tmp_path / "clone"):
+        store = {"name": "sqlite", "path": str(folder / "own.sqlite")}
+        (folder / "agent.json").write_text(json.dumps({**settings, "store": store}))
+    resume = ("runs", "resume", paused.run_id, "--approve", "-q", "-c")
+    code, _, err = jackfield(*resume, "clone/agent.json")
+    assert code == 1
+    assert "calls the tool storage with" in err
+    assert "evil" in err
+    assert "If you want this: pass --trust" in err
+    with sqlite3.connect(tmp_path / "clone/own.sqlite") as file:
+        file.execute("UPDATE runs SET state = 'running'")
+    file.close()
+    code, out, err = jackfield("runs", "recover", "-c", "clone/agent.json")
+    assert (code, out, "calls the tool storage with" in err) == (1, "", True)
+    assert jackfield("runs", "recover", "--list", "-c", "clone/agent.json")[0] == 0  # it makes no call
+    assert jackfield(*resume, "agent.json")[0] == 0  # written here
+    assert jackfield(*resume, "clone/agent.json", "--trust")[0] == 0
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:

@@ -324,3 +324,10 @@ def test_a_foreign_package_is_recognised_in_every_spelling_of_its_address(folder
 def test_a_date_of_toml_is_judged_like_any_value(folder: Path) -> None:
     (folder / "agent.toml").write_text("approve = 1979-05-27\n")
     assert [type(one) for one in request_of(folder / "agent.toml").effects] == [Loosens]
+
+
+@pytest.mark.parametrize(("recover", "loosens"), [(True, True), (False, False)])
+def test_a_store_whose_runs_are_resumed_unasked_needs_consent(tmp_path: Path, recover: bool, loosens: bool) -> None:
+    table = {"store": {"name": "sqlite", "recover": recover}}
+    effects = request_for(tmp_path / "a.json", "", table, read_as="agent").effects
+    assert any(isinstance(one, Loosens) for one in effects) == loosens

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
@@ -19,7 +19,8 @@ from jackfield_terminal.safe import Terminal
 if TYPE_CHECKING:
     from jackfield.agents import Agent
     from jackfield.events import RunEvent
-    from jackfield.messages import Message
+    from jackfield.messages import FunctionCall, Message
+    from jackfield_records.progress import Progress
 
 _MOST = 10_000
 _STATES = {"approval_needed": "waits for approval"}
@@ -139,6 +140,7 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     if sync.run(agent.store.read(run_id))[0].state == "finished":
         sys.stderr.write(f"It has finished. To see it again: jackfield runs replay {run_id[:12]}\n")
         return 0
+    _require_consent(agent.store, [run_id], options)
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.tell_skipped(documents)
     answers = _answers(agent.store, run_id, options)
@@ -156,13 +158,12 @@ def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
 
     agent, _ = agent_of(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
+    runs = sync.run(interrupted_runs(agent.store, agent.name or type(agent).__name__))
     if options.list:
-        rows = [
-            (run.run_id[:12], _when(run.began), run.title)
-            for run in sync.run(interrupted_runs(agent.store, agent.name or type(agent).__name__))
-        ]
+        rows = [(run.run_id[:12], _when(run.began), run.title) for run in runs]
         print_table(("run", "began", "asked"), rows)
         return 0
+    _require_consent(agent.store, [run.run_id for run in runs], options)
     recovered = sync.run(recover(agent))
     if not recovered:
         print("no run of this agent was interrupted")
@@ -263,6 +264,37 @@ def _answers(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[
         for one in events_of(*sync.run(store.read(run_id))):
             waiting = one.event.call_ids if isinstance(one.event, ApprovalNeeded) else waiting
     return dict.fromkeys(waiting, bool(options.approve))
+
+
+def _require_consent(store: Store, run_ids: Sequence[str], options: argparse.Namespace) -> None:
+    """Ask before calls are made that wait in a file which came from elsewhere.
+
+    Raises:
+        ConsentNeededError: The user has not agreed to them.
+    """
+    from jackfield.cli import with_consent
+    from jackfield.consent import MakesCall, Request, content_hash, require_consent, unique
+    from jackfield_records.progress import progress_of
+
+    path = sync.run(store.foreign_file())
+    if path is None:
+        return
+    records = {run_id: sync.run(store.read(run_id))[1] for run_id in run_ids}
+    calls = [call for entries in records.values() for call in _waiting_calls(progress_of(entries))]
+    content = content_hash({run_id: "\n".join(entries).encode() for run_id, entries in records.items()})
+    effects = unique(MakesCall(call.name, call.arguments) for call in calls)
+    request = Request(path, effects, content, by_command=False)
+    with_consent(lambda: require_consent(request, trust=options.trust))
+
+
+def _waiting_calls(progress: Progress) -> Iterator[FunctionCall]:
+    """The calls of a run, and of the runs below it, that have no result."""
+    from jackfield.agents import open_calls
+
+    for planned in open_calls([*progress.messages, *progress.now()]):
+        yield planned.call
+    for below in progress.asked.values():
+        yield from _waiting_calls(below)
 
 
 def _when(seconds: float) -> str:

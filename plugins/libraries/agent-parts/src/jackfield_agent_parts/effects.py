@@ -81,6 +81,7 @@ _STRICT_VALUES: Mapping[str, tuple[object, ...]] = {
     "sampling": (None,),
     "network": (False, None),
     "allow": ([], "", None),
+    "recover": (False, None),
 }
 """Settings that protect, each with the values that leave it as strict as it is by default."""
 _SERVERS = ("dsn", "host", "endpoint")

@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,14 +33,25 @@ class OwnFile:
         version: The version of the schema.
         schema: The statements that create it.
         owner: The package that it belongs to, for errors.
+        on_creation: Called with the connection when this process has created the tables.
     """
 
-    def __init__(self, path: Path, *, application_id: int, version: int, schema: str, owner: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        application_id: int,
+        version: int,
+        schema: str,
+        owner: str,
+        on_creation: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
         self.path = path
         self._application_id = application_id
         self._version = version
         self._schema = schema
         self._owner = owner
+        self._on_creation = on_creation
         # By process id. A child must neither use nor close what its parent has open, nor take its lock.
         self._by_process: dict[int, _Open] = {}
 
@@ -106,6 +117,8 @@ class OwnFile:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {self._version}")
                     connection.execute(f"PRAGMA application_id = {self._application_id}")
+                    if self._on_creation is not None:
+                        self._on_creation(connection)
         if _number(connection, "application_id") != self._application_id:
             raise UnusableFileError("it is another program's database")
         version = _number(connection, "user_version")

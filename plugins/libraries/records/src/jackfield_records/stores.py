@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from jackfield.config import Configured
 from jackfield.errors import ConfigError
@@ -133,6 +134,16 @@ class Store(Configured, ABC):
             RunBusyError: Somebody holds it.
             StoreError: It cannot be written.
         """
+
+    async def foreign_file(self) -> Path | None:
+        """Return the file of the records if this user has not created it on this machine; None for all others.
+
+        Calls that wait in such a file were planned by strangers. The command line asks before it resumes them.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        return None
 
     async def aclose(self) -> None:
         """End all holds and close what is open; the next call opens it again."""

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import Config, PathText
-from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
+from jackfield.consent import MakesCall, Request, content_hash, is_agreed, place_of, record_consent
+from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_records.stores import RUNNING, Store, StoredRun
 from jackfield_sqlite_store.owners import Owner, is_held
@@ -38,6 +39,8 @@ CREATE TABLE runs (
 CREATE INDEX of_a_session ON runs (session, number) WHERE session <> '';
 CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (run, place))
     WITHOUT ROWID;
+CREATE TABLE origin (mark TEXT NOT NULL);
+INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 """
 # The first entry and the last ones stand with the run itself if they are small: a run of one short answer is two
 # statements that change three pages, instead of eight that change five.
@@ -146,7 +149,15 @@ class SQLiteStore(Store):
         super().__init__(cfg, **settings)
         self.content, self.patience_s, self.recover = self.config.content, self.config.patience_s, self.config.recover
         path = Path(self.config.path).expanduser() if self.config.path else _default_path()
-        self._file = OwnFile(path, application_id=0x4A465253, version=2, schema=_SCHEMA, owner="jackfield-sqlite-store")
+        self._path = path
+        self._file = OwnFile(
+            path,
+            application_id=0x4A465253,
+            version=3,
+            schema=_SCHEMA,
+            owner="jackfield-sqlite-store",
+            on_creation=self._note_creation,
+        )
         self._folder = path.with_name(path.name + "-owners")
         self._owners: dict[int, Owner] = {}  # by process: what a parent holds, its child does not
         self._held: dict[str, _Held] = {}
@@ -160,6 +171,25 @@ class SQLiteStore(Store):
                 self._until_cleaning = _RUNS_BETWEEN_CLEANINGS
                 await self._in_worker(self._clean)
         return await self._claimed(run.run_id, lambda connection, claim: self._create(connection, run, entries, claim))
+
+    async def foreign_file(self) -> Path | None:
+        """See `Store`; the file below the user's own data is never foreign."""
+        if not self.config.path:
+            return None
+        origin = await self._used(self._origin)
+        return None if is_agreed(origin) else self._path
+
+    def _origin(self, connection: sqlite3.Connection) -> Request:
+        """Return what consent to the file as such is bound to: its place, and a random mark in it."""
+        (mark,) = connection.execute("SELECT mark FROM origin").fetchone()
+        place = place_of(self._path.with_name(f"{self._path.name}#origin"))
+        return Request(place, (MakesCall("any tool", "any arguments"),), content_hash({"mark": str(mark).encode()}))
+
+    def _note_creation(self, connection: sqlite3.Connection) -> None:
+        if self.config.path:
+            # Without a folder for it, runs are recorded all the same; the command line asks before it resumes them.
+            with suppress(ConfigError):
+                record_consent(self._origin(connection))
 
     async def hold(self, run_id: str) -> int:
         """See `Store`."""
