@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield import consent
 from jackfield.consent import (
     Contacts,
     Effect,
@@ -201,3 +202,24 @@ def at_a_terminal(folder: Path, typed: str) -> tuple[str, int]:
         shown += read
     os.close(leader)
     return shown.decode(), process.wait(timeout=60)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o620, 0o602, 0o666])
+def test_only_a_file_that_others_cannot_write_is_the_users_own(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text("x", encoding="utf-8")
+    file.chmod(mode)
+    assert consent._is_own(file, tmp_path) == (not mode & 0o022)
+
+
+def test_no_file_behind_a_link_is_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    file = tmp_path / "folder" / "agent.toml"
+    file.write_text("x", encoding="utf-8")
+    file.chmod(0o600)
+    (tmp_path / "link.toml").symlink_to(file)
+    (tmp_path / "other").symlink_to(tmp_path / "folder")
+    assert consent._is_own(file, tmp_path)
+    assert not consent._is_own(tmp_path / "link.toml", tmp_path)
+    assert not consent._is_own(tmp_path / "other" / "agent.toml", tmp_path)
+    assert not consent._is_own(file, tmp_path / "folder" / "elsewhere")

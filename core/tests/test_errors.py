@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +15,9 @@ from jackfield.errors import (
     MissingSecretError,
     RateLimitedError,
     ToolServiceError,
+    closest,
+    forget_locals,
+    near,
 )
 
 ERRORS = [
@@ -35,3 +39,52 @@ def test_an_error_keeps_its_text_and_its_facts_when_pickled_or_copied(error: Jac
 
 def test_the_error_of_a_missing_key_names_the_variable_to_set() -> None:
     assert "SOME_KEY" in str(MissingSecretError("SOME_KEY", needed_by="the search"))
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 100])
+def test_an_error_names_eight_known_names_at_most(count: int) -> None:
+    names = [f"{number:03}" for number in range(count)]
+    told = closest("entirely different", names)
+    assert told.count(", ") == min(count, 8) - 1
+    assert (f"and {count - 8} more" in told) == (count > 8)
+
+
+def test_an_error_names_three_close_names_at_most() -> None:
+    names = ["names", "named", "namer", "namet", "namex"]
+    assert len(near("name", names)) == 3
+    assert closest("name", names).count(" or ") == 2
+
+
+def raised(work: Callable[[], object]) -> BaseException:
+    try:
+        work()
+    except BaseException as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def fails(key: str) -> None:
+    raise ValueError(f"{len(key)} characters")
+
+
+def local_variables(error: BaseException) -> list[str]:
+    trace, names = error.__traceback__, list[str]()
+    while trace is not None:
+        names += trace.tb_frame.f_locals if trace.tb_frame.f_code is fails.__code__ else ()
+        trace = trace.tb_next
+    return names
+
+
+def test_errors_in_a_group_lose_their_local_variables_as_well() -> None:
+    inner = raised(lambda: fails("sk-secret"))
+    assert local_variables(inner) == ["key"]
+    forget_locals(ExceptionGroup("both", [ExceptionGroup("one", [inner])]))  # type: ignore[list-item]
+    assert local_variables(inner) == []
+
+
+def test_an_error_that_was_being_handled_outside_keeps_its_local_variables() -> None:
+    outside = raised(lambda: fails("mine"))
+    error = raised(lambda: fails("sk-secret"))
+    error.__context__ = outside
+    forget_locals(error, outside=outside)
+    assert (local_variables(error), local_variables(outside)) == ([], ["key"])

@@ -20,6 +20,7 @@ from jackfield.config import Limits
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, TextDelta, ToolStarted, TurnFinished, TurnStarted
 from jackfield.messages import Usage
+from jackfield.streams import CancelToken
 from jackfield.tools import PlannedCall, ToolContext, ToolExecutor
 from jackfield.tools._base import CallingRun
 from jackfield.tools._rules import Ask, CallRules
@@ -222,3 +223,24 @@ def test_after_a_hand_off_messages_carry_the_name_of_the_new_agent() -> None:
     view.feed(TurnStarted(2))
     view.feed(TextDelta("c"))
     assert [message.name for message in view.messages()] == ["helper"]
+
+
+# --- cancelling ---
+
+
+def test_a_cancel_that_comes_right_before_a_wait_ends_the_wait() -> None:
+    token = CancelToken()
+
+    async def wait(scope: asyncio.Timeout) -> None:
+        async with asyncio.timeout(20), scope:
+            token.cancel()
+            token.enter(scope)
+            await asyncio.Event().wait()
+
+    async def interrupted() -> bool:
+        scope = asyncio.timeout_at(None)
+        with pytest.raises(TimeoutError):
+            await wait(scope)
+        return scope.expired()
+
+    assert asyncio.run(interrupted())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jackfield_backend.refusals import retry_after_s, shown
+from jackfield_backend.refusals import Secrets, retry_after_s, shown
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 KEY = "sk-" + "SECRET-1"
@@ -22,6 +26,7 @@ KEY = "sk-" + "SECRET-1"
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "-1"}, 0),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "0", "retry-after": "9"}, 0),
         ({"retry-after": "Thu, 01 Jan 2026 12:01:00 GMT"}, 60),
         ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0),
         ({"retry-after": ""}, None),
@@ -60,3 +65,41 @@ def test_what_is_shown_is_one_short_line_without_the_key(parts: list[str], limit
 
 def test_a_placeholder_for_a_key_is_a_word_like_any_other() -> None:
     assert shown("no key in EMPTY", "EMPTY") == "no key in EMPTY"
+
+
+ODD_KEY = 'sk-"Quoted"\\/+%é-SECRET-42'  # with a form of its own in each encoding
+FORMS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "capitals": str.upper,
+    "small": str.lower,
+    "JSON": lambda key: json.dumps(key)[1:-1],
+    "JSON, in capitals": lambda key: json.dumps(key)[1:-1].upper(),
+    "URL": lambda key: quote(key, safe=""),
+    "base64": lambda key: b64encode(key.encode()).decode(),
+    "base64, after one byte": lambda key: b64encode(b":" + key.encode()).decode(),
+    "base64, after two bytes": lambda key: b64encode(b"u:" + key.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("before", ["", "bad ", "İİİ "], ids=["alone", "after a word", "after long small letters"])
+@pytest.mark.parametrize("name", FORMS)
+def test_no_piece_of_a_key_is_shown_however_a_server_writes_it(name: str, before: str) -> None:
+    written = FORMS[name](ODD_KEY)
+    for start in range(0, len(written) - 16, 4):  # a server may quote a part of it
+        line = shown(f"{before}{written[start : start + 16]} is wrong", ODD_KEY)
+        visible = line.replace("[key]", "\0")
+        # The ends of base64 also depend on what is beside them.
+        assert all(written[at : at + 8] not in visible for at in range(4, len(written) - 12)), line
+        assert line.endswith("is wrong")
+
+
+@pytest.mark.parametrize("repeated", ["tenant-0042-Ab", "TENANT-0042-AB"])
+def test_the_value_of_any_header_is_hidden_in_any_case(repeated: str) -> None:
+    secrets = Secrets(headers={"X-Tenant": "tenant-0042-Ab", "Accept": "application/json"})
+    assert shown(f"no {repeated} for application/json", secrets) == "no [key] for application/json"
+
+
+@given(st.integers(1, 60))
+def test_a_key_at_the_place_where_a_text_is_cut_is_hidden_before_it_is_cut(limit: int) -> None:
+    line = shown("x" * 20 + ODD_KEY + "y" * 20, ODD_KEY, limit)
+    assert not any(ODD_KEY[:size] in line for size in range(3, len(ODD_KEY)))
