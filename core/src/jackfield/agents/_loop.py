@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls
 from jackfield.agents._limits import Spent
@@ -227,14 +227,17 @@ def _stopped_calls(run: Run, state: _State) -> list[ToolFinished]:
     ]
 
 
-async def _waited_for(run: Run, work: Awaitable[T]) -> T:
+async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
     """What work gives, until the time limit of the run or a cancel."""
 
     async def once() -> AsyncIterator[T]:
         yield await work
 
-    async with closing(run.guarded(once())) as found:
-        return await anext(found)
+    try:
+        async with closing(run.guarded(once())) as found:
+            return await anext(found)
+    finally:
+        work.close()  # after a cancel, it may never have begun
 
 
 class _Named:

@@ -24,6 +24,7 @@ __all__ = ["command_line", "open_terminal", "site"]
 
 BACKEND = """
 import asyncio, time
+from jackfield.errors import ModelRequestError
 from jackfield.events import FunctionCallDelta, ModelFinished, PluginEvent, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import Usage
 from jackfield.models import BaseChatModel
@@ -48,10 +49,13 @@ class Echo(BaseChatModel):
             return
         if last.role == "user" and not isinstance(last.content, str):
             said += " + " + ", ".join(f"{item.type}:{str(item.value)[:40]}" for item in last.content if not item.text)
-        if last.role == "user" and request.functions and said == "use it":
+        if last.role == "user" and request.functions and said in ("use it", "break it"):
             yield FunctionCallDelta(0, id="c1", name=request.functions[0]["name"], arguments="{}")
             yield ModelFinished("tool_calls")
             return
+        if last.role == "function" and "break it" in [message.content for message in request.messages[-3:]]:
+            yield FunctionCallDelta(0, id="c2", name=request.functions[0]["name"], arguments='{"half')
+            raise ModelRequestError("it broke", backend="echo")
         yield PluginEvent("acme.found", {"sources": ["guide.pdf", "b\\x1b[31m.md"]})
         yield ReasoningDelta("let me see")
         yield TextDelta(f"you said: {said}\\x1b[31m ({len(request.messages)} messages)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -240,3 +242,8 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
             load_run(tmp_path / "other.json", Secrets())
     with pytest.raises(ConfigError, match="cannot be saved"):
         save_run(tmp_path / "none" / "run.json", history, "finished", Secrets())
+
+
+def test_the_commands_can_be_imported_where_there_is_no_fcntl() -> None:
+    code = "import sys; sys.modules['fcntl'] = None; import jackfield_terminal.running, jackfield_terminal.chatting"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -89,6 +89,15 @@ def test_an_error_takes_the_question_back_and_keeps_the_rest(chat: Any) -> None:
     leave(chat)
 
 
+def test_an_error_after_a_tool_call_keeps_the_question_and_what_was_done(chat: Any, command_line: CommandLine) -> None:
+    say(chat, "break it", "it broke")
+    say(chat, "/save talk.json", "saved talk.json")
+    leave(chat)
+    kept = json.loads((command_line.folder / "talk.json").read_text())["messages"]
+    assert [message["role"] for message in kept] == ["user", "assistant", "function"]
+    assert (kept[0]["content"], kept[2]["content"]) == ("break it", "noon")
+
+
 # --- lines that are edited --------------------------------------------------------------------------------------------
 
 

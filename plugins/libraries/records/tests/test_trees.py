@@ -426,6 +426,7 @@ def test_each_repetition_of_a_call_in_doubt_needs_its_own_approval() -> None:
     assert agent().resume(run_id, approvals=yes).text == "Paid."
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")  # nothing that was not begun is left to be awaited
 @pytest.mark.parametrize("flags", [{}, {"idempotent": True}])
 def test_a_call_in_doubt_that_is_cancelled_before_it_is_repeated_stays_in_doubt(flags: dict[str, bool]) -> None:
     world = World()

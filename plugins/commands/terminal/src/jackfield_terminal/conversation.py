@@ -11,6 +11,7 @@ from jackfield import sync
 from jackfield.agents import RunView, with_calls_closed
 from jackfield.cli import printable
 from jackfield.errors import ConfigError, JackfieldError
+from jackfield.events import ModelEvent
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
@@ -91,26 +92,32 @@ class Conversation:
         self.options = changed
 
     def ask(self, text: str) -> None:
-        """Ask, and show the answer. An error is reported, and the question is removed again."""
+        """Ask, and show the answer.
+
+        An error is reported, and the question is removed again; but not if tools were called: what they did stays
+        known, and a call without a result is said to have perhaps been made.
+        """
         before = self.history
         try:
             asked = [*before, question(text, self.attachments)]
         except JackfieldError as error:
             self._report(error)
             return
-        view = RunView(self.agent.name)
+        view, acted = RunView(self.agent.name), RunView(self.agent.name)
         self.screen.begin()
         try:
-            self._run(asked, view)
+            self._run(asked, view, acted)
         except JackfieldError as error:
             self._report(error)
-            return
+            if not any(message.function_call for message in acted.messages()):
+                return
+            view = acted  # without the beginning of an answer that never came
         except KeyboardInterrupt:  # the second: the run did not end by itself
             self.screen.renderer.note("! interrupted", always=True)
         self.attachments = []
         self.history = with_calls_closed([*asked, *view.messages()])
 
-    def _run(self, asked: Sequence[Message], view: RunView) -> None:
+    def _run(self, asked: Sequence[Message], view: RunView, acted: RunView) -> None:
         screen = self.screen
         with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer, self._secrets()):
             if self._asker:
@@ -127,6 +134,8 @@ class Conversation:
                 for event in sync.iterate(events):
                     screen.show(event)
                     view.feed(event)
+                    if not isinstance(event.event, ModelEvent):
+                        acted.feed(event)
             finally:
                 screen.renderer.end_line()
 

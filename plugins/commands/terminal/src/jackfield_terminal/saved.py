@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +20,7 @@ from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield_agent_parts.effects import request_for
 
 FORMAT = "jackfield-run/1"
+_LOCKED_BYTE = 1 << 30  # beyond the end: where locks bind, the text can still be read
 _NOT_OURS = "is not a conversation written by `jackfield run --save` or /save"
 
 
@@ -75,7 +76,7 @@ def claim_run(path: Path, *, again: bool = False) -> None:
     """
     try:
         with path.open("r+", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file.fileno())
             _, mark = _split_mark(file.read())
             if mark and not again:
                 raise ConfigError(
@@ -88,6 +89,20 @@ def claim_run(path: Path, *, again: bool = False) -> None:
                 os.fsync(file.fileno())
     except OSError as error:
         raise ConfigError(f"{path} cannot be marked as resumed: {error.strerror or error}") from error
+
+
+def _lock(handle: int) -> None:
+    """Wait until no other process has the file locked, and lock it until it is closed."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+        os.lseek(handle, 0, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def release_run(path: Path) -> None:
