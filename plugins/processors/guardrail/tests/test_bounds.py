@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield_guardrail.arguments import ArgumentsScan
 from jackfield_guardrail.finding import RegexFinder
 from jackfield_guardrail.regexes import fault_of_regex
+from jackfield_guardrail.scanning import Scanner, Watch
 
 
 @pytest.mark.timeout(30)
@@ -27,3 +31,30 @@ def test_a_regex_means_the_same_as_in_python() -> None:
         assert found is not None
         assert (found.start, found.end) == place
     assert RegexFinder("x", 64).find("\ud800x", 0, complete=True) is not None
+
+
+SLOW = Watch("mine", RegexFinder("(?:a|aa){1,14}!", 40), "stop")  # about 1 ms at each place
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("length", [8000, 20_000])
+@pytest.mark.parametrize("piece", [50, 20_000])
+def test_a_text_takes_time_for_its_length_however_slow_each_place_is(length: int, piece: int) -> None:
+    scanner = Scanner([SLOW])
+    given: list[str] = []
+    with pytest.raises(ConfigError, match="take too long for this text, 'mine' the last of them"):
+        given.extend(scanner.feed("a" * piece) for _ in range(length // piece + 1))
+    assert len("".join(given)) < length / 2
+
+
+@pytest.mark.timeout(60)
+def test_all_strings_of_a_call_have_one_budget() -> None:
+    with pytest.raises(ConfigError, match="take too long for this text"):
+        ArgumentsScan([SLOW]).of(json.dumps({"many": ["a" * 45] * 1000}))
+
+
+def test_a_long_text_with_usual_rules_is_passed_on() -> None:
+    watches = [Watch(f"r{n}", RegexFinder(rf"CUST{n}-[0-9]{{6}}|\bE{n}-\d+", 40), "take", "[]") for n in range(5)]
+    scanner = Scanner(watches)
+    text = "An ordinary line of text with CUST3-123456 and E9-12 in it.\n" * 2000
+    assert (scanner.feed(text) + scanner.finish()).count("with [] and E9-12") == 2000

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from jackfield.jsontext import dumps, loads_lenient
-from jackfield_guardrail.scanning import Scanner, Watch
+from jackfield_guardrail.scanning import Budget, Scanner, Watch
 
 
 class ArgumentsScan:
@@ -19,6 +19,7 @@ class ArgumentsScan:
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = watches
+        self._budget = Budget()  # for all strings together, however many there are
         self.counts: Counter[str] = Counter()
         self.stopped = ""
 
@@ -49,7 +50,7 @@ class ArgumentsScan:
     def _text(self, text: str) -> str:
         if self.stopped:
             return ""
-        scanner = Scanner(self._watches)
+        scanner = Scanner(self._watches, self._budget)
         given = scanner.feed(text) + scanner.finish()
         self.counts.update(scanner.counts)
         self.stopped = scanner.stopped

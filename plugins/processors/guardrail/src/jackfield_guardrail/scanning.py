@@ -6,11 +6,13 @@ what follows, all counted from the beginning of the text: so it is the same howe
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from jackfield.errors import ConfigError
 from jackfield_guardrail.finding import Finder, Found
 
 BLOCK = 32
@@ -18,6 +20,12 @@ BLOCK = 32
 
 LONGEST = 2048
 """The most characters in which one thing is looked for: what bounds the work on a hostile text."""
+
+TEXT_S = 0.5
+"""Seconds of processor time for all searches in one text, besides `CHARACTER_S`."""
+
+CHARACTER_S = 20e-6
+"""Seconds of processor time that each character of a text adds for each watch; a usual one takes a tenth of it."""
 
 _BEFORE = 32  # characters before a block that a regular expression can look back at
 
@@ -39,16 +47,45 @@ class Watch:
     replacement: str = ""
 
 
+class Budget:
+    """The processor time that searches may take in one text, in proportion to its length."""
+
+    def __init__(self) -> None:
+        self._left_s = TEXT_S
+
+    def add(self, characters: int, watches: int) -> None:
+        """Add the time for more text."""
+        self._left_s += characters * watches * CHARACTER_S
+
+    def spend(self, seconds: float, name: str) -> None:
+        """Take off the time of a search for a watch.
+
+        Raises:
+            ConfigError: No time is left.
+        """
+        self._left_s -= seconds
+        if self._left_s < 0:
+            raise ConfigError(
+                f"the rules of output_guardrail take too long for this text, {name!r} the last of them: the rest was "
+                "not passed on: make repeats possessive (`++`, `*+`), or alternatives exclude each other"
+            )
+
+
 class Scanner:
     """Looks through one text.
+
+    Args:
+        watches: What is looked for.
+        budget: The time that is left; that of a new text if None.
 
     Attributes:
         counts: How often each was found, by name.
         stopped: The name of the watch that stopped it; nothing more is given on then.
     """
 
-    def __init__(self, watches: Sequence[Watch]) -> None:
+    def __init__(self, watches: Sequence[Watch], budget: Budget | None = None) -> None:
         self._watches = watches
+        self._budget = budget or Budget()
         self._window = max((watch.finder.window for watch in watches), default=0)
         self._reach = self._window
         self._pieces: list[str] = []
@@ -66,6 +103,7 @@ class Scanner:
             return text
         self._pieces.append(text)
         self._arrived += len(text)
+        self._budget.add(len(text), len(self._watches))
         return self._advance(final=False) if self._arrived >= self._needed else ""
 
     def finish(self) -> str:
@@ -99,7 +137,7 @@ class Scanner:
         seen_end = min(self._arrived, self._needed)
         text = self._text[first - self._base : seen_end - self._base]
         whole = final and seen_end == self._arrived
-        view = _View(text, first, block_end, complete=whole, may_ask=self._reach < LONGEST)
+        view = _View(text, first, block_end, self._budget, complete=whole, may_ask=self._reach < LONGEST)
         outcome = view.decide(self._watches, self._place, self._seen)
         if outcome is None:
             self._reach = min(2 * self._reach, LONGEST)
@@ -151,7 +189,8 @@ class _MoreNeededError(Exception):
 class _View:
     """A block, with what is seen before and after it. Places are those of the whole text."""
 
-    def __init__(self, text: str, first: int, block_end: int, *, complete: bool, may_ask: bool) -> None:
+    def __init__(self, text: str, first: int, block_end: int, budget: Budget, *, complete: bool, may_ask: bool) -> None:
+        self._budget = budget
         self._text = text
         self._first = first
         self._block_end = min(block_end, first + len(text))
@@ -174,7 +213,9 @@ class _View:
 
     def _find(self, watch: Watch, place: int) -> Found | None:
         """The first find of a watch that begins in the block."""
+        started_s = time.thread_time()
         found = watch.finder.find(self._text, place - self._first, complete=self._complete)
+        self._budget.spend(time.thread_time() - started_s, watch.name)
         if found is None or found.start + self._first >= self._block_end:
             return None
         if found.end == len(self._text) and not self._complete:
