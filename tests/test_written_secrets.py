@@ -18,6 +18,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from jackfield import Agent, FnCallAgent, Message, sync, tool
+from jackfield.events import FunctionCallDelta, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import FunctionCall
 from jackfield.models import get_chat_model
 from jackfield.privatefiles import open_private, write_private
@@ -364,3 +365,63 @@ def test_files_with_content_are_their_owners_alone_whatever_the_umask(writer: st
     assert {str(path): oct(stat.S_IMODE(path.stat().st_mode)) for path in written} == {
         str(path): "0o600" for path in written
     }
+
+
+@pytest.mark.parametrize("secret", ["sk-Zq83bXw4Rk2LpV7Tn", 'quoted-"Zq8\\7é'])
+def test_a_cached_result_with_a_secret_is_not_kept_in_a_file(
+    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jackfield_tool_results.cached import CachedResults
+
+    monkeypatch.setenv("ACME_API_KEY", secret)
+    monkeypatch.chdir(tmp_path)
+
+    @tool(cacheable=True)
+    def look(word: str) -> str:
+        """Look."""
+        with Path("called").open("a", encoding="utf-8") as file:
+            file.write(f"{word} ")
+        return f"{word} is {os.environ['ACME_API_KEY'] if word == 'key' else 'common'}"
+
+    for _ in range(2):
+        entry = CachedResults(tools=[look], path=str(tmp_path / "results.sqlite"))
+        model = ScriptedModel([calls(("look", {"word": "key"}), ("look", {"word": "tree"})), answer("x")])
+        results = FnCallAgent([entry], model).ask("Look.").messages
+        assert any(secret in message.get_text_content() for message in results), "what is executed is never changed"
+    assert sorted(Path("called").read_text("utf-8").split()) == ["key", "key", "tree"]
+    assert not _files_with(tmp_path, secret)
+
+
+FIRST, SECOND = "sk-Zq", "83bXw4Rk2LpV7Tn"
+ANSWERS: Mapping[str, list[Any]] = {
+    "text": [TextDelta(FIRST), TextDelta(SECOND)],
+    "reasoning": [ReasoningDelta(FIRST), ReasoningDelta(SECOND), TextDelta("x")],
+    "arguments": [
+        FunctionCallDelta(0, "c1", "look", f'{{"word": "{FIRST}'),
+        FunctionCallDelta(1, "c2", "look", "{}"),
+        FunctionCallDelta(0, arguments=f'{SECOND}"}}'),
+    ],
+    "nothing": [TextDelta("a common "), TextDelta("word")],
+}
+
+
+@pytest.mark.parametrize("place", ANSWERS)
+def test_an_answer_with_a_secret_is_not_cached(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jackfield.plugins import default_host
+    from jackfield.processors import Processor
+
+    monkeypatch.setenv("ACME_API_KEY", FIRST + SECOND)
+    host = default_host()
+    cache = host.make(host.find("processor", "cache"), {"path": str(tmp_path / "answers.sqlite")}, Processor)
+    model = ScriptedModel([[*ANSWERS[place], ModelFinished("stop")]] * 2)
+    model._take_processors([cache], add=True)
+    for _ in range(2):
+        sync.run(model.acomplete("Hello"))
+    assert len(model.requests) == (1 if place == "nothing" else 2)
+
+
+def _files_with(folder: Path, secret: str) -> list[str]:
+    forms = [form.encode() for form in forms_of(secret)]
+    return [
+        path.name for path in folder.rglob("*") if path.is_file() and any(form in path.read_bytes() for form in forms)
+    ]

@@ -20,6 +20,7 @@ from jackfield.events import (
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    ReasoningDelta,
     RetryScheduled,
     StreamReset,
     TextDelta,
@@ -28,6 +29,7 @@ from jackfield.events import (
 from jackfield.messages import FinishReason, Usage
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
+from jackfield.secrets import secrets_of
 from jackfield.streams import closing
 from jackfield_cache.codec import decode, encode
 from jackfield_cache.config import CacheConfig
@@ -49,7 +51,8 @@ _log = logging.getLogger(__name__)
 class Cache(Processor):
     """Returns the answer that a model has given to the same request before.
 
-    Only complete answers are kept: none that failed, was abandoned, was cut off, or is empty. They come back as the
+    Only complete answers are kept: none that failed, was abandoned, was cut off, is empty, or contains a secret of the
+    environment. They come back as the
     same events, after a `jackfield-cache.hit` event, and cost nothing: their usage is zero, and `saved` of that event
     has the original usage. Equal requests at the same time, on one event loop, become one request to the model.
 
@@ -182,7 +185,23 @@ class Cache(Processor):
         except ValueError as error:
             _log.warning("an answer is not kept: %s", error)
             return
+        secrets = secrets_of(self)
+        if any(map(secrets.are_in, (content.decode(), *_joined_texts(events)))):
+            # Hiding it would change the answer.
+            _log.warning("an answer is not kept: it contains a secret")
+            return
         self._store.put(key, content)
+
+
+def _joined_texts(events: list[ModelEvent]) -> list[str]:
+    """Join the pieces of an answer's texts: a stream may cut a secret in two."""
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    arguments = dict[int, str]()
+    for event in events:
+        if isinstance(event, FunctionCallDelta):
+            arguments[event.index] = arguments.get(event.index, "") + event.arguments
+    return [text, reasoning, *arguments.values()]
 
 
 class _Recording:

@@ -21,6 +21,7 @@ from jackfield import sync
 from jackfield.config import PathText, without_secrets
 from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem
+from jackfield.secrets import secrets_of
 from jackfield.tools import BaseTool, FunctionTool, PluginTool, Safety, ToolContext, ToolResult
 from jackfield_metering.cachefile import CacheFile
 from jackfield_tool_results.watched import watch_deps
@@ -73,7 +74,7 @@ class CachedResults(WrappingToolset):
     ) -> None:
         super().__init__(cfg, **settings)
         self._clock = clock
-        self._store = _store_of(self.config, clock)
+        self._store = _store_of(self, clock)
         self._here = uuid.uuid4().hex
         self._personal: set[str] = set()  # names of tools whose results are for one caller
 
@@ -215,7 +216,8 @@ class _Store(Protocol):
     async def put(self, key: bytes, content: bytes) -> None: ...
 
 
-def _store_of(config: CachedResultsConfig, clock: Callable[[], float]) -> _Store:
+def _store_of(entry: CachedResults, clock: Callable[[], float]) -> _Store:
+    config = entry.config
     if config.path is None:
         return _Memory(ttl_s=config.ttl_s, max_bytes=config.max_bytes, clock=clock)
     return _Disk(
@@ -228,20 +230,30 @@ def _store_of(config: CachedResultsConfig, clock: Callable[[], float]) -> _Store
             ttl_s=config.ttl_s,
             max_bytes=config.max_bytes,
             clock=clock,
-        )
+        ),
+        entry,
     )
 
 
 class _Disk:
-    def __init__(self, file: CacheFile) -> None:
+    """In a file, but for results that contain a known secret: hiding it would change what a tool has given."""
+
+    def __init__(self, file: CacheFile, entry: CachedResults) -> None:
         self._file = file
+        self._entry = entry
 
     async def get(self, key: bytes) -> _Entry | None:
         return await sync.in_worker(self._file.get, key)
 
     async def put(self, key: bytes, content: bytes) -> None:
         # A call that is cancelled now has been made all the same.
-        await asyncio.shield(sync.in_worker(self._file.put, key, content))
+        await asyncio.shield(sync.in_worker(self._put, key, content))
+
+    def _put(self, key: bytes, content: bytes) -> None:
+        if secrets_of(self._entry).are_in(content.decode("ascii")):
+            _log.warning("a result is not kept: it contains a secret")
+        else:
+            self._file.put(key, content)
 
 
 class _Kept(NamedTuple):
