@@ -78,6 +78,9 @@ Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkey
 PathText = Annotated[str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path)]
 """A path in settings: a string or a `pathlib` path."""
 
+ProgramText = Annotated[PathText, "program"]
+"""A program that a setting has started. A file of an agent that names one needs consent."""
+
 ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(masked)]
 """Settings that are checked elsewhere: values whose names look like a secret's appear in no text."""
 

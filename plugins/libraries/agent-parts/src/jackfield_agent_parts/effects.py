@@ -68,7 +68,9 @@ _TEXTS = frozenset(
 )
 _SERVER_TABLES = ("mcpServers", "servers")
 _PROGRAMS = ("command", "python", "soffice", "program", "executable")
-_PATH_NAME = re.compile(r"(^|_)(path|paths|folder|folders|dir|file|files|root|cwd|workspace|readable|envFile|prompts)$")
+_PATH_NAME = re.compile(
+    r"(^|_)(path|paths|folder|folders|dir|file|files|root|cwd|workspace|readable|envFile|prompts|prices)$"
+)
 _LOOKS_LIKE_A_PATH = re.compile(r"[/~]|\\\\|\.\.?([/\\]|$)|[A-Za-z]:[\\/]|file:|.*(^|[/\\])\.\.([/\\]|$)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")

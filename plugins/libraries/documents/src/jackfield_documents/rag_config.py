@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jackfield.config import ComponentSettings, Config
+from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
 from jackfield_documents.named_searchers import check_weights, searchers_by_name
 
@@ -76,7 +76,9 @@ class RAGConfig(ChunkSizeConfig):
     embedder_settings: ComponentSettings | None = Field(
         default=None, description="Settings of that embedder, such as base_url; as embedding_model"
     )
-    index_path: str | None = Field(default=None, description="Where that searcher keeps its index; as embedding_model")
+    index_path: PathText | None = Field(
+        default=None, description="Where that searcher keeps its index; as embedding_model"
+    )
     parsers: dict[str, ComponentSettings] = Field(
         default_factory=dict, description="Settings of parsers, by their names: {'pdf': {'password': …}}"
     )

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from jackfield.config import Config
+from jackfield.config import Config, ProgramText
 from jackfield.errors import DocParserError
 from jackfield_office.libreoffice import convert
 from jackfield_office.slides import PptxParser
@@ -28,7 +28,7 @@ _PROGRAMS = ("soffice", "libreoffice")
 class LegacyConfig(Config):
     """Where LibreOffice is."""
 
-    soffice: str = Field(default="", description="The program; looked for on the PATH if it is empty")
+    soffice: ProgramText = Field(default="", description="The program; looked for on the PATH if it is empty")
     timeout_s: float = Field(default=100.0, gt=0, description="How long turning one file may take")
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import Field, SecretStr
 
 from jackfield import sync
-from jackfield.config import Config, ServerAddress
+from jackfield.config import Config, PathText, ServerAddress
 from jackfield.errors import LocalsForgotten, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
 from jackfield_backend.keys import KeyRule, find_key
@@ -46,7 +46,7 @@ class QdrantConfig(Config):
         default="http://localhost:6333", description="The address of the server; without a port, 6333 is added"
     )
     api_key: SecretStr | None = Field(default=None, repr=False, description="Better set as QDRANT_API_KEY")
-    local_path: str | None = Field(
+    local_path: PathText | None = Field(
         default=None, min_length=1, description="A folder, or :memory:, for Qdrant's local mode in place of a server"
     )
     collection: str = Field(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import Field
 
 from jackfield import sync
-from jackfield.config import Config
+from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
 from jackfield_documents import IndexCache, OnShelf, Shelf
@@ -45,7 +45,7 @@ class VectorConfig(Config):
     embedder_settings: dict[str, Any] = Field(
         default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
     )
-    index_path: str | None = Field(
+    index_path: PathText | None = Field(
         default=None, description="A file that keeps vectors between runs; without it, only an index on disk keeps them"
     )
     min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from jackfield.config import Config
+from jackfield.config import Config, PathText
 
 
 class TiktokenConfig(Config):
     """Where the vocabulary is. This package does not contain one."""
 
-    path: str | None = Field(
+    path: PathText | None = Field(
         default=None, description="The file, such as o200k_base.tiktoken; else tiktoken's own cache"
     )
     sha256: str = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from jackfield.config import Config
+from jackfield.config import Config, PathText, ProgramText
 
 
 class CodeInterpreterConfig(Config):
@@ -14,10 +14,10 @@ class CodeInterpreterConfig(Config):
         default=30, gt=0, le=3600, description="Seconds one call may take, without the start of the kernel"
     )
     start_timeout: float = Field(default=60, gt=0, le=300, description="Seconds a kernel may take to start")
-    work_dir: str | None = Field(
+    work_dir: PathText | None = Field(
         default=None, description="Where code runs; None: a private folder, removed at the end"
     )
-    python: str | None = Field(
+    python: ProgramText | None = Field(
         default=None, description="The Python interpreter, which must have ipykernel; None: this one"
     )
     sandbox: str = Field(

@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from jackfield import sync
-from jackfield.config import ComponentSettings, Config
+from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
 from jackfield.tools import ToolContext, ToolEntry, Toolset
@@ -34,8 +34,8 @@ class MCPConfig(Config):
     servers: ComponentSettings | None = Field(default=None, description="The same, as VS Code has it")
     inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="What VS Code asks a person for")
     input_values: ComponentSettings = Field(default_factory=dict, description="The values of `${input:id}`, by id")
-    file: str | None = Field(default=None, description="A file that has the servers, such as mcp.json")
-    cache_folder: str | None = Field(
+    file: PathText | None = Field(default=None, description="A file that has the servers, such as mcp.json")
+    cache_folder: PathText | None = Field(
         default=None,
         description="Where the lists of tools are kept; jackfield/mcp below $XDG_CACHE_HOME, or ~/.cache, if unset",
     )
