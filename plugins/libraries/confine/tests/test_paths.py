@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
+import signal
 import socket
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +19,29 @@ from jackfield_confine.paths import open_folder, open_listed_folder, open_regula
 pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="there are no descriptors of folders")
 
 
+PATIENCE_S = 20
+
+
 @pytest.fixture
 def note(tmp_path: Path) -> Path:
     path = tmp_path.resolve() / "one" / "two" / "note"
     path.parent.mkdir(parents=True)
     path.write_text("text")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _never_waits() -> Iterator[None]:
+    """Fail a test that waits in the kernel, where it would hang the suite."""
+    before = signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(PATIENCE_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _give_up(*_: object) -> None:
+    pytest.fail("opening it waits")
 
 
 def read(path: Path) -> bytes:
@@ -69,8 +90,6 @@ def test_pipes_sockets_devices_and_folders_are_refused_at_once(note: Path) -> No
 def test_a_leased_file_is_refused_at_once(note: Path) -> None:
     with note.open("r+") as held:
         fcntl.fcntl(held, fcntl.F_SETSIG, 0)
-        import signal
-
         before = signal.signal(signal.SIGIO, signal.SIG_IGN)
         try:
             fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
@@ -79,3 +98,30 @@ def test_a_leased_file_is_refused_at_once(note: Path) -> None:
         finally:
             fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
             signal.signal(signal.SIGIO, before)
+
+
+OPEN_TERMINAL = """
+import sys
+from pathlib import Path
+from jackfield_confine.paths import open_regular
+for opened in (lambda: open_regular(Path(sys.argv[1])).__enter__(), lambda: open("/dev/tty")):
+    try:
+        opened()
+        print("opened")
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a terminal is taken by a call of its own")
+def test_a_terminal_does_not_become_that_of_the_opener() -> None:
+    near, far = pty.openpty()
+    try:
+        command = [sys.executable, "-c", OPEN_TERMINAL, os.ttyname(far)]
+        done = subprocess.run(
+            command, start_new_session=True, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    finally:
+        os.close(near)
+        os.close(far)
+    assert done.stdout.splitlines()[1:] == ["No such device or address"], done
