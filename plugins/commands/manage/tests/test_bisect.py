@@ -142,6 +142,22 @@ def test_a_process_left_behind_is_ended_after_a_good_run_too(tmp_path: Path) -> 
     assert not _is_running(int((tmp_path / "pid").read_text()))
 
 
+def test_a_run_allows_its_plugins_and_blocks_the_others_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JACKFIELD_PLUGINS_BLOCK", "mine")
+    command = ["sh", "-c", 'echo "$JACKFIELD_PLUGINS without $JACKFIELD_PLUGINS_BLOCK."']
+    for subset, said in (
+        (("a",), "k,a without mine,b,c."),
+        (("b", "c"), "k,b,c without mine,a."),
+        ((), "k without mine,a,b,c."),
+    ):
+        fails = command_fails(command, keep=["k"], plugins=["a", "k", "b", "c"], match=said, tell=list)
+        assert fails(subset)
+
+
+def test_with_a_match_the_exit_code_does_not_count() -> None:
+    assert not command_fails(["sh", "-c", "exit 3"], match="boom", tell=list)(())
+
+
 def test_a_command_that_is_not_there_is_no_fault_of_a_plugin() -> None:
     with pytest.raises(ConfigError, match="'no-such-command' cannot be run"):
         bisect(["a"], command_fails(["no-such-command"], tell=list))

@@ -40,6 +40,13 @@ COUNTS = st.integers(0, 10**9)
 PRICES = st.decimals(0, 1000, places=6)
 
 
+@given(PRICES, st.none() | PRICES)
+def test_the_least_a_prompt_costs_is_its_price_new_or_from_the_cache(new: Decimal, old: Decimal | None) -> None:
+    rates = Rates(input=new, cached_input=old, output=Decimal(0))
+    costs = [rates.cost(Usage(prompt_tokens=10**6, cached_tokens=cached)) for cached in (0, 10**6)]
+    assert rates.least_input == min(costs)
+
+
 @given(COUNTS, COUNTS, COUNTS, COUNTS, PRICES, PRICES, PRICES, PRICES)
 def test_the_cost_is_exact_and_lies_between_the_cheapest_and_the_dearest(
     prompt: int, cached: int, answer: int, reasoning: int, new: Decimal, old: Decimal, said: Decimal, thought: Decimal

@@ -76,6 +76,25 @@ def test_with_a_key_each_caller_has_results_of_its_own() -> None:
     assert called == ["ada", "bob"]
 
 
+def test_with_a_scope_the_results_are_for_all_callers() -> None:
+    entry = cached(lambda context: context.deps, scope="team")
+    assert [ask(entry, user) for user in ("ada", "bob")] == ["main of ada"] * 2
+
+
+def test_another_process_finds_no_result_of_a_tool_that_reads_deps(tmp_path: Path) -> None:
+    @tool(name="balance", cacheable=True)
+    def balance(account: str, context: ToolContext) -> str:
+        """Tell a balance."""
+        return f"{account} of {context.deps}"
+
+    # A second toolset does not know yet that the tool reads deps, as after a restart.
+    entries = [CachedResults(tools=[balance], path=str(tmp_path / "results")) for _ in range(2)]
+    assert [ask(entry, user) for entry, user in zip(entries, ("ada", "bob"), strict=True)] == [
+        "main of ada",
+        "main of bob",
+    ]
+
+
 @pytest.mark.parametrize("named", [None, "", 7])
 def test_a_key_that_names_nobody_is_an_error(named: Any) -> None:
     entry = cached(lambda context: context.deps, key=lambda _: named)

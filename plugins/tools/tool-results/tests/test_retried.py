@@ -68,6 +68,12 @@ def test_a_call_that_may_pass_is_made_again_after_a_pause(finish: Any, error: Ex
         assert 0.5 <= naps.slept_s[0] <= 1.0 <= naps.slept_s[1] <= 2.0
 
 
+def test_a_pause_is_never_longer_than_the_longest_even_if_the_error_asks_for_more(finish: Any) -> None:
+    naps = Naps()
+    finish([RetriedCalls(tools=[failing(WaitsError("later"))], max_delay_s=3.0, sleep=naps)], ("fetch", {}))
+    assert naps.slept_s == [3.0]
+
+
 STAY = {
     "a fault": ValueError("wrong"),
     "for the model": ToolServiceError("there is no such page"),

@@ -1,0 +1,81 @@
+"""News are told and asked about at a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield_manage.choices import write_whole
+from jackfield_manage.cli.newcomers import greet
+from jackfield_manage.consent import Memory
+
+
+class Screen(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "state" / "seen.json", "here")
+
+
+def said_by_greeting(
+    monkeypatch: pytest.MonkeyPatch, host: Any, memory: Memory, *, shows: bool = True, types: bool = False
+) -> str:
+    screen = Screen(is_terminal=shows)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdin", Screen(is_terminal=types))
+    assert not greet(host, memory)
+    monkeypatch.undo()
+    return screen.getvalue()
+
+
+def test_without_a_terminal_nothing_is_told_or_remembered(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    assert said_by_greeting(monkeypatch, site.host(), memory, shows=False) == ""
+    assert not memory.path.exists()
+
+
+def test_without_a_keyboard_news_are_told_once_and_still_to_be_asked(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    assert "acme" in said_by_greeting(monkeypatch, site.host(), memory)
+    assert said_by_greeting(monkeypatch, site.host(), memory) == ""
+    assert not memory.seen()["acme"].asked
+
+
+def test_in_safe_mode_nothing_is_told_or_forgotten(site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add_tools("acme", "x")
+    said_by_greeting(monkeypatch, site.host(), memory)
+    site.remove("acme")
+    assert said_by_greeting(monkeypatch, site.host(safe=True), memory) == ""
+    assert "acme" in memory.seen()
+
+
+def test_a_reader_finds_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+    with target.open() as reader:
+        write_whole(target, "new")
+        assert (reader.read(), target.read_text()) == ("old", "new")
+
+
+def test_a_write_that_fails_changes_and_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(target, "new \ud800")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
