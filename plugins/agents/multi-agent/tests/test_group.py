@@ -49,6 +49,10 @@ def test_they_speak_in_order_and_go_on_where_they_stopped() -> None:
     assert speakers(chat.ask("Go on", history=result.history, max_round=1).messages) == ["bo"]  # type: ignore[call-arg]
 
 
+def test_a_group_makes_three_speeches_unless_told_otherwise() -> None:
+    assert speakers(GroupChat([says("al"), says("bo")], "round_robin").ask("Hello").messages) == ["al", "bo", "al"]
+
+
 def test_chance_takes_somebody_else_and_the_same_with_the_same_seed() -> None:
     def names(seed: int) -> list[str | None]:
         return speakers(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from jackfield.events import ModelEvent, TextDelta
+from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield_cache.flight import Flight
+from jackfield_cache.processor import Cache
 
 
 class Source:
@@ -54,5 +56,39 @@ def test_after_an_empty_batch_a_flight_goes_on_only_when_a_follower_waits() -> N
             await settle()
             assert source.read == 2
             assert await anext(follower) == TextDelta("y")
+
+    asyncio.run(fly())
+
+
+def test_a_flight_that_closes_takes_no_followers_and_leaves_its_successor_alone(
+    make_cache: Callable[..., Cache], question: Callable[..., ChatRequest]
+) -> None:
+    async def fly() -> None:
+        asked: list[asyncio.Event] = []
+
+        async def model(_: ChatRequest) -> AsyncIterator[ModelEvent]:
+            may_close = asyncio.Event()
+            asked.append(may_close)
+            try:
+                yield TextDelta("x")
+                await asyncio.Event().wait()
+            finally:
+                await may_close.wait()
+
+        ask = make_cache().wrap(model)
+        first, second, third = [ask(question()) for _ in range(3)]
+        assert await anext(first) == TextDelta("x")
+        leaving = asyncio.create_task(first.aclose())
+        await settle()
+        assert await anext(second) == TextDelta("x")
+        assert len(asked) == 2
+        asked[0].set()
+        await leaving
+        await anext(third)
+        assert await anext(third) == TextDelta("x")
+        assert len(asked) == 2
+        asked[1].set()
+        await second.aclose()
+        await third.aclose()
 
     asyncio.run(fly())

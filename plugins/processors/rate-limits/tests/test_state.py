@@ -25,6 +25,13 @@ def _waits(state: State, wanted: Wanted, now: float) -> Wait:
     return wait
 
 
+def test_a_request_that_was_never_sent_leaves_no_trace() -> None:
+    state, limits = State(), Limits(requests=1, tokens=10, concurrency=1)
+    state.forget(_entered(state, Wanted("a", limits, 10), NOW))
+    assert (list(state.used.values()), state.running) == ([[0, 0]], {})
+    _entered(state, Wanted("b", limits, 10), NOW)
+
+
 CALLS = st.lists(
     st.tuples(
         st.floats(0, 40), st.integers(1, 40), st.integers(0, 40)

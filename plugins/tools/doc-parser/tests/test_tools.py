@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -121,6 +122,8 @@ def test_parts_have_all_items_once_in_order_and_fit(sizes: list[int], most: int)
     assert [item for part in parts for item in part.items] == items
     assert all(sum(size for _, size in part.items) <= most or len(part.items) == 1 for part in parts)
     assert all(part.items for part in parts) or not items
+    for part, following in itertools.pairwise(parts):
+        assert sum(size for _, size in (*part.items, following.items[0])) > most, "it has as many as fit"
     for number in (0, -1, first.count + 1):
         with pytest.raises(ToolArgumentError, match=f"there is no part {number}"):
             part_of(items, number, max_tokens=most, tokens_of=lambda item: item[1])

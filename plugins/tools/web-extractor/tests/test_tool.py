@@ -95,6 +95,7 @@ def test_parts_lose_nothing_and_are_never_too_long(texts: list[str], most: int) 
     parts = _parts(texts, most)
     assert all(0 < len(part) <= most for part in parts)
     assert "".join("".join(parts).split("\n")) == "".join("".join(texts).split("\n"))
+    assert all(any(text in part for part in parts) for text in texts if len(text) <= most), "only longer ones are cut"
 
 
 # --- what is left alone -----------------------------------------------------------------------------------------------
