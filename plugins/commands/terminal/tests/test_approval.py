@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,24 @@ def test_of_processes_that_resume_one_file_at_once_one_does(tmp_path: Path) -> N
 
     with folder as pool:
         assert sorted(pool.map(claim, range(8))) == ["claimed", *["refused"] * 7]
+
+
+def test_a_claim_waits_for_the_one_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    save_run(file, [Message("user", "Go.")], "approval_needed", Secrets())
+    with file.open("r+") as held, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        claim = pool.submit(claim_run, file)
+        assert wait([claim], timeout=0.3).not_done
+        fcntl.flock(held, fcntl.LOCK_UN)
+
+
+def test_a_run_that_is_resumed_again_and_again_can_still_be_read(tmp_path: Path) -> None:
+    file, said = tmp_path / "run.json", [Message("user", "Go.")]
+    save_run(file, said, "approval_needed", Secrets())
+    for _ in range(3):
+        claim_run(file, again=True)
+        assert list(load_run(file, Secrets(), trust=True)) == said
 
 
 def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[..., Any], command_line: Any) -> None:

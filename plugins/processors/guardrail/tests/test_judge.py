@@ -32,7 +32,20 @@ def test_a_clear_yes_passes(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["no", "No.", "", "maybe", "yes and no", "yesterday", "Yes, but not quite", "不是", "否", "<think>yes"]
+    "reply",
+    [
+        "no",
+        "No.",
+        "",
+        "maybe",
+        "yes and no",
+        "yesterday",
+        "Yes, but not quite",
+        "不是",
+        "否",
+        "<think>yes",
+        "<think>hm</think>yes<think>no</think>",
+    ],
 )
 def test_anything_else_does_not(reply: str) -> None:
     assert not _verdict(answer(reply))

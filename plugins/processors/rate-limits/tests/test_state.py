@@ -136,6 +136,20 @@ def test_nothing_is_left_of_a_minute_that_is_over() -> None:
     assert state.is_idle
 
 
+@pytest.mark.parametrize("later_s", [0.0, 30.0, 59.0, 59.9])
+def test_a_request_counts_for_a_whole_minute(later_s: float) -> None:
+    state = State()
+    _entered(state, Wanted("1", Limits(requests=1)), NOW)
+    _waits(state, Wanted("2", Limits(requests=1)), NOW + later_s)
+
+
+def test_a_place_is_free_when_its_lease_ends() -> None:
+    state, limits = State(), Limits(concurrency=1)
+    _entered(state, Wanted("1", limits, lease_s=8), NOW)
+    _waits(state, Wanted("2", limits, lease_s=8), NOW + 7)
+    _entered(state, Wanted("2", limits, lease_s=8), NOW + 8)
+
+
 def test_a_pause_that_another_made_longer_than_counts_does_not_keep_a_new_one_out() -> None:
     state = State()
     state.pause(1e9, NOW)

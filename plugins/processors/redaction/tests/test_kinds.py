@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from jackfield_redaction.detectors import _phone_length
+
 Mark = Callable[..., str]
 
 JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -200,3 +202,9 @@ def test_own_patterns_are_found_before_the_built_in_kinds(mark: Mark) -> None:
     assert mark("E-123456, E-1234567, e-mail E-654321@example.com", patterns=patterns) == (
         "‹employee:E-123456›, E-1234567, e-mail ‹employee:E-654321›@example.com"
     )
+
+
+@pytest.mark.parametrize("digits", range(1, 20))
+def test_a_telephone_number_has_9_to_15_digits(digits: int) -> None:
+    assert _phone_length("1" * digits) == (digits if 9 <= digits <= 15 else 0)
+    assert _phone_length(f"123456789 {'1' * digits}") == (10 + digits if 9 + digits <= 15 else 9)

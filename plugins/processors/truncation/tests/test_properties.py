@@ -169,6 +169,8 @@ def test_no_order_of_roles_breaks_it(roles: list[str], limit: int) -> None:
 def test_a_shortened_text_keeps_its_beginning_and_is_short_enough(text: str, most: int, count: TokenCounter) -> None:
     came = keep_both_ends(text, most, count, "en")
     assert count(came) <= most
+    assert came == text or count(text) > most
+    assert keep_both_ends(text, count(text), count, "en") == text
     if came != text:
         head, note, tail = came.partition("\n[")
         assert text.startswith(head) or not note
@@ -176,6 +178,7 @@ def test_a_shortened_text_keeps_its_beginning_and_is_short_enough(text: str, mos
 
 
 @many
+@example([0], -1)
 @given(st.lists(st.integers(0, 100), min_size=1), st.integers(-50, 3000))
 def test_the_common_size_is_the_largest_that_fits(sizes: list[int], total: int) -> None:
     size = common_size(sizes, total)

@@ -28,7 +28,7 @@ _TASK = {
 }
 _QUESTION = {"en": "The question: {question}\nYes or no?", "zh": "问题：{question}\n是还是否？"}
 _YES = re.compile(r"\W*(?:yes|是|是的|对)\W*", re.IGNORECASE)
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _UNCLEAR = {"en": "no clear yes to: {question}", "zh": "对这个问题没有明确的肯定回答：{question}"}
 
 
