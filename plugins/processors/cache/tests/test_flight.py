@@ -64,16 +64,18 @@ def test_a_flight_that_closes_takes_no_followers_and_leaves_its_successor_alone(
     make_cache: Callable[..., Cache], question: Callable[..., ChatRequest]
 ) -> None:
     async def fly() -> None:
-        asked: list[asyncio.Event] = []
+        asked: list[ChatRequest] = []
+        first_may_close = asyncio.Event()
 
-        async def model(_: ChatRequest) -> AsyncIterator[ModelEvent]:
-            may_close = asyncio.Event()
-            asked.append(may_close)
+        async def model(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            asked.append(request)
+            is_first = len(asked) == 1
             try:
                 yield TextDelta("x")
                 await asyncio.Event().wait()
             finally:
-                await may_close.wait()
+                if is_first:
+                    await first_may_close.wait()
 
         ask = make_cache().wrap(model)
         first, second, third = [ask(question()) for _ in range(3)]
@@ -82,12 +84,11 @@ def test_a_flight_that_closes_takes_no_followers_and_leaves_its_successor_alone(
         await settle()
         assert await anext(second) == TextDelta("x")
         assert len(asked) == 2
-        asked[0].set()
+        first_may_close.set()
         await leaving
         await anext(third)
         assert await anext(third) == TextDelta("x")
         assert len(asked) == 2
-        asked[1].set()
         await second.aclose()
         await third.aclose()
 

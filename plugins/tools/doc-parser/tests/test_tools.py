@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
@@ -112,6 +112,7 @@ def test_results_are_json(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60)
+@example([5, 5, 1], 10)
 @given(st.lists(st.integers(1, 30), max_size=30), st.integers(1, 60))
 def test_parts_have_all_items_once_in_order_and_fit(sizes: list[int], most: int) -> None:
     items = list(enumerate(sizes))
