@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from jackfield import FnCallAgent, Message, tool
 from jackfield.cli.main import main
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_testkit.server import FakeOpenAI, RecordedRequest, Reply, text, tool_call
 
 Run = Callable[..., tuple[int, str, str]]
 MODEL = ("-m", "offline:extractive", "-q")
@@ -135,6 +137,47 @@ def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, 
     assert jackfield("runs", "recover", "--list", "-c", "clone/agent.json")[0] == 0  # it makes no call
     assert jackfield(*resume, "agent.json")[0] == 0  # written here
     assert jackfield(*resume, "clone/agent.json", "--trust")[0] == 0
+
+
+def kill_a_run_at(server: FakeOpenAI, arguments: tuple[str, ...], *, requests: int) -> None:
+    """Run `jackfield run` in a process, and kill it when the model has been asked so many times."""
+    process = subprocess.Popen([sys.executable, "-m", "jackfield", "run", *arguments], stdin=subprocess.DEVNULL)
+    try:
+        assert server.wait_until(lambda one: one.open_streams > 0 and len(one.requests) == requests, timeout_s=60)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_killed_runs_are_recovered_from_the_command_line(jackfield: Run, tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        llm = {"model_type": "openai", "model": "m", "base_url": server.url, "api_key": "sk-x"}
+        tools = [{"name": "storage", "approval": "always"}]
+        (tmp_path / "agent.json").write_text(json.dumps({"name": "clerk", "llm": llm, "function_list": tools}))
+        options = ("-c", "agent.json", "--trust", "--store", "sqlite")
+        server.reply(text("late").delayed(60), text("late").delayed(60))
+        kill_a_run_at(server, (*options, "What is a tide?"), requests=1)
+        kill_a_run_at(server, (*options, "Keep it."), requests=2)
+        _, shown, _ = jackfield("runs", "recover", *options, "--list")
+        assert [line.split()[-1] for line in shown.splitlines()] == ["asked", "tide?", "it."]
+        assert [run["state"] for run in listed(jackfield)] == ["running", "running"], "a list changes nothing"
+
+        def says(request: RecordedRequest) -> Reply:
+            wants_to_keep = request.json["messages"][-1]["content"] == "Keep it."
+            return tool_call("storage", {"operate": "put", "key": "a"}) if wants_to_keep else text("The sea rises.")
+
+        server.respond(says)
+        code, shown, err = jackfield("runs", "recover", *options)
+        assert (code, [line.split()[1:] for line in shown.splitlines()]) == (
+            1, [["outcome"], ["finished"], ["waits", "for", "approval"]],
+        )  # fmt: skip
+        waiting = listed(jackfield)[0]["run_id"]
+        assert f"runs resume {waiting[:12]}" in err
+        assert "--approve" in err
+        for words in ((), ("--list",)):
+            code, shown, _ = jackfield("runs", "recover", *options, *words)
+            assert (code, shown) == (0, "no run of this agent was interrupted\n")
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:

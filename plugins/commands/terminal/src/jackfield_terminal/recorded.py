@@ -155,21 +155,28 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
 
 def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
     from jackfield_records.recovering import interrupted_runs, recover
+    from jackfield_terminal.running import how_to_resume
 
     agent, _ = agent_of(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
     runs = sync.run(interrupted_runs(agent.store, agent.name or type(agent).__name__))
     if options.list:
-        rows = [(run.run_id[:12], _when(run.began), run.title) for run in runs]
-        print_table(("run", "began", "asked"), rows)
+        if runs:
+            print_table(("run", "began", "asked"), [(run.run_id[:12], _when(run.began), run.title) for run in runs])
+        else:
+            print("no run of this agent was interrupted")
         return 0
     _require_consent(agent.store, [run.run_id for run in runs], options)
     recovered = sync.run(recover(agent))
     if not recovered:
         print("no run of this agent was interrupted")
         return 0
-    print_table(("run", "outcome", ""), [(one.run_id[:12], one.outcome, printable(one.note)) for one in recovered])
-    return int(any(one.outcome in ("failed", "skipped") for one in recovered))
+    rows = [(one.run_id[:12], _STATES.get(one.outcome, one.outcome), printable(one.note)) for one in recovered]
+    print_table(("run", "outcome", ""), rows)
+    for one in recovered:
+        if one.outcome == "approval_needed":
+            sys.stderr.write(how_to_resume(one.run_id, options))
+    return int(any(one.outcome != "finished" for one in recovered))
 
 
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
