@@ -10,7 +10,7 @@ from jackfield.errors import ConfigError
 from jackfield_guardrail.arguments import ArgumentsScan
 from jackfield_guardrail.finding import RegexFinder
 from jackfield_guardrail.regexes import fault_of_regex
-from jackfield_guardrail.scanning import Scanner, Watch
+from jackfield_guardrail.scanning import CHARACTER_S, TEXT_S, Budget, Scanner, Watch
 
 
 @pytest.mark.timeout(30)
@@ -58,3 +58,11 @@ def test_a_long_text_with_usual_rules_is_passed_on() -> None:
     scanner = Scanner(watches)
     text = "An ordinary line of text with CUST3-123456 and E9-12 in it.\n" * 2000
     assert (scanner.feed(text) + scanner.finish()).count("with [] and E9-12") == 2000
+
+
+def test_each_character_adds_time_for_each_rule() -> None:
+    budget = Budget()
+    budget.add(characters=10_000, watches=3)
+    budget.spend(0.99 * (TEXT_S + 30_000 * CHARACTER_S), "mine")
+    with pytest.raises(ConfigError, match="take too long for this text"):
+        budget.spend(0.02 * (TEXT_S + 30_000 * CHARACTER_S), "mine")
