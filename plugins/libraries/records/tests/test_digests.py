@@ -6,12 +6,17 @@ import asyncio
 import hashlib
 import json
 import threading
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent, tool
+from jackfield.events import PluginEvent
+from jackfield.processors import CallNext, Processor
+from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolEntry, Toolset
 from jackfield_testkit.records import MemoryStore
 
 KEY = "sk-Zq83bXw4Rk2LpV7Tn"
@@ -101,6 +106,44 @@ def test_the_loop_goes_on_while_an_interrupted_helper_is_resumed(digests: Digest
     assert orders == [KEY]
     assert digests.ticked
     assert all(digests.ticked)
+
+
+class Noting(Processor):
+    """Reports the key."""
+
+    name = "noting"
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[Any]:
+        yield PluginEvent("noting.noted", {"key": KEY})
+        async for event in call_next(request):
+            yield event
+
+
+class Notes(Toolset):
+    """Remembers what was reported in earlier runs of the conversation."""
+
+    name = "notes"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reported: list[object] = []
+
+    async def tools_of_run(self, context: Any) -> Sequence[ToolEntry]:
+        return []
+
+    def processor_of_run(self, context: Any, reported: Sequence[PluginEvent]) -> Processor:
+        self.reported += [event.data["key"] for event in reported]
+        return Noting()
+
+
+def test_the_loop_goes_on_while_a_conversation_is_continued(digests: Digests) -> None:
+    store, notes = MemoryStore(), Notes()
+    for _ in range(2):
+        agent = FnCallAgent([notes], ScriptedModel([answer("x")]), store=store)
+        digests.during(agent.aask("Go.", session="talk"))
+    assert notes.reported == [KEY]
+    # One report in each run, and one comparison when the second run begins.
+    assert digests.ticked == [True] * 3
 
 
 def test_helpers_that_begin_while_a_digest_is_computed_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
