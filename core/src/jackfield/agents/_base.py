@@ -40,7 +40,7 @@ from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
 from jackfield.tools._rules import Approval, Approve, read_approval
-from jackfield.tools._toolbox import Toolbox, add_tool
+from jackfield.tools._toolbox import Toolbox, add_tool, sources_of
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 
@@ -167,6 +167,7 @@ class Agent(StatesSecrets):
             for entry in entries:
                 self._init_tool(entry)
             self._check_parts()
+            self._sources = sources_of(self.function_map.values())
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
@@ -466,7 +467,7 @@ class Agent(StatesSecrets):
             lang=lang,
             limits=self.limits,
             context=context,
-            toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets else None,
+            toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets or self._sources else None,
             config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
             cancel=cancel,
             options=options,
@@ -474,7 +475,14 @@ class Agent(StatesSecrets):
         )
 
     def _toolbox(self, context: ToolContext[Any]) -> Toolbox:
-        return Toolbox(self.toolsets, self.function_map, context, host=self.host, timeout_s=self.executor.timeout_s)
+        return Toolbox(
+            self.toolsets,
+            self.function_map,
+            context,
+            host=self.host,
+            timeout_s=self.executor.timeout_s,
+            sources=[replace(source) for source in self._sources],
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"

@@ -94,6 +94,8 @@ class Loop:
         if not state.is_ready:
             await self._prepare(run, state)
         action = self._decided(run, state)
+        if isinstance(action, AskModel) and self.toolbox is not None and self.toolbox.has_changed():
+            await self._update_tools(run, self.toolbox)
         if isinstance(action, RunTools) and (run.approve or self.approve) is None:
             # They are loaded for it, which may take time: a class may ask for more than its descriptor.
             names = await _waited_for(run, self.executor.needing_approval(action.calls))
@@ -111,9 +113,20 @@ class Loop:
             self.executor = self.executor.with_tools(made)
             self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
             self.around = (*self.around, *self.toolbox.processors(run.reported))
+            if self.toolbox.has_changed():  # since the agent was made
+                await self._update_tools(run, self.toolbox)
         if run.in_doubt:
             under_way = [planned for planned in open_calls(state.history) if planned.call_id in run.in_doubt]
             state.in_doubt = await _waited_for(run, self.executor.not_repeatable(under_way))
+
+    async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
+        """Replace the tools of the sets that have changed. The others keep their order, which prompt caches need."""
+        earlier, tools = await _waited_for(run, toolbox.ask_again())
+        self.executor = self.executor.with_tools(tools, without=earlier - tools.keys())
+        gone = earlier - tools.keys()
+        functions = {one["name"]: one for one in self.functions if one["name"] not in gone}
+        functions |= {name: tool.schema(run.lang) for name, tool in tools.items()}
+        self.functions = tuple(functions.values())
 
     def _decided(self, run: Run, state: _State, names: frozenset[str] = frozenset()) -> Action:
         action = decide(

@@ -12,7 +12,7 @@ from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
-from jackfield.tools._toolset import ToolEntry, Toolset
+from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "PluginTool",
     "Safety",
     "StandIn",
+    "ToolChanges",
     "ToolContext",
     "ToolEntry",
     "ToolExecutor",

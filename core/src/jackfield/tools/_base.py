@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
@@ -21,6 +22,9 @@ from jackfield.runs._resources import RunResources
 from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
 from jackfield.tools._workspace import Workspace
+
+if TYPE_CHECKING:
+    from jackfield.tools._toolset import Toolset
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -144,6 +148,7 @@ class BaseTool(Configured, ABC):
             agent with 200 tools would check them for 130 ms.
         matches_patterns: The tool's own `parse_arguments` matches the patterns in `parameters`, so they may be in the
             syntax of any engine. Tools made of functions leave them to pydantic.
+        origin: The set that gave the tool and may change, with the version of its `changes` then; None for all others.
         host: Where to look up other components; None for the default one.
     """
 
@@ -167,6 +172,7 @@ class BaseTool(Configured, ABC):
     _checker: ArgumentChecker | None = None
     _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS
+    origin: tuple[Toolset, int] | None = None
 
     def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
         if isinstance(cfg, Config):
@@ -197,6 +203,12 @@ class BaseTool(Configured, ABC):
         Raises:
             ToolServiceError: It failed; the text is for the model.
         """
+
+    def given_by(self, toolset: Toolset, version: int) -> Self:
+        """Copy the tool as one of a set that may change; others may have the same tool without the set."""
+        tool = copy.copy(self)
+        tool.origin = (toolset, version)
+        return tool
 
     def schema(self, lang: str = "en") -> FunctionSchema:
         """The tool as a model sees it."""

@@ -115,9 +115,15 @@ def _installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseToo
 
 
 def _parts_of_set(one: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
+    version = one.changes.version if one.changes is not None else 0  # first: a change meanwhile is asked for
     with blaming(one):
         fixed = one.fixed_tools()
-    return [one] if fixed is None else parts_of(one, fixed, host)
+    if fixed is None:
+        return [one]
+    parts = parts_of(one, fixed, host)
+    if one.changes is None:
+        return parts
+    return [part.given_by(one, version) if isinstance(part, BaseTool) else part for part in parts]
 
 
 def _instance_of(tool_class: type[BaseTool] | type[Toolset]) -> BaseTool | Toolset:

@@ -84,9 +84,10 @@ class ToolExecutor:
     approve: Approve | None = None
     rules: CallRules = NO_RULES
 
-    def with_tools(self, more: Mapping[str, BaseTool]) -> ToolExecutor:
-        """The same with more tools, by name."""
-        return replace(self, tools={**self.tools, **more})
+    def with_tools(self, more: Mapping[str, BaseTool], *, without: Container[str] = ()) -> ToolExecutor:
+        """The same with more tools, by name, and without some of its own."""
+        own = {name: tool for name, tool in self.tools.items() if name not in without}
+        return replace(self, tools={**own, **more})
 
     def within(self, outer: CallRules) -> ToolExecutor:
         """The same, under the rules of an agent that this one works for, too."""

@@ -6,10 +6,13 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, get_args
 
 from jackfield._fitting import fits
 from jackfield.errors import BrokenPluginError, ConfigError
+
+if TYPE_CHECKING:
+    from jackfield.tools._toolset import Toolset
 
 Approval = Literal["always", "never"]
 _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumable", "cacheable")
@@ -135,6 +138,7 @@ NO_SETTINGS = SafetySettings()
 
 class _Set(Protocol):
     _settings: SafetySettings
+    origin: tuple[Toolset, int] | None
 
 
 Part = TypeVar("Part", bound=_Set)
@@ -147,6 +151,9 @@ def with_settings(part: Part, settings: SafetySettings) -> Part:
     own = part._settings
     changed = copy.copy(part)
     changed._settings = SafetySettings(own.claims.stricter(settings.claims), settings.approval or own.approval)
+    if changed.origin is not None:  # later tools of the set have the same settings
+        toolset, version = changed.origin
+        changed.origin = (with_settings(toolset, settings), version)
     return changed
 
 

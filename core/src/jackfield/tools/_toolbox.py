@@ -1,9 +1,9 @@
-"""The tools of an agent that follow from the run: of one run, made once, when it starts."""
+"""The tools of an agent that follow from the run: made when it starts, and again after they change."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,8 +20,39 @@ from jackfield.tools._toolset import Toolset
 
 
 @dataclass(slots=True, eq=False)
+class Source:
+    """A set whose tools may change, with the names of those that it gave.
+
+    Attributes:
+        toolset: The set.
+        version: Its `changes.version` when it was asked.
+        names: The names of its tools.
+    """
+
+    toolset: Toolset
+    version: int
+    names: frozenset[str]
+
+    def has_changed(self) -> bool:
+        """Return whether the set has reported a change since it was asked."""
+        changes = self.toolset.changes
+        return changes is not None and changes.version != self.version
+
+
+def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
+    """List the sets that gave fixed tools and may change."""
+    sources: dict[int, Source] = {}
+    for tool in tools:
+        if tool.origin is not None:
+            toolset, version = tool.origin
+            source = sources.setdefault(id(toolset.changes), Source(toolset, version, frozenset()))
+            source.names |= {tool.name}
+    return list(sources.values())
+
+
+@dataclass(slots=True, eq=False)
 class Toolbox:
-    """The tools of the sets that are made for each run; of one run.
+    """The tools of the sets that are made for each run, and of those that change; of one run.
 
     Attributes:
         sets: The sets.
@@ -29,13 +60,15 @@ class Toolbox:
         context: Of the run.
         host: Where names are looked up.
         timeout_s: How long each set may take; all are asked at the same time.
+        sources: The sets that have fixed tools and may change. Those of `sets` that may change are added.
     """
 
     sets: Sequence[Toolset]
-    taken: Container[str]
+    taken: Collection[str]
     context: ToolContext[Any]
     host: PluginHost = field(kw_only=True)
     timeout_s: float = field(kw_only=True)
+    sources: list[Source] = field(default_factory=list, kw_only=True)
     _found: dict[str, BaseTool] | None = field(default=None, init=False)
 
     async def tools(self) -> dict[str, BaseTool]:
@@ -47,15 +80,52 @@ class Toolbox:
             ToolServiceError: A set failed, or took too long.
         """
         if self._found is None:
+            versions = [one.changes.version if one.changes is not None else 0 for one in self.sets]
             made = await asyncio.gather(*map(self._of_set, self.sets), return_exceptions=True)
             found: dict[str, BaseTool] = {}
-            for one, outcome in zip(self.sets, made, strict=True):
+            for one, version, outcome in zip(self.sets, versions, made, strict=True):
                 if isinstance(outcome, BaseException):
                     raise outcome
+                if one.changes is not None:
+                    self.sources.append(Source(one, version, frozenset(tool.name for tool in outcome)))
                 for tool in outcome:
                     add_tool(tool, found, self.taken, f", one of them in the set {one.name!r}")
             self._found = found
         return self._found
+
+    def has_changed(self) -> bool:
+        """Return whether a set has reported a change since it was asked."""
+        return any(source.has_changed() for source in self.sources)
+
+    async def ask_again(self) -> tuple[frozenset[str], dict[str, BaseTool]]:
+        """Ask the changed sets again.
+
+        Returns:
+            The names of the tools that they had, and the tools that they have now, by name.
+
+        Raises:
+            ConfigError, PluginError, ToolServiceError: As `tools`.
+        """
+        names: frozenset[str] = frozenset()
+        replacements: dict[str, BaseTool] = {}
+        found = await self.tools()
+        for source in self.sources:
+            if not source.has_changed():
+                continue
+            assert source.toolset.changes is not None  # noqa: S101 - it has reported a change
+            source.version = source.toolset.changes.version  # first: a change while it answers is asked for again
+            tools = await self._of_set(source.toolset)
+            others = (set(self.taken) | found.keys() | replacements.keys()) - source.names
+            for other in self.sources:
+                others |= other.names if other is not source else set()
+            where = f", one of them in the set {source.toolset.name!r}"
+            own: dict[str, BaseTool] = {}
+            for tool in tools:
+                add_tool(tool, own, others, where)
+            names |= source.names
+            source.names = frozenset(own)
+            replacements |= own
+        return names, replacements
 
     def processors(self, reported: Sequence[PluginEvent]) -> list[Processor]:
         """What the sets want to act around the model, see `Toolset.processor_of_run`."""

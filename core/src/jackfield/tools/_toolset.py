@@ -6,6 +6,7 @@ The tools of a set are the same for every run, and then the agent has them from 
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, Union
@@ -24,6 +25,28 @@ ToolEntry: TypeAlias = Union[
 function. Or a set of tools, in the same ways; a function is one with `toolset`."""
 
 
+class ToolChanges:
+    """Counts the changes of a set's tools, from any thread.
+
+    An agent copies a set that gets settings. The copies share this object; the set must keep its changing list in an
+    object that copies share, too.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """The number of changes so far."""
+        return self._version
+
+    def report(self) -> None:
+        """Report a change: runs that have the set ask it for its tools again before their next turn."""
+        with self._lock:
+            self._version += 1
+
+
 class Toolset(Configured, ABC):
     """The base class of sets of tools.
 
@@ -37,23 +60,30 @@ class Toolset(Configured, ABC):
         name: What it is called in errors.
         host: Where to look up other components; None for the default one.
         effects: What the tools that it makes for a run may do, of `network`, `files`, `processes`; None for anything.
+        origin: As that of a tool, see `BaseTool`.
+        changes: For a set whose tools may change, made in `__init__`; None for all others.
     """
 
     name: str = ""
     effects: Collection[str] | None = None
     host: PluginHost | None = None
+    changes: ToolChanges | None = None
     _settings: SafetySettings = NO_SETTINGS
+    origin: tuple[Toolset, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
         """The tools, if every run has the same; None if `tools_of_run` must be asked. Asked once per agent.
 
-        They may be sets themselves: some fixed, and some that are made for each run.
+        They may be sets themselves: some fixed, and some that are made for each run. If `changes` has counted a change
+        since, runs ask `tools_of_run`, and its tools replace these.
         """
         return None
 
     @abstractmethod
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """The tools of one run, asked when it starts, once.
+        """The tools of one run, asked when it starts, and again before a turn if `changes` has counted a change.
+
+        The tools of the second answer replace those of the first.
 
         Args:
             context: As a tool gets it: `deps`, `files`, `lang`, `messages`, the workspace, resources.

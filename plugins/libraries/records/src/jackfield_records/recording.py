@@ -109,7 +109,7 @@ class Recording:
         if self.recovery is not None:
             self.recovery.begin()
         whole = self.store.content
-        if run.session and run.toolbox is not None:
+        if run.session and run.toolbox is not None and run.toolbox.sets:
             run.reported = await self._reported_before(run.session)
         title = _title(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)

@@ -18,7 +18,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jackfield import sync
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
@@ -47,6 +47,16 @@ _FALL_BACK = (400, 404, 405, 406, 415)  # how an address of SSE refuses streamab
 
 class ServerEndedError(ToolServiceError):
     """A server ended, or could not be reached; the next call tries again."""
+
+
+class Watcher(Protocol):
+    """Follows the list of a server; called on the background loop."""
+
+    def reported(self) -> None:
+        """Note that the server reported a change, which is not listed yet."""
+
+    def listed(self, listing: Listing) -> None:
+        """Note the list as it is now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +180,17 @@ class Session:
         self._task: sync.Stream[_Link] | None = None
         self._link: _Link | None = None
         self._asked = Asked(name)
+        self._watchers: set[Watcher] = set()
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let a watcher follow the list, from now on."""
+        self._watchers.add(watcher)
+
+    def is_connected(self) -> bool:
+        """Return whether the server runs and can be asked without starting it."""
+        link = self._link
+        connection = link.connection if link is not None and link.is_usable() else None
+        return connection is not None and connection.opened.done() and connection.is_usable()
 
     async def do(
         self,
@@ -227,6 +248,11 @@ class Session:
         """Record the approval of a tool as it is now."""
         one.listing = (await self.listing_of(one)).approving(tool)
         await sync.in_worker(self._keeper.save, self.server.identity(), one.listing)
+        self._tell(one.listing)
+
+    def _tell(self, listing: Listing) -> None:
+        for watcher in tuple(self._watchers):
+            watcher.listed(listing)
 
     async def _kept(self, found: Listing) -> Listing:
         identity = self.server.identity()
@@ -234,6 +260,7 @@ class Session:
         listing = found.following(earlier)
         if listing != earlier:
             await sync.in_worker(self._keeper.save, identity, listing)
+        self._tell(listing)
         return listing
 
     async def aclose(self) -> None:
@@ -383,11 +410,13 @@ class Session:
             one = opened.result()
             one.listing = None
             one.callable.clear()
+            for watcher in tuple(self._watchers):
+                watcher.reported()
             if link.refreshing is None or link.refreshing.done():
                 link.refreshing = link.loop.create_task(self._refresh(one))
 
     async def _refresh(self, one: Opened) -> None:
-        """List again what has changed, so that the next agent gets the new list without starting the server."""
+        """List again what has changed, so that the next agent gets the new list even if no turn follows."""
         await asyncio.sleep(_REFRESH_AFTER_S)  # a server that reports changes without end is listed once a while
         if one.listing is not None or one.is_over.is_set():
             return

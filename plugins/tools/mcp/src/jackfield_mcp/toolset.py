@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,14 +15,17 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import ComponentSettings, Config, PathText
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import default_host
-from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield.runs import RunResources
+from jackfield.tools import ToolChanges, ToolContext, ToolEntry, Toolset
 from jackfield_mcp.expanding import Variables
-from jackfield_mcp.listing import Keeper
+from jackfield_mcp.listing import Keeper, Listing
 from jackfield_mcp.servers import ServerConfig, parse_servers, read_file
 from jackfield_mcp.session import Session
 from jackfield_mcp.tools import tools_of
+
+_log = logging.getLogger(__name__)
 
 _SHAPES = ("mcpServers", "servers")
 
@@ -119,8 +124,36 @@ class MCPServers(Toolset):
         return Variables(secret=(self.host or default_host()).settings.secret, folder=folder)
 
 
+class _Known:
+    """The list of a server as this process knows it, shared by all copies of the set.
+
+    Attributes:
+        listing: The latest; None if none is known.
+        changes: Counts its changes.
+        sessions: Those that runs have opened for themselves.
+    """
+
+    def __init__(self) -> None:
+        self.listing: Listing | None = None
+        self.changes = ToolChanges()
+        self.sessions: weakref.WeakKeyDictionary[RunResources, Session] = weakref.WeakKeyDictionary()
+
+    def reported(self) -> None:
+        """Count a change that is listed when the next turn begins."""
+        self.changes.report()
+
+    def listed(self, listing: Listing) -> None:
+        """Take a list, which may differ from the earlier one."""
+        earlier, self.listing = self.listing, listing
+        if earlier is not None and listing != earlier:
+            self.changes.report()
+
+
 class ServerTools(Toolset):
     """The tools of one server.
+
+    A run starts with the list that was kept, and starts no server for it. When the server lists its tools during the
+    run, or reports that they changed, the run gets the new ones with its next turn.
 
     Attributes:
         server: How it is reached.
@@ -133,26 +166,40 @@ class ServerTools(Toolset):
         self._identity = server.identity()
         self._keeper = keeper
         self._owner = owner
+        self._known = _Known()
+        self.changes = self._known.changes
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
         """Its tools, if they are known from an earlier start."""
         listing = self._keeper.load(self._identity)
-        return None if listing is None else tools_of(self, listing)
+        if listing is None:
+            return None
+        self._known.listed(listing)
+        return tools_of(self, listing) or None  # without tools, each run asks again
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """Its tools; the server is started if nothing is known of it."""
-        known = await sync.in_worker(self.fixed_tools)
-        if known is not None:
-            return known
-        session = await self.session(context)
-        return tools_of(self, await session.listing())
+        """Its tools: those of the server if it runs, else the kept ones. It is started if nothing is known of it."""
+        session = self._owner.shared(self._identity, self._made) or self._known.sessions.get(context.resources)
+        if session is not None and session.is_connected():
+            try:
+                return tools_of(self, await session.listing())
+            except ToolServiceError:
+                _log.warning("MCP server %r cannot be listed: its kept tools are used", self.name, exc_info=True)
+        listing = await sync.in_worker(self._keeper.load, self._identity)
+        if listing is not None:
+            return tools_of(self, listing)
+        return tools_of(self, await (await self.session(context)).listing())
 
     async def session(self, context: ToolContext) -> Session:
         """The session of a run, or of the set while that is open."""
         shared = self._owner.shared(self._identity, self._made)
         if shared is not None:
+            shared.watch(self._known)
             return shared
-        return await context.resources.get(f"mcp:{self._identity}", self._opened)
+        session = await context.resources.get(f"mcp:{self._identity}", self._opened)
+        session.watch(self._known)
+        self._known.sessions[context.resources] = session
+        return session
 
     async def _opened(self) -> Session:
         return self._made()

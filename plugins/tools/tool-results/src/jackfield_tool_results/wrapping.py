@@ -124,7 +124,15 @@ class WrappingToolset(Toolset):
 
     def all_wrapped(self, parts: Iterable[BaseTool | Toolset]) -> list[BaseTool | Toolset]:
         """Tools and sets in their new form."""
-        return [self.wrapped(part) if isinstance(part, BaseTool) else _WrappedSet(part, self) for part in parts]
+        return [self._wrapped_part(part) for part in parts]
+
+    def _wrapped_part(self, part: BaseTool | Toolset) -> BaseTool | Toolset:
+        if not isinstance(part, BaseTool):
+            return _WrappedSet(part, self)
+        if part.origin is None:
+            return self.wrapped(part)
+        toolset, version = part.origin  # its later tools are wrapped as well
+        return self.wrapped(part).given_by(_WrappedSet(toolset, self), version)
 
     def _check(self, tool: BaseTool) -> None:
         if not self.applies_to(tool.safety()):
@@ -140,6 +148,7 @@ class _WrappedSet(Toolset):
     def __init__(self, inner: Toolset, outer: WrappingToolset) -> None:
         super().__init__()
         self.name, self._inner, self._outer = inner.name, inner, outer
+        self.changes = inner.changes
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
         """The tools of the other set, wrapped."""

@@ -88,6 +88,20 @@ class ToolsetSuite(Suite):
         first, *others = self._run(several)
         assert others == [first] * 3
 
+    def test_asking_for_its_tools_is_no_change(self) -> None:
+        async def versions() -> list[list[int]]:
+            agent, model = self.make_agent()
+            seen: list[list[int]] = []
+            for _ in range(3):
+                await self._shown(agent, model)
+                origins = [entry.origin[0] for entry in agent.function_map.values() if entry.origin is not None]
+                sets = [*agent.toolsets, *origins]
+                seen.append([one.changes.version for one in sets if one.changes is not None])
+            return seen
+
+        _, second, third = self._run(versions)
+        assert second == third, "call `changes.report()` only if the tools changed: each turn would ask again"
+
     def test_a_run_leaves_no_task_behind(self) -> None:
         assert self._run(lambda: self._left_by(self._tools_of_run)) == [], _CLOSE_IT
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from jackfield import tool
-from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield.tools import ToolChanges, ToolContext, ToolEntry, Toolset
 
 
 @tool
@@ -37,6 +37,23 @@ class Honest(Toolset):
 class Fixed(Honest):
     def fixed_tools(self) -> Sequence[ToolEntry]:
         return [now, today]
+
+
+class Changing(Fixed):
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = ToolChanges()
+
+
+class ReportsWhenAsked(Honest):
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = ToolChanges()
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        if self.changes is not None:
+            self.changes.report()
+        return await super().tools_of_run(context)
 
 
 class ConnectsAtOnce(Honest):

@@ -1,0 +1,187 @@
+"""A set that reports a change is asked again before the next turn, and its new tools replace the earlier ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent, Message, tool
+from jackfield.errors import ConfigError
+from jackfield.events import ToolFinished
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import FunctionTool, ToolChanges, ToolContext, ToolEntry, Toolset
+from jackfield.tools._safety import split_settings, with_settings
+
+ASK = [Message("user", "go")]
+
+
+class Changing(Toolset):
+    """Has the tools of `entries`, from the start or for each run."""
+
+    name = "changing"
+
+    def __init__(self, *entries: ToolEntry, is_fixed: bool) -> None:
+        super().__init__()
+        self.latest: list[Sequence[ToolEntry]] = [entries]  # copies share it
+        self.is_fixed = is_fixed
+        self.asked = 0
+        self.changes = ToolChanges()
+
+    def fixed_tools(self) -> Sequence[ToolEntry] | None:
+        return self.latest[0] if self.is_fixed else None
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        return self.latest[0]
+
+    def change(self, *entries: ToolEntry) -> None:
+        self.latest[:] = [entries]
+        assert self.changes is not None
+        self.changes.report()
+
+
+def named(name: str, result: str = "", description: str = "Work.", **options: Any) -> FunctionTool:
+    def work() -> str:
+        return result or name
+
+    return tool(name=name, description=description, **options)(work)
+
+
+def changing_to(toolset: list[Changing], *entries: ToolEntry) -> FunctionTool:
+    """A tool that makes its set change while it is called."""
+
+    def change() -> str:
+        """Change the tools."""
+        toolset[0].change(*entries)
+        return "changed"
+
+    return tool(change)
+
+
+def shown(model: ScriptedModel) -> list[list[str]]:
+    return [[function["name"] for function in request.functions] for request in model.requests]
+
+
+def run(agent: FnCallAgent) -> list[ToolFinished]:
+    async def collect() -> list[ToolFinished]:
+        return [event.event async for event in agent.astream(ASK) if isinstance(event.event, ToolFinished)]
+
+    return asyncio.run(collect())
+
+
+@pytest.fixture(params=[True, False], ids=["fixed", "per_run"])
+def is_fixed(request: pytest.FixtureRequest) -> bool:
+    fixed: bool = request.param
+    return fixed
+
+
+def test_added_tools_are_offered_and_removed_ones_refused_from_the_next_turn_on(is_fixed: bool) -> None:
+    sets: list[Changing] = []
+    change = changing_to(sets, named("second", "new"), named("third"))
+    sets.append(Changing(named("first"), named("second", "old"), is_fixed=is_fixed))
+    model = ScriptedModel(
+        [
+            calls(("change", {}), ("second", {})),
+            calls(("first", {}), ("second", {}), ("third", {})),
+            answer("done"),
+        ],
+        processors=[],
+    )
+    results = run(FnCallAgent([change, sets[0], named("last")], model))
+    assert [set(names) for names in shown(model)] == [
+        {"change", "first", "second", "last"},
+        {"change", "second", "third", "last"},
+        {"change", "second", "third", "last"},
+    ]
+    assert shown(model)[1][-1] == "third", "the others keep their order"
+    by_name = [(one.message.name, str(one.message.content)) for one in results]
+    assert by_name[1] == ("second", "old"), "a turn's calls are made with the tools that it was shown"
+    assert by_name[3:] == [("second", "new"), ("third", "third")]
+    assert "first" in by_name[2][1]
+    assert results[2].error
+
+
+def test_a_run_starts_with_what_changed_since_the_agent_was_made() -> None:
+    toolset = Changing(named("first"), is_fixed=True)
+    model = ScriptedModel(lambda _: answer("done"), processors=[])
+    agent = FnCallAgent([toolset], model)
+    run(agent)
+    assert (shown(model), toolset.asked) == ([["first"]], 0), "a set that did not change is not asked"
+    toolset.change(named("second"))
+    run(agent)
+    assert shown(model)[-1] == ["second"]
+
+
+def test_a_set_is_asked_once_for_each_change_in_a_run() -> None:
+    sets: list[Changing] = []
+    change = changing_to(sets, named("first"))
+    sets.append(Changing(named("first"), is_fixed=True))
+    model = ScriptedModel([calls(("change", {})), *[calls(("first", {}))] * 3, answer("done")], processors=[])
+    run(FnCallAgent([change, sets[0]], model))
+    assert sets[0].asked == 1
+
+
+def test_a_change_while_the_set_answers_is_asked_for_again() -> None:
+    class Restless(Changing):
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            earlier = await super().tools_of_run(context)
+            if self.asked == 1:
+                self.change(named("second"))
+            return earlier
+
+    toolset = Restless(named("first"), is_fixed=False)
+    model = ScriptedModel(lambda _: answer("done"), processors=[])
+    run(FnCallAgent([toolset], model))
+    assert shown(model) == [["second"]]
+
+
+def test_later_tools_have_the_settings_of_the_set() -> None:
+    sets = [Changing(named("first"), is_fixed=True)]
+
+    class Outer(Toolset):
+        name = "outer"
+
+        def fixed_tools(self) -> Sequence[ToolEntry]:
+            return sets
+
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            return sets
+
+    outer = with_settings(Outer(), split_settings({"needs_approval": True}, name="outer")[0])
+    change = changing_to(sets, named("second"))
+    model = ScriptedModel([calls(("change", {})), calls(("second", {})), answer("done")], processors=[])
+    asked: list[str] = []
+
+    def approve(call: Any, *_: Any) -> bool:
+        asked.append(call.name)
+        return True
+
+    run(FnCallAgent([change, outer], model, approve=approve))
+    assert asked == ["second"]
+
+
+def test_a_new_tool_cannot_take_the_name_of_another(is_fixed: bool) -> None:
+    sets: list[Changing] = []
+    change = changing_to(sets, named("last"))
+    sets.append(Changing(named("first"), is_fixed=is_fixed))
+    model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
+    with pytest.raises(ConfigError, match="two tools are named 'last', one of them in the set 'changing'"):
+        run(FnCallAgent([change, sets[0], named("last")], model))
+
+
+def test_runs_of_one_agent_change_apart() -> None:
+    """The second run finds the change of the first, and the agent's own list is left as it was."""
+    sets: list[Changing] = []
+    change = changing_to(sets, named("second"))
+    sets.append(Changing(named("first"), is_fixed=True))
+    model = ScriptedModel([calls(("change", {})), answer("done"), answer("done")], processors=[])
+    agent = FnCallAgent([change, sets[0]], model)
+    run(agent)
+    run(agent)
+    assert shown(model) == [["change", "first"], ["change", "second"], ["change", "second"]]
+    assert list(agent.function_map) == ["change", "first"]
+    assert sets[0].asked == 2
