@@ -7,7 +7,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
+from typing import Any, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
@@ -19,12 +19,9 @@ from jackfield.messages import ContentItem, Message, read_arguments
 from jackfield.plugins._host import PluginHost
 from jackfield.request import FunctionSchema
 from jackfield.runs._resources import RunResources
-from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, claims_of, split_settings
+from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, Settable, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
 from jackfield.tools._workspace import Workspace
-
-if TYPE_CHECKING:
-    from jackfield.tools._toolset import Toolset
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -172,7 +169,7 @@ class BaseTool(Configured, ABC):
     _checker: ArgumentChecker | None = None
     _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS
-    origin: tuple[Toolset, int] | None = None
+    origin: tuple[Settable, int] | None = None
 
     def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
         if isinstance(cfg, Config):
@@ -204,7 +201,7 @@ class BaseTool(Configured, ABC):
             ToolServiceError: It failed; the text is for the model.
         """
 
-    def given_by(self, toolset: Toolset, version: int) -> Self:
+    def given_by(self, toolset: Settable, version: int) -> Self:
         """Copy the tool as one of a set that may change; others may have the same tool without the set."""
         tool = copy.copy(self)
         tool.origin = (toolset, version)

@@ -6,13 +6,10 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, get_args
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 from jackfield._fitting import fits
 from jackfield.errors import BrokenPluginError, ConfigError
-
-if TYPE_CHECKING:
-    from jackfield.tools._toolset import Toolset
 
 Approval = Literal["always", "never"]
 _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumable", "cacheable")
@@ -136,12 +133,14 @@ class SafetySettings:
 NO_SETTINGS = SafetySettings()
 
 
-class _Set(Protocol):
+class Settable(Protocol):
+    """A tool or a set, which imports this module."""
+
     _settings: SafetySettings
-    origin: tuple[Toolset, int] | None
+    origin: tuple[Settable, int] | None
 
 
-Part = TypeVar("Part", bound=_Set)
+Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:

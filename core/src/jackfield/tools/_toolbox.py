@@ -43,8 +43,8 @@ def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
     """List the sets that gave fixed tools and may change."""
     sources: dict[int, Source] = {}
     for tool in tools:
-        if tool.origin is not None:
-            toolset, version = tool.origin
+        toolset, version = tool.origin or (None, 0)
+        if isinstance(toolset, Toolset):
             source = sources.setdefault(id(toolset.changes), Source(toolset, version, frozenset()))
             source.names |= {tool.name}
     return list(sources.values())

@@ -16,7 +16,7 @@ from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._safety import NO_SETTINGS, SafetySettings
+from jackfield.tools._safety import NO_SETTINGS, SafetySettings, Settable
 
 ToolEntry: TypeAlias = Union[
     str, Mapping[str, Any], BaseTool, type[BaseTool], "Toolset", type["Toolset"], Callable[..., Any]
@@ -69,7 +69,7 @@ class Toolset(Configured, ABC):
     host: PluginHost | None = None
     changes: ToolChanges | None = None
     _settings: SafetySettings = NO_SETTINGS
-    origin: tuple[Toolset, int] | None = None
+    origin: tuple[Settable, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
         """The tools, if every run has the same; None if `tools_of_run` must be asked. Asked once per agent.

@@ -129,9 +129,10 @@ class WrappingToolset(Toolset):
     def _wrapped_part(self, part: BaseTool | Toolset) -> BaseTool | Toolset:
         if not isinstance(part, BaseTool):
             return _WrappedSet(part, self)
-        if part.origin is None:
+        toolset, version = part.origin or (None, 0)
+        if not isinstance(toolset, Toolset):
             return self.wrapped(part)
-        toolset, version = part.origin  # its later tools are wrapped as well
+        # The later tools of its set are wrapped as well.
         return self.wrapped(part).given_by(_WrappedSet(toolset, self), version)
 
     def _check(self, tool: BaseTool) -> None:

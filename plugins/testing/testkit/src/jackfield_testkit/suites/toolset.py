@@ -16,7 +16,7 @@ from jackfield import sync
 from jackfield.agents import FnCallAgent
 from jackfield.plugins import ToolsetSpec
 from jackfield.testing import ScriptedModel, answer
-from jackfield.tools import FunctionSchema, check_tool_name, check_tool_schema
+from jackfield.tools import FunctionSchema, Toolset, check_tool_name, check_tool_schema
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
@@ -95,7 +95,7 @@ class ToolsetSuite(Suite):
             for _ in range(3):
                 await self._shown(agent, model)
                 origins = [entry.origin[0] for entry in agent.function_map.values() if entry.origin is not None]
-                sets = [*agent.toolsets, *origins]
+                sets = [one for one in (*agent.toolsets, *origins) if isinstance(one, Toolset)]
                 seen.append([one.changes.version for one in sets if one.changes is not None])
             return seen
 
