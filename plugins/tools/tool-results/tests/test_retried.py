@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
 
 from jackfield import FnCallAgent, tool
-from jackfield.errors import ConfigError, ModelConnectionError, ToolArgumentError, ToolServiceError
+from jackfield.errors import ConfigError, ModelConnectionError, RunBusyError, ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_agent_parts.tools import toolset
+from jackfield_testkit.records import MemoryStore
 from jackfield_tool_results.retried import RetriedCalls
 
 
@@ -104,6 +106,25 @@ def test_a_tool_that_may_do_something_twice_is_refused(finish: Any) -> None:
         finish([RetriedCalls(tools=[failing(idempotent=False)])])
     (result,) = finish([RetriedCalls(tools=[failing(idempotent=False, read_only=True)])], ("fetch", {}))
     assert result.message.content == "there"
+
+
+def test_no_attempt_begins_after_the_run_was_taken_over(finish: Any) -> None:
+    store, attempts = MemoryStore(), []
+
+    @tool(idempotent=True)
+    def fetch() -> str:
+        """Fetch."""
+        attempts.append(1)
+        raise ConnectionResetError
+
+    async def take_over(_: float) -> None:
+        for kept in store.kept.values():
+            kept.hold += 1
+        await asyncio.sleep(0.05)  # longer than a write counts as a confirmation
+
+    with pytest.raises(RunBusyError):
+        finish([RetriedCalls(tools=[fetch], sleep=take_over)], ("fetch", {}), store=store)
+    assert len(attempts) == 1
 
 
 def test_all_attempts_together_have_the_time_of_the_call(finish: Any) -> None:

@@ -30,7 +30,7 @@ class RetriedCallsConfig(WrappingConfig):
 class RetriedCalls(WrappingToolset):
     """Makes a failed call again, if its tool only reads or says that it is idempotent, and the error may pass.
 
-    All attempts together have the time-out of the call.
+    All attempts together have the time-out of the call. No attempt begins after the run was taken over elsewhere.
     """
 
     config_class = RetriedCallsConfig
@@ -74,6 +74,10 @@ class _RetriedTool(WrappedTool):
                 delay_s = _delay(error, attempt, config)
                 context.report(f"{type(error).__name__}; trying again in {delay_s:.1f} s")
                 await self._outer._sleep(delay_s)
+                # Another process may have taken the run over meanwhile, and may make the same call.
+                if context.run is not None and (refusal := await context.run.before_call()):
+                    error.add_note(refusal)
+                    raise
         return self._with_count(await self.call_inner(arguments, context), attempts)
 
     @staticmethod
