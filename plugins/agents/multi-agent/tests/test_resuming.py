@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
-from jackfield import Agent, FnCallAgent, tool
+from jackfield import Agent, FnCallAgent, Message, sync, tool
 from jackfield.errors import ConfigError
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, Step, answer, calls
@@ -134,3 +135,28 @@ def test_a_group_chat_whose_speaker_is_gone_does_not_go_on() -> None:
     kept.run = replace(kept.run, state=RUNNING)
     with pytest.raises(ConfigError, match="interrupted at agent 'bo', and 'cy' would go on now"):
         GroupChat([member("al"), member("cy")], "round_robin", store=store).resume(run_id)
+
+
+def test_runs_with_one_seed_have_one_order_one_after_another_beside_each_other_and_resumed() -> None:
+    def chat(store: MemoryStore) -> GroupChat:
+        return GroupChat([member("al"), member("bo"), member("cy")], "random", max_round=6, seed=1, store=store)
+
+    def order(messages: Sequence[Message]) -> list[str | None]:
+        return [one.name for one in messages if one.role == "assistant" and not one.function_call]
+
+    async def beside_each_other() -> list[list[str | None]]:
+        results = await asyncio.gather(*(shared.aask("Go.") for _ in range(3)))
+        return [order(result.messages) for result in results]
+
+    shared = chat(MemoryStore())
+    first, *others = [order(shared.ask("Go.").messages) for _ in range(3)]
+    assert len(set(first)) == 3
+    assert [*others, *sync.run(beside_each_other())] == [first] * 5
+    for writes in range(2, 20, 4):
+        store = MemoryStore()
+        store.writes_left = writes
+        with pytest.raises(KilledError):
+            chat(store).ask("Go.")
+        store.restarted()
+        [run_id] = store.kept
+        assert order(chat(store).resume(run_id).messages) == first, writes

@@ -466,3 +466,35 @@ def test_calls_of_two_turns_with_one_id_are_two_places() -> None:
         run_id = world.killed_after(writes, agent(world))
         result = agent(world).resume(run_id)
         assert (result.text, world.done) == ("All done.", ["Ada", "Ada"]), writes
+
+
+def test_a_tool_of_anybody_that_asks_a_helper_cannot_take_its_pause_for_an_answer() -> None:
+    world = World()
+    took: list[str] = []
+
+    def agent(**options: Any) -> FnCallAgent:
+        script: Script = [calls(("pay", {"to": "Ada"})), answer("Ada has it.")]
+        payer = FnCallAgent([world.pay(needs_approval=True)], world.model("payer", script), name="payer")
+
+        @tool(idempotent=True)
+        async def delegate(context: ToolContext) -> str:
+            """Ask the payer."""
+            answered = Answered()
+            assert isinstance(context.run, RunAbove)
+            async with closing(ask_below(payer, "Pay Ada.", context.run, answered)) as events:
+                async for _ in events:
+                    pass
+            took.append(answered.text)
+            return answered.text
+
+        above: Script = [calls(("delegate", {})), answer("All done.")]
+        return FnCallAgent([delegate], world.model("boss", above), name="boss", **options)
+
+    [told] = [one for one in agent().ask("Go.").messages if one.role == "function"]
+    assert "need approval, and there is nobody to ask" in told.get_text_content()
+    paused = agent(store=world.store).ask("Go.")
+    assert (paused.stop_reason, world.done, took) == ("approval_needed", [], [])
+    assert [call.name for call in paused.waiting.values()] == ["pay"]
+    approved = dict.fromkeys(paused.waiting, True)
+    result = agent(store=world.store).resume(paused.run_id, approvals=approved)
+    assert (result.text, world.done, took) == ("All done.", ["Ada"], ["Ada has it."])

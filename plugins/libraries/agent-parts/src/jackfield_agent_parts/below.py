@@ -7,7 +7,7 @@ from typing import Any
 
 from jackfield.agents import Agent, Run, RunAbove
 from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
-from jackfield.events import ApprovalNeeded, RunEvent
+from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import USER, FunctionCall, Message, Messages
 from jackfield.results import ResultFold, RunResult
@@ -31,17 +31,20 @@ def run_below(agent: Agent, messages: Messages, above: RunAbove | None, **option
         agent: Which is asked.
         messages: What it is asked.
         above: The run that waits; None for a run of its own.
-        options: As for `Agent.astream`.
+        options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
 
     Raises:
-        ToolServiceError: The agent is at work above: it would ask itself for ever.
+        ToolServiceError: The agent is at work above: it would ask itself for ever. Or it has paused, because calls of
+            it need approval; if a tool call of a recorded run asks it, that run pauses with it.
         JackfieldError: The run failed.
     """
-    return agent.astream(messages, **options) if above is None else _asked(agent, messages, above, options)
+    if above is None:
+        return agent.astream(messages, **options)
+    return _asked(agent, messages, above, options, name=agent.name or type(agent).__name__)
 
 
 async def _asked(
-    agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object]
+    agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object], *, name: str
 ) -> AsyncIterator[RunEvent]:
     if any(agent is busy for busy in _at_work(above)):
         raise ToolServiceError(
@@ -50,12 +53,39 @@ async def _asked(
         )
     context = above.run.context
     own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": approve_of(above.run)}
-    depth = above.depth + 1
-    async with closing(agent.astream(messages, above=above, **{**own, **options})) as events:
-        async for event in events:
-            if event.depth == depth:
-                above.count(event)
-            yield event
+    call_id, depth = above.call_id, above.depth + 1
+    if call_id:
+        own["resume"] = _answers(above, call_id)
+    needed: ApprovalNeeded | None = None
+    try:
+        async with closing(agent.astream(messages, above=above, **{**own, **options})) as events:
+            async for event in events:
+                if event.depth == depth:
+                    above.count(event)
+                    if isinstance(event.event, ApprovalNeeded):
+                        needed = event.event
+                    elif isinstance(event.event, RunFinished) and event.event.stop_reason != "approval_needed":
+                        needed = None
+                yield event
+    except InDoubtError as error:
+        _wait_in_doubt(above, name, error)
+        raise
+    if needed is None:
+        return
+    if call_id and above.run.record is not None:
+        above.waiting[call_id] = _as_below(needed, name, call_id)
+    calls = ", ".join(sorted({call.name for call in needed.calls}))
+    raise ToolServiceError(
+        f"Agent {name} could not go on: its calls of {calls} need approval, and there is nobody to ask"
+    )
+
+
+def _wait_in_doubt(above: RunAbove, name: str, error: InDoubtError) -> None:
+    """Have the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
+    call_id = above.call_id
+    if call_id and error.call_id == call_id and not error.is_refused:
+        call = FunctionCall(name, dumps({"request": error.question}))
+        above.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
 
 
 def _at_work(above: RunAbove | None) -> Iterator[object]:
@@ -110,25 +140,19 @@ class AgentTool(BaseTool):
 
     async def _call_below(self, above: RunAbove, question: tuple[Message, ...], context: ToolContext) -> ToolResult:
         call_id = context.call_id
-        needed, fold = ApprovalNeeded(()), ResultFold(question)
-        depth, emit = above.depth + 1, above.pass_up()
+        fold, emit = ResultFold(question), above.pass_up()
         try:
-            async with closing(run_below(self.agent, question, above, resume=_answers(above, call_id))) as events:
+            async with closing(_asked(self.agent, question, above, {}, name=self.name)) as events:
                 async for event in events:
                     emit(event)
                     fold.feed(event)
-                    if event.depth == depth and isinstance(event.event, ApprovalNeeded):
-                        needed = event.event
         except InDoubtError as error:
             if error.is_refused or error.call_id != call_id:
                 raise
             call = _call_of(self.name, context, question[0])
             above.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
             raise
-        result = fold.result(str)
-        if result.waiting and above.run.record is not None:
-            above.waiting[call_id] = _as_below(needed, self.name, call_id)
-        return _result_of(self.name, result)
+        return _result_of(self.name, fold.result(str))
 
 
 def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall:
