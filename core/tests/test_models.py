@@ -509,7 +509,7 @@ def test_a_model_is_returned_as_it_is() -> None:
 
 
 def test_a_servers_address_alone_means_the_compatible_backend(site: Any) -> None:
-    add_backend(site, "acme-llm", "openai")
+    add_backend(site, "jackfield-openai", "openai")
     for key in ("api_base", "base_url", "model_server"):
         model = get_chat_model({"model": "m", key: "http://127.0.0.1:1/v1"}, host=site.host())
         assert model.config.model_type == "openai"

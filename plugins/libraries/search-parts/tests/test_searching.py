@@ -58,9 +58,9 @@ def test_a_searcher_with_the_name_of_one_of_ours_is_handed_no_key(site: Any, mon
     site.add("acme-search", entries, modules={"acme_light": LIGHT, "acme_search": HEAVY})
     seen = {
         name: make_searcher(name, host=site.host()).host.settings.secret("OPENAI_API_KEY")  # type: ignore[attr-defined]
-        for name in ("asking", "hybrid_search")
+        for name in ("asking", "acme-search/hybrid_search")
     }
-    assert seen == {"asking": "sk-1", "hybrid_search": None}
+    assert seen == {"asking": "sk-1", "acme-search/hybrid_search": None}
 
 
 class Noting(Searcher):
