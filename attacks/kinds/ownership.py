@@ -237,6 +237,7 @@ def attack(kind: str, *, trees: int, kills: int, cuts: int, dice: random.Random,
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         if kind == "postgres":
+            _open_folders_of_attempt()
             dsn = stack.enter_context(running_postgresql())
             settings: dict[str, Any] = {"name": "postgres", "dsn": dsn, "connections": 3, "timeout_s": 20}
             cut = partial(cut_postgres, dsn)
@@ -245,6 +246,17 @@ def attack(kind: str, *, trees: int, kills: int, cuts: int, dice: random.Random,
             settings = {"name": "sqlite", "path": str(path), "timeout_s": 0.2}
             cut = partial(cut_sqlite, path, 0.3)
         return _attack(folder, settings, cut, trees, kills, cuts, dice, limit_s)
+
+
+def _open_folders_of_attempt() -> None:
+    """Let other users pass through the private folders of an attempt: PostgreSQL refuses to run as root."""
+    passed: list[Path] = []
+    for folder in (Path(tempfile.gettempdir()), *Path(tempfile.gettempdir()).parents):
+        passed.append(folder)
+        if folder.name.startswith("attack-"):
+            for private in passed:
+                private.chmod(0o711)
+            return
 
 
 def _attack(
