@@ -11,6 +11,7 @@ import pytest
 from jackfield import FnCallAgent, Message, tool
 from jackfield.errors import ConfigError
 from jackfield.events import ToolFinished
+from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolChanges, ToolContext, ToolEntry, Toolset
 from jackfield.tools._safety import split_settings, with_settings
@@ -185,3 +186,50 @@ def test_runs_of_one_agent_change_apart() -> None:
     assert shown(model) == [["change", "first"], ["change", "second"], ["change", "second"]]
     assert list(agent.function_map) == ["change", "first"]
     assert sets[0].asked == 2
+
+
+def test_a_change_during_a_second_answer_is_asked_for_again() -> None:
+    sets: list[Changing] = []
+
+    class Restless(Changing):
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            earlier = await super().tools_of_run(context)
+            if self.asked == 1:
+                self.change(named("third"))
+            return earlier
+
+    change = changing_to(sets, named("second"))
+    sets.append(Restless(named("first"), is_fixed=True))
+    model = ScriptedModel([calls(("change", {})), calls(("second", {})), answer("done")], processors=[])
+    run(FnCallAgent([change, sets[0]], model))
+    assert shown(model) == [["change", "first"], ["change", "second"], ["change", "third"]]
+
+
+def test_two_changing_sets_cannot_have_the_same_new_name() -> None:
+    sets = [Changing(named("first"), is_fixed=True), Changing(named("last"), is_fixed=True)]
+
+    def change(number: int) -> str:
+        """Change a set."""
+        sets[number].change(named("new"))
+        return "changed"
+
+    model = ScriptedModel([calls(("change", {"number": 0})), calls(("change", {"number": 1}))], processors=[])
+    with pytest.raises(ConfigError, match="two tools are named 'new'"):
+        run(FnCallAgent([change, *sets], model))
+
+
+def test_a_resumed_call_of_a_removed_tool_is_refused() -> None:
+    toolset = Changing(named("first"), is_fixed=True)
+    model = ScriptedModel(lambda _: answer("done"), processors=[])
+    agent = FnCallAgent([toolset], model)
+    toolset.change(named("second"))
+    pending = [*ASK, Message("assistant", "", function_call=FunctionCall("first", "{}"))]
+
+    async def resume() -> list[ToolFinished]:
+        events = agent.astream(pending, resume=True)
+        return [event.event async for event in events if isinstance(event.event, ToolFinished)]
+
+    (result,) = asyncio.run(resume())
+    assert result.error
+    assert "first" in str(result.message.content)
+    assert shown(model) == [["second"]]
