@@ -266,3 +266,19 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
 def test_the_commands_can_be_imported_where_there_is_no_fcntl() -> None:
     code = "import sys; sys.modules['fcntl'] = None; import jackfield_terminal.running, jackfield_terminal.chatting"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it locks in the way of other systems")
+def test_a_process_that_resumes_a_file_waits_for_the_one_that_is_marking_it(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    file = tmp_path / "run.json"
+    save_run(file, [Message("user", "Go.")], "approval_needed", Secrets())
+    with ThreadPoolExecutor(1) as pool:
+        with file.open("a") as marking:
+            fcntl.flock(marking, fcntl.LOCK_EX)
+            claim = pool.submit(claim_run, file)
+            with pytest.raises(TimeoutError):
+                claim.result(timeout=0.2)
+            marking.write('\n{"resumed": "2020-01-01 00:00"}')
+        with pytest.raises(ConfigError, match="was resumed on"):
+            claim.result(timeout=30)
