@@ -66,6 +66,7 @@ MODULES = (
     "jackfield_search_parts.documents",
     "jackfield_search_parts.searching",
     "jackfield_search_parts.embedding",
+    "jackfield_confine.probing",
     "jackfield_confine.sandboxes",
     "jackfield_confine.choosing",
     "jackfield.runs",
@@ -94,6 +95,7 @@ MODULES = (
 SUITES = (
     "PluginSuite",
     "LLMBackendSuite",
+    "ChatModelSuite",
     "ToolSuite",
     "ToolsetSuite",
     "SearcherSuite",

@@ -20,6 +20,7 @@ from jackfield.hookspecs import HOOKS, KINDS, hooks_of
 from jackfield.plugins import ToolSpec
 from jackfield.plugins import _registration as registration
 from jackfield.plugins._faults import fault_of
+from jackfield.request import ModelFacts
 from jackfield.testing import answer
 
 MARKER = "import pluggy\nfrom jackfield.plugins import ToolSpec, hook\nmarker = pluggy.HookimplMarker('jackfield')\n"
@@ -163,6 +164,7 @@ def test_a_function_and_a_transform_are_processors_without_a_class_of_their_own(
 
     class Hosted(BaseChatModel):
         backend = "hosted"
+        facts = ModelFacts(native_tools=True)
 
         async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
             seen.append(len(request.messages))

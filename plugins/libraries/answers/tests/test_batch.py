@@ -37,6 +37,8 @@ class Counting(BaseChatModel):
                 await asyncio.sleep(3600)
             if text.startswith("bad"):
                 raise ModelOverloadedError("failed on purpose")
+            if text == "fault":
+                raise TypeError("a fault of the program")
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -112,6 +114,13 @@ def test_a_fault_in_the_program_is_raised_and_stops_the_rest() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         model.batch(["a"], concurrency=0)
     with pytest.raises(TypeError):
-        model.batch([3])
-    assert model.running == 0
+        model.batch(["for ever", "fault"])
+    assert (model.running, model.cancelled) == (0, 1)
     assert model.batch([]) == []
+
+
+def test_a_malformed_request_has_its_error_in_its_own_place() -> None:
+    model = Counting()
+    first, malformed, last = model.batch(["one", 3, "two"])
+    assert isinstance(malformed, ConfigError)
+    assert [one.get_content() for one in (first, last) if isinstance(one, ModelResponse)] == ["one", "two"]
