@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -51,9 +50,7 @@ def test_the_time_that_others_take_between_two_pieces_does_not_count() -> None:
     scanner = Scanner(Finder(RedactionConfig.parse(SLOW)), _keep)
     for _ in range(3):
         scanner.feed("b" * 100)
-        until_s = time.thread_time() + 0.2
-        while time.thread_time() < until_s:
-            pass
+        sum(range(20_000_000))  # some tenths of a second
     scanner.finish()
 
 
