@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.errors import ToolServiceError
 from jackfield_mcp.listing import Keeper
 from jackfield_mcp.toolset import MCPServers
 from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP, Entries, parse_message, repair_body
@@ -83,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(202, b"")
         elif method in own:
             self._result(message["id"], json.dumps(own[method]).encode())
-        elif method.endswith("/list"):
+        elif method.endswith("/list") or method == "tools/call":
             self._result(message["id"], self.server.answer(method, message.get("params") or {}))
         else:
             error = {"code": -32601, "message": "Method not found"}
@@ -166,6 +167,29 @@ def test_a_malformed_tool_costs_only_itself_and_is_named_with_its_fault(
     assert len(kept.left_out) == len(MALFORMED)
     told.clear()
     assert list(tools_of(MCPServers(servers.config))) == ["s-sound"]  # from what was kept
+
+
+@pytest.mark.timeout(90)
+def test_the_pattern_of_an_output_schema_is_matched_in_bounded_time(
+    servers: MCPServers, listing: Lists, caplog: pytest.LogCaptureFixture
+) -> None:
+    def with_output(name: str, pattern: str) -> dict[str, Any]:
+        return {**SOUND, "name": name, "outputSchema": {"properties": {"x": {"pattern": pattern}}}}
+
+    tools = lists(tools=json.dumps([with_output("slow", "^(a+)+$"), with_output("odd", "(?<!b)a")]).encode())
+    result = json.dumps({"content": [], "structuredContent": {"x": "a" * 60 + "!"}}).encode()
+    listing.answer = lambda method, params: result if method == "tools/call" else tools(method, params)
+    with pytest.raises(ToolServiceError, match=r"the result does not fit its output schema: .*does not match"):
+        call(servers, "s-slow")
+    with caplog.at_level(logging.WARNING, "jackfield_mcp"):
+        assert call(servers, "s-odd").metadata["structured_content"] == {"x": "a" * 60 + "!"}
+    assert any("output schema of tool 'odd'" in text for text in [*caplog.messages, *_left_out(servers)])
+
+
+def _left_out(servers: MCPServers) -> list[str]:
+    (part,) = servers.fixed_tools()
+    kept = Keeper(servers.config.cache_folder).load(part._identity)  # type: ignore[union-attr]
+    return [*kept.left_out] if kept else []
 
 
 def test_halves_of_characters_and_duplicates_cost_no_list(

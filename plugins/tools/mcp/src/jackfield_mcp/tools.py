@@ -192,7 +192,10 @@ class MCPTool(_ServerTool):
         async def work(one: Opened) -> CallToolResult:
             if name not in one.callable:
                 await self._check(session, one, accepted)
-            return await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
+            result = await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
+            if not result.is_error and (misfits := one.way.entries.misfits_of_output(name, result.structured_content)):
+                raise RuntimeError(f"the result does not fit its output schema: {'; '.join(misfits)}")
+            return result
 
         return await session.do(
             work,

@@ -17,6 +17,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from pydantic import ValidationError
 
+from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
+
 MOST_LEVELS = 150
 """How deeply a message may be nested; the SDK's parser ends at about 200 brackets."""
 TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
@@ -102,6 +104,7 @@ class Entries:
     def __init__(self) -> None:
         self.version = "2025-11-25"
         self.left_out: dict[str, str] = {}
+        self._output_checkers: dict[str, SchemaChecker] = {}
 
     def leave_out(self, kind: str, name: object, fault: str) -> None:
         """Note that an entry cannot be used."""
@@ -119,7 +122,39 @@ class Entries:
                 if len(entries) > _MOST_ENTRIES:
                     self.leave_out(key, "and more", f"a page has more than {_MOST_ENTRIES:,} entries")
                 kept = entries[:_MOST_ENTRIES]
+                if key == "tools":
+                    for entry in kept:
+                        self._take_output_schema(entry)
                 result[key] = [entry for at, entry in enumerate(kept) if self._is_sound(method, result, key, at, entry)]
+
+    def misfits_of_output(self, tool: str, structured: object) -> list[str]:
+        """Check the structured result of a tool against the output schema that the server declares for it.
+
+        Returns:
+            What does not fit, a sentence each; nothing if there is no schema, or none that can be checked.
+        """
+        checker = self._output_checkers.get(tool)
+        if checker is None:
+            return []
+        try:
+            return checker.misfits(structured)
+        except UncheckableError as error:
+            self.leave_out("output schema of tool", tool, str(error))
+            return []
+
+    def _take_output_schema(self, entry: object) -> None:
+        """Keep the output schema of a tool from the SDK, which would match its patterns by backtracking."""
+        schema = entry.pop("outputSchema", None) if isinstance(entry, dict) else None
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str):
+            return
+        self._output_checkers.pop(name, None)
+        if not isinstance(schema, dict):
+            return
+        if fault := fault_of_schema(schema):
+            self.leave_out("output schema of tool", name, fault)
+        else:
+            self._output_checkers[name] = SchemaChecker(schema)
 
     def _is_sound(self, method: str, result: Mapping[str, Any], key: str, at: int, entry: object) -> bool:
         try:
