@@ -212,6 +212,12 @@ def test_an_accent_is_not_torn_from_its_letter() -> None:
     assert list(cut_to_fit("e\u0301" * 4, 3, len)) == ["e\u0301"] * 4
 
 
+@pytest.mark.timeout(20)
+def test_a_letter_with_endless_accents_is_cut_in_linear_time() -> None:
+    text = "a" + "\u0301\u0316" * 150_000
+    assert "".join(cut_to_fit(text, 200, len)) == text
+
+
 @given(st.text(max_size=100), st.integers(1, 50))
 def test_the_tail_of_a_text_is_its_end_and_short(text: str, limit: int) -> None:
     tail = tail_from_a_sentence(text, limit)

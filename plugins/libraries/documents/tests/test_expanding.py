@@ -51,7 +51,7 @@ def test_a_name_stands_for_files(tree: Path, given_name: str, found: list[str]) 
     assert names(expand([given_name])) == found
 
 
-@pytest.mark.parametrize("name", ["nothing.md", "docs/*.pdf", "none/**/*", "", "a\0b", "\udcff\udcfe"])
+@pytest.mark.parametrize("name", ["nothing.md", "docs/*.pdf", "none/**/*", "", "a\0b", "~\0", "\udcff\udcfe"])
 def test_a_name_that_stands_for_nothing_is_missing(tree: Path, name: str) -> None:
     assert expand([name, "docs/a.md"]) == Expanded(("docs/a.md",), (), (name,))
 

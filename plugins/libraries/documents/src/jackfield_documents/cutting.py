@@ -49,7 +49,7 @@ def _head_that_fits(
         # A shorter text may have more tokens: vocabularies keep some runs together.
         if LEAST_FILLED * max_tokens <= count_tokens(text[start:end]) <= max_tokens:
             return end - start
-    whole = _not_inside_a_character(text, start + length) - start
+    whole = _not_inside_a_character(text, start, start + length) - start
     return whole if whole and count_tokens(text[start : start + whole]) <= max_tokens else length
 
 
@@ -107,8 +107,8 @@ def _good_ends(text: str, start: int, length: int, too_long: int, by_line: bool)
         yield from (*ends[sure:][-1:], *ends[:sure][-1:])
 
 
-def _not_inside_a_character(text: str, position: int) -> int:
-    """The last position, not after this one, where an accent is not torn from its letter."""
-    while 0 < position < len(text) and unicodedata.combining(text[position]):
+def _not_inside_a_character(text: str, start: int, position: int) -> int:
+    """Return the last position from `start` to `position` where an accent is not torn from its letter; else `start`."""
+    while start < position < len(text) and unicodedata.combining(text[position]):
         position -= 1
     return position

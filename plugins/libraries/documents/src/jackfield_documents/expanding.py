@@ -129,6 +129,8 @@ def why_nothing_reads(host: PluginHost, *, also: Iterable[str] = ()) -> WhyNot:
 
 def _found(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
     """The files of a name, each with the reason to leave it out, or ''; nothing if there is nothing of that name."""
+    if "\0" in name:  # no file has such a name, and `expanduser` refuses it
+        return
     path = os.path.expanduser(name)  # noqa: PTH111 - a path object would take "./" and "//" out of names
     if has_scheme(name):
         yield name, ""
