@@ -40,7 +40,9 @@ def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
     top, bottom = _grown(bbox[1], bbox[3], image.height)
     size = _size_for_models(right - left, bottom - top)
     written = io.BytesIO()
-    image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC).save(written, "PNG")
+    part = image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC)
+    part.info.clear()  # a damaged GIF keeps a transparent colour that none of its pixels has
+    part.save(written, "PNG")
     return written.getvalue()
 
 
