@@ -34,7 +34,7 @@ Table = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """Where an attempt takes place."""
+    """The folder and files of one attempt."""
 
     project: Path
     marker: Path

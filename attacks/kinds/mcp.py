@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 def _run(entry: dict[str, Any], folder: Path, tool: str) -> str:
-    """What the agent's call gives, or the error that ended the run."""
+    """Return the result of the agent's call, or the error that ended the run."""
     settings = {"name": "mcp", "mcpServers": {"s": entry}, "cache_folder": str(folder / "kept")}
     model = ScriptedModel([calls((f"s-{tool}", {}), ("s-list_resources", {})), answer("done")])
     try:

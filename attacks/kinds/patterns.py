@@ -142,7 +142,7 @@ def _charset(charset: str) -> None:
 
 
 async def _longest_wait(work: Any) -> float:
-    """How long the event loop had no turn while something was done on it."""
+    """Return how long some work kept the event loop from its next turn."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     longest, last = 0.0, loop.time()

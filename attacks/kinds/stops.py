@@ -25,7 +25,7 @@ _WAYS = ("quick", "slow", "thread", "row", "stubborn")
 
 
 class World:
-    """What the tools have done, as they noted it themselves."""
+    """A log of effects, written by the tools themselves."""
 
     def __init__(self, dice: random.Random) -> None:
         self.began: Counter[str] = Counter()

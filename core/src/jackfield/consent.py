@@ -112,12 +112,12 @@ class MakesCall:
 Effect: TypeAlias = (
     StartsProcess | SendsVariable | Contacts | ReachesOutside | Loosens | RunsCode | UsesPackage | MakesCall
 )
-"""What a file can cause that may harm its reader; the text of each is the end of a sentence."""
+"""An effect of a file that may harm its reader; its text completes a sentence about the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one file can cause.
+    """The effects of one file.
 
     Attributes:
         path: The file.

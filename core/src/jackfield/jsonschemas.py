@@ -111,7 +111,7 @@ def _errors(validator: Draft202012Validator, value: object) -> list[ValidationEr
 
 
 class _Steps:
-    """How much work a check may still take: in proportion to the value, so that only a schema can exceed it."""
+    """The work left for a check, in proportion to the value, so that only a schema can exceed it."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -136,7 +136,7 @@ _running = _Running()
 
 
 def _size(value: object) -> int:
-    """How many values there are in a value; a long text counts as several."""
+    """Count the values inside a value; a long text counts as several."""
     size, pending = 0, [value]
     while pending:
         entry = pending.pop()

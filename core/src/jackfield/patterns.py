@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 MAX_PATTERN_CHARS = 10_000
 MAX_REPEATS = 1000
-"""How often a pattern may repeat its parts, repeats of repeats multiplied."""
+"""Limit of repeats in a pattern; nested repeats are multiplied."""
 
 _TOKEN = re.compile(
     r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a character in two halves

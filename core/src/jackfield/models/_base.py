@@ -76,7 +76,7 @@ class BaseChatModel(StatesSecrets, ABC):
 
     @property
     def facts(self) -> ModelFacts:
-        """What this model can do: text alone, unless a backend says more. Tools are then described in the text."""
+        """The model's abilities: text only, unless a backend states more. Tools are then described in the text."""
         return ModelFacts(native_tools=False)
 
     @property

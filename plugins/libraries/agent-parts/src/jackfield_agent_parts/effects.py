@@ -1,4 +1,4 @@
-"""What a file that configures something can cause: agents, cases of an evaluation, MCP servers and saved runs.
+"""Find the effects of configuration files: agents, cases of an evaluation, MCP servers and saved runs.
 
 `request_of` reads a file and everything that it refers to, and gives a `jackfield.consent.Request`. Nothing is loaded,
 started or contacted for it. It looks at every setting, wherever it stands in the file, because an agent may be inside
@@ -165,7 +165,7 @@ class _Reader:
         return os.path.realpath(self.file.parent)
 
     def effects_of(self, table: Any, kind: ReadAs) -> Iterator[Effect]:
-        """What a whole file can cause, by the way it is read."""
+        """Yield the effects of a whole file, by the way it is read."""
         match kind:
             case "saved run":
                 yield from self._of_saved_run(table["messages"])
@@ -175,7 +175,7 @@ class _Reader:
                 yield from self._of_value("", table)
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
-        """What another file can cause that this one uses; its own paths are relative to itself."""
+        """Return the effects of another file that this one uses; its paths are relative to itself."""
         text = self.agents.get(str(path))
         if text is None:
             text = self.agents[str(path)] = read_text(path, max_bytes=MAX_BYTES, what="an agent file")
@@ -354,7 +354,7 @@ class _Reader:
                 yield from (one for one in self._of_value(key, value) if not isinstance(one, SendsVariable))
 
     def _of_server_file(self, text: str) -> Iterator[Effect]:
-        """What a list of servers in another file can cause; one that is not there starts nothing."""
+        """Yield the effects of a list of servers in another file; a missing file starts nothing."""
         path = Path(os.path.expanduser(text))  # noqa: PTH111
         if "\0" in text or not path.exists():
             return

@@ -229,7 +229,7 @@ def apply_limits(limits: dict[str, int], *, others: int) -> None:
 
 
 def most_bytes_of_socket() -> int:
-    """How much a UNIX socket can hold: the kernel doubles the largest buffer, and takes one more message when full."""
+    """Return the capacity of a UNIX socket: twice the largest buffer, and one more message when that is full."""
     try:
         return 4 * int(Path("/proc/sys/net/core/wmem_max").read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -29,7 +29,7 @@ class Gift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
-    """What a program may reach. Without namespaces, Landlock keeps it from TCP only; the filter from all sockets.
+    """The limits of a program's reach. Without namespaces, Landlock blocks only TCP; the filter blocks all sockets.
 
     Attributes:
         readable, writable: Paths; whatever is below them, too.

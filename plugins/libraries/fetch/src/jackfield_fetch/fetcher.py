@@ -351,7 +351,7 @@ class _Paced(httpcore2.AsyncNetworkStream):
 
 
 def _end_of_lines(data: bytes, most: int) -> int:
-    """Where the first lines of HTTP end, if there are more of them than `most`; else the end of the data."""
+    """Return the end of the first `most` lines of HTTP, or of the data if there are fewer."""
     if data.count(b"\r\n") <= most:
         return len(data)
     end = 0

@@ -102,7 +102,7 @@ def has_seals(entries: Iterable[str]) -> bool:
 
 
 def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple[PluginEvent, ...]:
-    """What plugins have reported, unless a secret in it is not known here; no other entry is read."""
+    """Return the reports of plugins, without those whose secrets are unknown here; other entries are not read."""
     told = [read_entry(entry, secrets) for entry in entries if entry.startswith(_REPORTED)]
     whole = [one for one in told if not one.get("bare") and SEAL not in one]
     events = (event_in(one.pop("event"), one) for one in whole)

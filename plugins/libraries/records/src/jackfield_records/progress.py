@@ -281,7 +281,7 @@ class Progress:
 
 
 def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progress:
-    """How far a recorded run is; secrets are put back into what it has done.
+    """Fold the entries of a recorded run into its progress; secrets are put back.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.

@@ -196,7 +196,7 @@ class RecordingBelow:
     _note: str = ""
 
     async def found(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """How far it was when the run above was interrupted; None if it had not begun, or must begin again.
+        """Return its progress when the run above was interrupted; None if it had not begun, or must begin again.
 
         Raises:
             InDoubtError: It cannot continue, may have called tools, and nobody has agreed to begin again.

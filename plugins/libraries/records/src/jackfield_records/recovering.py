@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _MOST_LISTED = 10_000
 _AT_ONCE = 8
 MOST_TRIES = 3
-"""How often a run is recovered without a single step in between; then it is left to a person."""
+"""Limit of recoveries without a step in between; after that, a person decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Recovery:
 
 
 def _tries(record: tuple[StoredRun, Sequence[str]]) -> int:
-    """How often the run was resumed since its last step."""
+    """Count the resumptions since the last step of the run."""
     tries = 0
     for entry in reversed(record[1]):
         if read_entry(entry).get("event") != RESUMED:

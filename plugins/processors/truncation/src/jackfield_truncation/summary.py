@@ -171,7 +171,7 @@ def _question(task: str, shown: str, so_far: str, size: int, lang: Lang) -> tupl
 
 
 def _digest(text: str) -> str:
-    """What marks the ends of a text. None contains the digest of itself, so none can pretend that it has ended."""
+    """Return the mark for both ends of a text. No text contains its own digest, so none can fake its end."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 

@@ -25,7 +25,7 @@ def files_of_etc(*, network: bool) -> list[str]:
 
 
 def folders_of_python() -> list[str]:
-    """Where this Python and its packages are: a virtual environment, its installation, and links on the way to them."""
+    """Return the paths of this Python: its virtual environment, its installation, its packages, and links to them."""
     return sorted(path for path in find_python().readable if not _is_below(path, SYSTEM[0]))
 
 

@@ -1,4 +1,4 @@
-"""What tells other processes that this one is there, and which of its runs it has let go of: locks of one connection.
+"""Show other processes that this one lives, and the runs that it has released, by locks of one connection.
 
 The server takes the locks back when the connection ends. If it ends while the process lives (a restart of the server,
 a failover, an idle time-out), a thread connects again and locks the same name again. Until then others can take runs
@@ -17,7 +17,7 @@ from jackfield.errors import ToolServiceError
 from jackfield_postgres import Connection, Database, LostConnectionError, OwnConnection
 
 LOOK_EVERY_S = 1.0
-"""How often the thread asks whether the connection still is there; that keeps it from being idle, too."""
+"""Interval at which the thread checks the connection, which also keeps it from being idle."""
 _RELEASED_IN_S = 1.0
 _KEPT_S = 60.0  # whoever has read the old row has looked at the lock by then
 _OWNER = "hashtextextended(:owner, 0)"
@@ -125,7 +125,7 @@ class Presence:
         self._wake.set()
 
     def _keep(self, is_closed: threading.Event) -> None:
-        """What the thread does: see that the name stays locked, and publish what is let go of."""
+        """Keep the name locked, and publish released runs; the body of the thread."""
         while not is_closed.is_set():
             self._wake.wait(LOOK_EVERY_S)
             self._wake.clear()

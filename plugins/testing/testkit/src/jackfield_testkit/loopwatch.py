@@ -87,7 +87,7 @@ class _Clocks:
 
 @dataclass
 class _Watch:
-    """What is seen of a loop: its longest pauses, and where its thread was meanwhile."""
+    """The longest pauses of a loop, and the places where its thread was meanwhile."""
 
     clocks: _Clocks = field(default_factory=_Clocks)
     thread: int = field(default_factory=threading.get_ident)
@@ -220,7 +220,7 @@ def _sampling(watch: _Watch) -> Iterator[None]:
 
 @cache
 def slowness() -> float:
-    """How many times slower than usual this machine, or what measures coverage on it, makes Python; at least 1."""
+    """Return the factor by which this machine, or a coverage tool, slows Python down; at least 1."""
 
     def once() -> float:
         began = time.thread_time()
@@ -257,7 +257,7 @@ def _stdlib() -> tuple[str, ...]:
 
 
 def _is_own(file: str) -> bool:
-    """Whether a file is neither the standard library's nor this one."""
+    """Return True if a file is neither part of the standard library nor this one."""
     if file.startswith("<") or file in (__file__, hearing.__wrapped__.__code__.co_filename):  # type: ignore[attr-defined]
         return False
     return "site-packages" in file or not file.startswith(_stdlib())

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 
 MOST_LEVELS = 150
-"""How deeply a message may be nested; the SDK's parser ends at about 200 brackets."""
+"""Limit of nesting in a message; the SDK's parser ends at about 200 brackets."""
 TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
 
 _MOST_REPAIRED_BYTES = 2**20  # looking at each bracket takes time, which a larger message does not get

@@ -154,7 +154,7 @@ def _is_below(host: str, port: int | None, name: str) -> bool:
 
 
 def _linked(url: str, link: str) -> str:
-    """Where a link of a page leads; a link that cannot be read stays as it is."""
+    """Resolve a link of a page; a link that cannot be parsed stays as it is."""
     if len(link) > MAX_URL_CHARS:
         return link
     try:
