@@ -79,9 +79,8 @@ system:
 demo: .venv/.installed
 	@$(BIN)/python examples/documents-and-code/main.py $(ARGS)
 
-# A test that fails is tried once more, and counted as unsteady if it passes then.
 test: system .venv/.installed-dev
-	@$(BIN)/python -m pytest -q -n $(JOBS) -p scripts.second_try $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
 test-changed: system .venv/.installed-dev
 	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)

@@ -156,52 +156,6 @@ def test_a_worker_that_had_to_be_ended_fails_its_test_and_the_others_run(
     assert "1 failed, 1 passed" in done.stdout
 
 
-SECOND_TRY = ("-p", "scripts.second_try")
-AT_FIRST = """
-from pathlib import Path
-import pytest
-
-def is_first(name):
-    Path(name).touch()
-    Path(name).write_text(Path(name).read_text() + "x")
-    return len(Path(name).read_text()) == 1
-
-@pytest.fixture
-def ends_badly():
-    yield
-    assert not is_first("in a fixture"), "the fixture"
-
-class TestOfAClass:
-    def test_with_a_fixture(self, ends_badly): pass
-"""
-ALWAYS = "\n".join(f"def test_always_{number}(): assert not is_first('{number}') and False" for number in range(4))
-
-
-def test_a_test_that_passes_at_the_second_try_is_named_with_its_first_failure(
-    run_tests: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    done = run_tests(AT_FIRST, *SECOND_TRY)
-    assert done.returncode == 0
-    assert "2 passed, 1 unsteady" in done.stdout
-    assert "unsteady: test_stuck.py::TestOfAClass::test_with_a_fixture" in done.stdout
-    assert "AssertionError: the fixture" in done.stdout
-
-
-def test_what_fails_twice_fails(run_tests: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
-    done = run_tests(AT_FIRST.partition("@")[0] + ALWAYS, *SECOND_TRY)
-    assert done.returncode == 1
-    assert "4 failed, 1 passed" in done.stdout
-    assert "unsteady" not in done.stdout
-    tries = [(tmp_path / str(number)).read_text() for number in range(4)]
-    assert tries == ["xx", "xx", "x", "x"], "many failures are no chance"
-
-
-def test_nothing_is_tried_twice_unless_asked(run_tests: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = run_tests(AT_FIRST)
-    assert done.returncode == 1
-    assert "unsteady" not in done.stdout
-
-
 NIGHTLY = """
 import pytest
 
@@ -476,15 +430,6 @@ def test_the_run_stops_after_the_failures_that_it_may_have_and_begins_with_them_
     done = run_made("-n", "2", "--lf")
     assert "3 failed" in done.stdout
     assert "passed" not in done.stdout
-
-
-def test_a_test_that_passes_at_the_second_try_in_a_worker_is_named(
-    run_tests: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    done = run_tests(AT_FIRST, *SECOND_TRY, "-n", "2")
-    assert done.returncode == 0
-    assert "2 passed, 1 unsteady" in done.stdout
-    assert "AssertionError: the fixture" in done.stdout
 
 
 AT_EXIT = """
