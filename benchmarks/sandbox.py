@@ -14,9 +14,8 @@ from pathlib import Path
 
 from benchmarks.measure import Row, in_turns, wall_ms
 from jackfield.plugins import default_host
+from jackfield.sandboxes import Limits, Program, ProgramSandbox, choose_sandbox
 from jackfield_code_interpreter.tool import CodeInterpreter
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox
 
 ROUNDS = 7
 CODE = {"code": "print(6 * 7)"}

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import overload
 
 from benchmarks.measure import Row, cpu_ms, wall_ms
+from jackfield.retrieval import Chunk, Corpus
 from jackfield.sync import run
 from jackfield_documents import Shelf
-from jackfield_search_parts.searching import Chunk, Corpus
-from jackfield_words import Analyzer
+from jackfield_documents.analyzer import Analyzer
 
 _WORDS = 60
 _CHUNKS = 200_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 
 FOLDER = Path(__file__).with_name("set")
 LANGUAGES = ("en", "zh")

@@ -10,8 +10,8 @@ from typing import Any
 
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Corpus, Searcher, make_searcher
 from jackfield_documents import fuse
-from jackfield_search_parts.searching import Corpus, Searcher, make_searcher
 from quality.judged import JudgedSet
 from quality.measures import DEPTH
 from quality.weights import model_folder

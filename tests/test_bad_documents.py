@@ -19,11 +19,10 @@ from jackfield import create_agent
 from jackfield.cli.main import main
 from jackfield.events import PluginEvent
 from jackfield.plugins import default_host
+from jackfield.retrieval import make_searcher, shown_path
 from jackfield.testing import ScriptedModel, answer
 from jackfield_documents import DocumentReader, expand, why_nothing_reads
 from jackfield_knowledge import Built, KnowledgeIndex
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.searching import make_searcher
 
 GOOD = "The mill opens at nine."
 SECRET = "what no document may read"

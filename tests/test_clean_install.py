@@ -77,7 +77,7 @@ for block in asyncio.run(DocumentReader().read({file!r})).blocks:
 CORPUS = """
 import asyncio
 from jackfield.plugins import default_host
-from jackfield_search_parts.documents import Block, Document
+from jackfield.retrieval import Block, Document
 from jackfield_documents import corpus_of
 texts = ("Invoices are paid within thirty days.", "Running shoes are on the second floor.")
 corpus = corpus_of([Document("house.txt", tuple(map(Block, texts)), content_hash="1")], size_tokens=15, overlap_chars=0)
@@ -112,8 +112,8 @@ BY_MEANING = """
 import asyncio, json, threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from jackfield.plugins import default_host
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import make_searcher
+from jackfield.retrieval import Block, Document
+from jackfield.retrieval import make_searcher
 from jackfield_documents import corpus_of
 
 class Embeds(BaseHTTPRequestHandler):
@@ -297,7 +297,7 @@ server.shutdown()
     "jackfield-backend": Job(
         """
 from jackfield.messages import FunctionCall, Message
-from jackfield_backend.history import parts_of
+from jackfield_backends.history import parts_of
 call = Message("assistant", "", function_call=FunctionCall("weather", "{}"))
 question, answer = parts_of([Message("user", "What is the weather?"), call])
 print(answer.calls[0].id, answer.calls[0].result.text)
@@ -306,7 +306,7 @@ print(answer.calls[0].id, answer.calls[0].result.text)
     ),
     "jackfield-documents": Job(
         """
-from jackfield_search_parts.documents import Block, Document
+from jackfield.retrieval import Block, Document
 from jackfield_documents import corpus_of
 blocks = tuple(Block(text) for text in ("High water comes twice a day.", "Neap tides are small."))
 corpus = corpus_of([Document("tides.md", blocks, content_hash="1")], size_tokens=10, overlap_chars=0)
@@ -351,8 +351,8 @@ print([chunk.text for chunk in index.corpus().chunks])
     "jackfield-search-parts": Job(
         """
 from jackfield.plugins import default_host
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import Chunk, Corpus, make_searcher
+from jackfield.retrieval import Block, Document
+from jackfield.retrieval import Chunk, Corpus, make_searcher
 corpus = Corpus((Chunk("1", "tides.txt", Document("tides.txt", (Block("High water."),), "").blocks[0].text, 0, 2),))
 print(len(corpus.content_hash))
 try:
@@ -365,9 +365,9 @@ except LookupError as error:
     "jackfield-metering": Job(
         """
 from jackfield.messages import Message
-from jackfield_metering.tokens import estimate_tokens
-from jackfield_metering.counting import RequestCounter
-from jackfield_metering.ledger import MemoryLedger
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import RequestCounter
+from jackfield_local_state.ledger import MemoryLedger
 ledger = MemoryLedger(list)
 ledger.change("server", lambda spent: spent.append(RequestCounter(estimate_tokens, 0).text("Hello there.")))
 print(ledger.change("server", sum))
@@ -536,8 +536,8 @@ print(model.requests[1].messages[-1].content)
 import asyncio, sys, tempfile
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import Program, ProgramSandbox
+from jackfield.sandboxes import choose_sandbox
+from jackfield.sandboxes import Program, ProgramSandbox
 
 try:
     sandbox = choose_sandbox("auto", ProgramSandbox, host=default_host())
@@ -555,7 +555,7 @@ else:
     "jackfield-confine": Job(
         """
 import subprocess
-from jackfield_confine.sandboxes import Limits
+from jackfield.sandboxes import Limits
 from jackfield_confine.guarding import guarded
 command = guarded(["sh", "-c", "ulimit -f; exit 3"], limits=Limits(file_bytes=1 << 20))
 print(subprocess.run(command).returncode)
@@ -629,8 +629,8 @@ print([main(command) for command in commands], Path("jackfield-plugins.lock").is
 import asyncio
 from jackfield.errors import ToolServiceError
 from jackfield.plugins import default_host
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import make_searcher
+from jackfield.retrieval import Block, Document
+from jackfield.retrieval import make_searcher
 from jackfield_documents import corpus_of
 
 corpus = corpus_of([Document("house.txt", (Block("Shoes."),), content_hash="1")], size_tokens=15, overlap_chars=0)
@@ -690,7 +690,7 @@ print([block.text for block in blocks_of(html_tree("<h1>Tea</h1><ul><li>green<li
     ),
     "jackfield-words": Job(
         """
-from jackfield_words import Analyzer
+from jackfield_documents.analyzer import Analyzer
 print(Analyzer().terms("Running shoes, 默认超时"))
 """,
         "['run', 'shoe', '默认', '超时']",
@@ -792,8 +792,8 @@ print(call_tool("search_files", {"query": "TWICE", "ignore_case": True}))
         """
 import asyncio
 from jackfield.plugins import default_host
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import CodeSandbox
+from jackfield.sandboxes import choose_sandbox
+from jackfield.sandboxes import CodeSandbox
 sandbox = choose_sandbox("monty", CodeSandbox, host=default_host())
 print(asyncio.run(sandbox.run_code("sum(numbers)", values={"numbers": [20, 22]})).value)
 """,
@@ -882,7 +882,7 @@ print(FnCallAgent(llm=ScriptedModel([]), store=store).resume(run_id))
 import asyncio
 from jackfield.errors import StoreError
 from jackfield.plugins import default_host
-from jackfield_records.stores import load_store
+from jackfield.stores import load_store
 store = load_store({"name": "postgres", "dsn": "postgresql://me:secret@127.0.0.1:1/db"}, default_host())
 try:
     asyncio.run(store.runs())
@@ -1003,7 +1003,7 @@ with FakeOpenAI() as server:
 import base64, hashlib
 from pathlib import Path
 from jackfield import PluginHost
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 tokens = [bytes([byte]) for byte in range(256)] + [b"te", b"tea"]
 path = Path("tea.tiktoken")
 path.write_text("\\n".join(base64.b64encode(token).decode() + f" {rank}" for rank, token in enumerate(tokens)))
@@ -1044,7 +1044,7 @@ import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from jackfield.plugins import default_host
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 words = Tokenizer(models.WordLevel({"?": 0, "tea": 1, "train": 2}, unk_token="?"))
 words.pre_tokenizer = pre_tokenizers.Whitespace()
 Path("model").mkdir()
@@ -1328,7 +1328,7 @@ def test_the_extra_cli_is_the_core_and_its_commands(
 ) -> None:
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
-    ends = ("agent-parts", "confine", "documents", "metering", "records", "search-parts", "sqlite-store")
+    ends = ("agent-files", "confine", "counting", "documents", "local-state", "records", "sqlite-store")
     its = {MANAGER, TERMINAL, *(f"jackfield-{end}" for end in ends)}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")

@@ -14,7 +14,7 @@ from jackfield.consent import ReachesOutside, StartsProcess
 from jackfield.descriptors import ComponentSpec
 from jackfield.errors import PluginError
 from jackfield.plugins import default_host, known_components
-from jackfield_agent_parts.effects import request_for
+from jackfield_agent_files.effects import request_for
 
 _PATH = get_args(PathText)[1]
 _PROGRAM = get_args(ProgramText)[-1]

@@ -27,7 +27,7 @@ from jupyter_client.manager import start_new_kernel
 from jackfield.cli.main import _parser
 from jackfield.plugins import known_components
 from jackfield.settings import load_settings
-from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_files.files import load_agent_config
 from jackfield_chat_completions import PROFILES
 from jackfield_manage.cli import parsers as managing
 from jackfield_terminal.options import parsers as asking

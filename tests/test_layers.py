@@ -147,7 +147,7 @@ def allowed_in(distribution: Any, distributions: list[Any]) -> set[str]:
     required = {requirement_name(text) for text in distribution.requirements}
     allowed |= {one.package for one in distributions if one.name in required}  # they may be installed as folders
     if distribution.name == "jackfield":  # it has names that others fill, with their types; see the cycles below
-        allowed |= {"jackfield_agent_parts", "jackfield_answers", "jackfield_records"}
+        allowed |= {"jackfield_records"}
     return allowed
 
 

@@ -16,7 +16,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from jackfield.errors import DocParserError
 from jackfield.plugins import default_host
-from jackfield_search_parts.documents import Document
+from jackfield.retrieval import Document
 
 SECRET = "what a parser must never read"
 HTML = b"<!DOCTYPE html><html><body><h1>Tea</h1><p>Green tea.</p></body></html>"

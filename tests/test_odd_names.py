@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jackfield import Message, create_agent, get_chat_model, sync
 from jackfield.errors import JackfieldError
 from jackfield.messages import ContentItem
-from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.python_uses import python_uses
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-READER = ROOT / "plugins/libraries/agent-parts/src/jackfield_agent_parts/tables.py"
+READER = ROOT / "plugins/libraries/agent-files/src/jackfield_agent_files/tables.py"
 SOURCES = sorted(
     path
     for folder in ("core/src", "plugins")

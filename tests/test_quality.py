@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from jackfield.plugins import default_host
-from jackfield_search_parts.embedding import Embedder
-from jackfield_words import Analyzer
+from jackfield.retrieval import Embedder
+from jackfield_documents.analyzer import Analyzer
 from quality.__main__ import FLOORS, MEASURES, below, main
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
 from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank

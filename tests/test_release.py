@@ -49,7 +49,7 @@ def copy(root: Path, tmp_path: Path) -> Path:
     plugins = (
         "llms/offline",
         "libraries/agent-parts",
-        "libraries/metering",
+        "libraries/counting",
         "agents/assistant",
         "tools/retrieval",
         "commands/manage",

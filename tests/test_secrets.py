@@ -28,9 +28,9 @@ from jackfield import AgentConfig, create_agent, sync
 from jackfield.errors import ConfigError, JackfieldError, ModelAuthError, ModelServiceError
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Chunk, Corpus, make_searcher
 from jackfield.settings import load_settings
-from jackfield_agent_parts.files import load_agent_config
-from jackfield_search_parts.searching import Chunk, Corpus, make_searcher
+from jackfield_agent_files.files import load_agent_config
 from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest

@@ -457,7 +457,7 @@ def repository(folder: Path, wheels: Mapping[str, Path], execute: Callable[..., 
     Their metadata is that of this one; building them is a copy of what has been built already.
     """
     place = folder / "repository"
-    libraries = ("agent-parts", "answers", "confine", "documents", "metering", "records", "search-parts")
+    libraries = ("agent-files", "confine", "counting", "documents", "records")
     parts = ("plugins/testing/testkit", "plugins/commands/manage", *(f"plugins/libraries/{one}" for one in libraries))
     for part in ("core", *parts):
         text = (ROOT / part / "pyproject.toml").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from jackfield import consent
-from jackfield_agent_parts.effects import ReadAs, request_for
+from jackfield_agent_files.effects import ReadAs, request_for
 from jackfield_testkit.site import FakeSite
 
 PAGE = Path(__file__).parents[1] / "docs/trust.md"

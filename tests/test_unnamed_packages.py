@@ -55,8 +55,8 @@ DEEDS = {
     "choose-a-sandbox": """
         from jackfield.errors import SandboxError
         from jackfield.plugins import default_host
-        from jackfield_confine.choosing import choose_sandbox
-        from jackfield_confine.sandboxes import CodeSandbox, ProgramSandbox
+        from jackfield.sandboxes import choose_sandbox
+        from jackfield.sandboxes import CodeSandbox, ProgramSandbox
         for ability in (ProgramSandbox, CodeSandbox):
             try:
                 print(choose_sandbox("auto", ability, host=default_host()))
@@ -68,8 +68,8 @@ DEEDS = {
         from jackfield.errors import SandboxError
         from jackfield.plugins import PluginHost
         from jackfield.settings import load_settings
-        from jackfield_confine.choosing import choose_sandbox
-        from jackfield_confine.sandboxes import ProgramSandbox
+        from jackfield.sandboxes import choose_sandbox
+        from jackfield.sandboxes import ProgramSandbox
         host = PluginHost(dataclasses.replace(load_settings(), block=frozenset(["jackfield-bubblewrap"])))
         try:
             print(choose_sandbox("auto", ProgramSandbox, host=host))

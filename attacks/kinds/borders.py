@@ -15,7 +15,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.models import get_chat_model
 from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import Workspace
-from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_files.files import load_agent_config
 from jackfield_testkit import replies
 
 URLS = (

@@ -15,9 +15,9 @@ from pathlib import Path
 from attacks.kind import Attempt, Kind, law
 from jackfield import sync
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
 from jackfield_documents.chunking import corpus_of
 from jackfield_documents.documents import DocumentReader
-from jackfield_search_parts.documents import Document
 
 _reader: list[DocumentReader] = []
 

@@ -30,9 +30,9 @@ from jackfield import FnCallAgent, tool
 from jackfield.errors import JackfieldError, RunBusyError, StoreUnavailableError
 from jackfield.events import ApprovalNeeded, FunctionCallDelta, ModelEvent, ModelFinished, RunFinished
 from jackfield.request import ChatRequest
+from jackfield.stores import Store, StoredRun, load_store
 from jackfield.testing import ScriptedModel, answer
 from jackfield_postgres import Database
-from jackfield_records.stores import Store, StoredRun, load_store
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.postgresql import running_postgresql
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from attacks.kind import Attempt, Kind, law
 from jackfield.plugins import default_host
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import Finished, Limits, Program, ProgramSandbox
+from jackfield.sandboxes import Finished, Limits, Program, ProgramSandbox, choose_sandbox
 
 SECRET = "what only the host may read"
 MB = 1 << 20

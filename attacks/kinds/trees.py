@@ -26,10 +26,10 @@ from jackfield.agents import Agent
 from jackfield.events import ApprovalNeeded, FunctionCallDelta, ModelEvent, ModelFinished
 from jackfield.request import ChatRequest
 from jackfield.results import RunResult
+from jackfield.stores import Store
 from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import ToolContext
 from jackfield_records import events_of
-from jackfield_records.stores import Store
 from jackfield_testkit.records import KilledError, MemoryStore
 
 _MOST_RESUMES = 60
@@ -220,7 +220,7 @@ def _killed(seed: int, depth: int, *, looks: bool) -> None:
 
 def _sqlite(folder: str) -> Store:
     from jackfield.plugins import default_host
-    from jackfield_records.stores import load_store
+    from jackfield.stores import load_store
 
     return load_store({"name": "sqlite", "path": f"{folder}/runs.sqlite"}, default_host())
 

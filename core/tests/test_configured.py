@@ -14,11 +14,9 @@ from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest
+from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Purpose, Searcher
+from jackfield.tokenizers import Tokenizer
 from jackfield.tools import BaseTool
-from jackfield_metering.tokens import Tokenizer
-from jackfield_search_parts.documents import Document, Parser
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose
-from jackfield_search_parts.searching import Corpus, Hit, Searcher
 
 
 class Loudness(Config):

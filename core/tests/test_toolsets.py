@@ -24,9 +24,8 @@ from jackfield.events import RunFinished, RunStarted, ToolFinished
 from jackfield.plugins import _known
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import FunctionTool, ToolContext, ToolEntry, Toolset, as_tool
+from jackfield.tools import FunctionTool, ToolContext, ToolEntry, Toolset, as_tool, toolset
 from jackfield.tools._safety import split_settings, with_settings
-from jackfield_agent_parts.tools import toolset
 
 ASK = [Message("user", "go")]
 

@@ -18,8 +18,7 @@ from jackfield.errors import SandboxError
 from jackfield.events import PluginEvent, RunFinished
 from jackfield.plugins import default_host
 from jackfield.results import sources_in
-from jackfield_confine.choosing import AUTO, NONE, choose_sandbox
-from jackfield_confine.sandboxes import ProgramSandbox
+from jackfield.sandboxes import AUTO, NONE, ProgramSandbox, choose_sandbox
 from jackfield_terminal.render import Renderer
 
 DOCUMENTS = Path(__file__).parent / "documents"

@@ -12,6 +12,8 @@ from jackfield.version import __version__
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent, BasicAgent, FnCallAgent
+    from jackfield.agents._configs import AgentConfig
+    from jackfield.agents._creating import create_agent
     from jackfield.config import GenerateConfig, Limits, LLMConfig
     from jackfield.errors import JackfieldError
     from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse, Usage
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from jackfield.request import ChatRequest, ModelFacts
     from jackfield.results import RunResult
     from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
-    from jackfield_agent_parts.configs import AgentConfig
-    from jackfield_agent_parts.creating import create_agent
-    from jackfield_agent_parts.tools import acall_tool, call_tool
+    from jackfield.tools._direct import acall_tool, call_tool
 
 _HOME = {
     **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent"), "agents"),
@@ -34,9 +34,9 @@ _HOME = {
     **dict.fromkeys(("ChatRequest", "ModelFacts"), "request"),
     "RunResult": "results",
     **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "tool"), "tools"),
-    "AgentConfig": "jackfield_agent_parts.configs",
-    "create_agent": "jackfield_agent_parts.creating",
-    **dict.fromkeys(("acall_tool", "call_tool"), "jackfield_agent_parts.tools"),
+    "AgentConfig": "agents._configs",
+    "create_agent": "agents._creating",
+    **dict.fromkeys(("acall_tool", "call_tool"), "tools._direct"),
 }
 
 __all__ = [
@@ -71,7 +71,7 @@ __all__ = [
 if not TYPE_CHECKING:  # `import *` and `help` ask for each of them
     __all__ = [name for name in __all__ if is_in_reach(_HOME.get(name, ""))]
 
-__getattr__, _ = fetching(__name__, _HOME, moved={"RAGConfig": "jackfield_documents"})
+__getattr__, _ = fetching(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 
-def fetching(
-    package: str, homes: Mapping[str, str], *, moved: Mapping[str, str] = MappingProxyType({})
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def fetching(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package.
 
     Args:
         package: Its name.
         homes: For each public name the module that has it, without `jackfield.`; a name that ends in a dot is the
             module itself, and one that begins with `jackfield_` a module of a package beside the core.
-        moved: For each name that was public here the module outside of the core that has it now.
     """
 
     def fetch(name: str) -> Any:
-        if name in moved:
-            return _moved(package, name, moved[name])
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -92,15 +86,6 @@ def method_of(home: str, name: str, *, of: str = "") -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"See `{home}.{name}`."
     return method
-
-
-def _moved(package: str, name: str, home: str) -> Any:
-    import warnings
-
-    moved = f"{package}.{name} has moved to {home}.{name}"
-    value = _beside(home, name, moved)
-    warnings.warn(moved, DeprecationWarning, stacklevel=3)
-    return value
 
 
 def _beside(home: str, name: str, why: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jackfield._lazy import installed
 
-_LIBRARY = "jackfield_notebook"
+_LIBRARY = "jackfield.display"
 
 
 class InNotebooks:

@@ -23,7 +23,7 @@ from pydantic import (
     field_validator,
 )
 
-from jackfield._lazy import fetching, needed
+from jackfield._lazy import needed
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError, closest
 from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
@@ -285,7 +285,7 @@ class GenerateConfig(Config):
     def _a_model_is_its_schema(cls, wanted: object) -> object:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
             why = "a model as `response_format` needs jackfield-answers"
-            return needed("jackfield_answers.formats", "response_format", why)(wanted.model_json_schema())
+            return needed("jackfield.response_formats", "response_format", why)(wanted.model_json_schema())
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
@@ -355,10 +355,3 @@ class Limits(Config):
     seconds: float | None = Field(default=None, gt=0)
     cost: Decimal | None = Field(default=None, gt=0)
     currency: str = "USD"
-
-
-_MOVED = {
-    "RAGConfig": "jackfield_documents",
-    **dict.fromkeys(("AgentConfig", "CORE_KINDS", "is_agent"), "jackfield_agent_parts.configs"),
-}
-__getattr__, _ = fetching(__name__, {}, moved=_MOVED)

@@ -208,12 +208,12 @@ class ToolsetSpec(ComponentSpec):
 
 
 class SearcherSpec(ComponentSpec):
-    """A searcher: `jackfield_search_parts.searching.Searcher`."""
+    """A searcher: `jackfield.retrieval._searching.Searcher`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield_search_parts.documents.Parser`. It is chosen by these fields, before it is imported.
+    """A parser: `jackfield.retrieval._documents.Parser`. It is chosen by these fields, before it is imported.
 
     Attributes:
         extensions: Lower case, without the dot.
@@ -283,7 +283,7 @@ class EmbedderSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec(ComponentSpec):
-    """A sandbox: `jackfield_confine.sandboxes.Sandbox`.
+    """A sandbox: `jackfield.sandboxes._contract.Sandbox`.
 
     Attributes:
         runs_programs: It is a `ProgramSandbox`.
@@ -299,4 +299,4 @@ class ObserverSpec(ComponentSpec):
 
 
 class StoreSpec(ComponentSpec):
-    """A store of the records of runs: `jackfield_records.stores.Store`."""
+    """A store of the records of runs: `jackfield.stores.Store`."""

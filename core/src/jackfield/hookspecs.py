@@ -65,7 +65,7 @@ def toolsets() -> list[ToolsetSpec]:
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
-@stable("jackfield_search_parts.searching:Searcher")
+@stable("jackfield.retrieval:Searcher")
 def searchers() -> list[SearcherSpec]:
     """Offer searchers of documents. Called when a retrieval configuration names one of them."""
     return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
@@ -101,7 +101,7 @@ def agents() -> list[AgentSpec]:
     return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
 
 
-@provisional("jackfield_search_parts.documents:Parser")
+@provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
     """Offer parsers of documents. Called when a document is read that may be of a type of theirs."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
@@ -113,19 +113,19 @@ def call_formats() -> list[CallFormatSpec]:
     return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
 
 
-@provisional("jackfield_metering.tokens:Tokenizer")
+@provisional("jackfield.tokenizers:Tokenizer")
 def tokenizers() -> list[TokenizerSpec]:
     """Offer tokenizers. Called when a processor's settings name one of them."""
     return [TokenizerSpec(name="acme", target="jackfield_acme.tokenizer:AcmeTokenizer")]
 
 
-@provisional("jackfield_search_parts.embedding:Embedder")
+@provisional("jackfield.retrieval:Embedder")
 def embedders() -> list[EmbedderSpec]:
     """Offer embedders: texts as vectors. Called when a searcher's settings name one of them."""
     return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
 
 
-@provisional("jackfield_confine.sandboxes:Sandbox", kind="sandbox")
+@provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
     """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one."""
     return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
@@ -137,7 +137,7 @@ def observers() -> list[ObserverSpec]:
     return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
 
 
-@provisional("jackfield_records.stores:Store")
+@provisional("jackfield.stores:Store")
 def stores() -> list[StoreSpec]:
     """Offer stores, which keep the records of runs. Called when an agent or a command names one of them."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]

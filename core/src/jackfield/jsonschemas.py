@@ -13,7 +13,6 @@ from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jackfield._lazy import fetching
 from jackfield.patterns import PatternError, compile_pattern
 
 if TYPE_CHECKING:
@@ -429,8 +428,3 @@ def _sentence(path: Iterable[object], message: str) -> str:
     where = ".".join(str(part) for part in path)
     short = message if len(message) <= _MOST_CHARS else message[:_MOST_CHARS] + "…"
     return f"{where}: {short}" if where else short
-
-
-__getattr__, _ = fetching(
-    __name__, {}, moved=dict.fromkeys(("response_format", "strictly"), "jackfield_answers.formats")
-)

@@ -6,7 +6,7 @@ import json
 import math
 from typing import NoReturn
 
-from jackfield._lazy import fetching, installed
+from jackfield._lazy import installed
 
 MAX_DEPTH = 100  # of brackets; what reads the values afterwards calls itself for each level, and Python ends at 1000
 
@@ -23,7 +23,7 @@ def loads_lenient(text: str) -> object:
 
     Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Otherwise it is
     repaired if the meaning is clear; this takes jackfield-backend, which the backends of services need. See
-    `jackfield_backend.mending`.
+    `jackfield.jsonmending`.
 
     Raises:
         ValueError: The text is not JSON and cannot be repaired, or is too long or too deep to try.
@@ -33,7 +33,7 @@ def loads_lenient(text: str) -> object:
     except TooDeepError:
         raise
     except ValueError as error:
-        mending = installed("jackfield_backend.mending")
+        mending = installed("jackfield.jsonmending")
         if mending is None:
             raise ValueError(f"not JSON: {error}") from error
         return mending.mended(text, error)
@@ -90,6 +90,3 @@ def _is_deeper(value: object, levels: int) -> bool:
         return False
     entries = value.values() if isinstance(value, dict) else value
     return levels == 0 or any(_is_deeper(entry, levels - 1) for entry in entries)
-
-
-__getattr__, _ = fetching(__name__, {}, moved={"MAX_REPAIR_CHARS": "jackfield_backend.mending"})

@@ -357,7 +357,7 @@ _KEYS = frozenset(Message.model_fields)
 # `dict` first: whether something is a Mapping is asked in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
 _OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
-_OPENAIS_FORMS = "jackfield_backend.openai_forms"
+_OPENAIS_FORMS = "jackfield.openai_forms"
 _FOR_OPENAIS = "messages in OpenAI's form need jackfield-backend"
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield._lazy import fetching, needed
+from jackfield._lazy import needed
 from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
@@ -100,7 +100,7 @@ def form_of(wanted: Output[T] | Form[T]) -> Form[T]:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema, or the package for such
             answers is not installed.
     """
-    form: Form[T] = needed("jackfield_answers.forms", "form_of", "an answer as data needs jackfield-answers")(wanted)
+    form: Form[T] = needed("jackfield.answers", "form_of", "an answer as data needs jackfield-answers")(wanted)
     return form
 
 
@@ -371,6 +371,3 @@ class RunStream(Generic[T]):
                 if isinstance(inner, RunFinished):
                     self._result = fold.result(self._read)
                 yield inner
-
-
-__getattr__, _ = fetching(__name__, {}, moved=dict.fromkeys(("Structured", "Way"), "jackfield_answers.models"))

@@ -1,5 +1,47 @@
-"""Its names have moved to the library for backends."""
+"""Find fixed texts (tags, stop words) in a text that arrives in pieces.
 
-from jackfield._lazy import fetching
+Who reads a stream passes on what is certain, holds back what may be the beginning of a tag, and looks again when more
+has come. As what is held back is shorter than the longest tag, the work grows as the text does, however it is cut.
+"""
 
-__getattr__, _ = fetching(__name__, {}, moved={"Tags": "jackfield_backend.tags"})
+from __future__ import annotations
+
+import re
+
+
+class Tags:
+    """A set of fixed texts.
+
+    Args:
+        tags: At least one, and none of them empty.
+    """
+
+    __slots__ = ("_first", "_longest", "_pattern", "_tags", "may_be_in", "search")
+
+    def __init__(self, *tags: str) -> None:
+        self._tags = tags
+        self._longest = max(map(len, tags))
+        # Longer ones first: one may begin like another.
+        self._pattern = re.compile("|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True)))
+        self._first = re.compile(f"[{re.escape(''.join(sorted({tag[0] for tag in tags})))}]")
+        # Not methods: each is called for each piece of a stream, and one call more would double what it costs.
+        self.search = self._pattern.search
+        """The first of them in a text from a position on; of those that begin there, the longest."""
+        self.may_be_in = self._first.search
+        """A match if one of them may be in a text, or begin in it; None if not."""
+
+    def half(self, text: str, start: int = 0) -> int:
+        """Where one of them begins that may go on in the next piece; the end of the text if none does.
+
+        Args:
+            text: What `search` finds none of them in.
+            start: The position to look from.
+        """
+        first = self.may_be_in(text, max(start, len(text) - self._longest + 1))
+        while first:
+            begun = text[first.start() :]
+            for tag in self._tags:  # a loop, and no generator: this runs at each piece that ends in a first character
+                if tag.startswith(begun):
+                    return first.start()
+            first = self.may_be_in(text, first.end())
+        return len(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jackfield._lazy import fetching
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
@@ -12,11 +14,21 @@ from jackfield.agents._run import Event, Handoff, Part, Response, Run, RunAbove,
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
 
+if TYPE_CHECKING:
+    from jackfield.agents._configs import CORE_KINDS, AgentConfig, is_agent
+    from jackfield.agents._creating import CreateOptions, create_agent
+    from jackfield.agents._handoffs import agent_of, run_as
+    from jackfield.agents._subagents import AgentTool, approve_of, effects_of, run_below
+
 __all__ = [
+    "CORE_KINDS",
     "Agent",
+    "AgentConfig",
     "AgentOptions",
+    "AgentTool",
     "BasicAgent",
     "CancelToken",
+    "CreateOptions",
     "Event",
     "FnCallAgent",
     "Handoff",
@@ -28,14 +40,50 @@ __all__ = [
     "RunView",
     "Spent",
     "ToolEntry",
+    "agent_of",
+    "approve_of",
+    "create_agent",
+    "effects_of",
+    "is_agent",
     "open_calls",
+    "run_as",
+    "run_below",
     "with_calls_closed",
 ]
 
-_MOVED = {
-    **dict.fromkeys(("events_of", "fork", "replay"), "jackfield_records"),
-    **dict.fromkeys(("AgentTool", "run_as", "run_below"), "jackfield_agent_parts"),
-    "create_agent": "jackfield_agent_parts.creating",
-    **dict.fromkeys(("load_agent_config", "text_of"), "jackfield_agent_parts.files"),
-}
-__getattr__, _ = fetching(__name__, {}, moved=_MOVED)
+__getattr__, _ = fetching(
+    __name__,
+    {
+        **dict.fromkeys(
+            (
+                "CORE_KINDS",
+                "AgentConfig",
+                "is_agent",
+            ),
+            "agents._configs",
+        ),
+        **dict.fromkeys(
+            (
+                "CreateOptions",
+                "create_agent",
+            ),
+            "agents._creating",
+        ),
+        **dict.fromkeys(
+            (
+                "agent_of",
+                "run_as",
+            ),
+            "agents._handoffs",
+        ),
+        **dict.fromkeys(
+            (
+                "AgentTool",
+                "approve_of",
+                "effects_of",
+                "run_below",
+            ),
+            "agents._subagents",
+        ),
+    },
+)

@@ -45,15 +45,15 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 
 if TYPE_CHECKING:
-    from jackfield_records.stores import Store
+    from jackfield.stores import Store
 
-_as_tool = method_of("jackfield_agent_parts.below", "as_tool")
-_checked_handoffs = method_of("jackfield_agent_parts.handoffs", "checked_handoffs", of="handoffs")
-_transfer_tools = method_of("jackfield_agent_parts.handoffs", "transfer_tools", of="handoffs")
-_QWEN_FORMS = "jackfield_qwen_forms.agents"
-_load_store = method_of("jackfield_records.stores", "load_store", of="store")
+_as_tool = method_of("jackfield.agents._subagents", "as_tool")
+_checked_handoffs = method_of("jackfield.agents._handoffs", "checked_handoffs", of="handoffs")
+_transfer_tools = method_of("jackfield.agents._handoffs", "transfer_tools", of="handoffs")
+_QWEN_FORMS = "jackfield.agents._qwen"
+_load_store = method_of("jackfield.stores", "load_store", of="store")
 _recording_of = method_of("jackfield_records.recording", "recording_of", of="store")
-_ending_in = method_of("jackfield_answers.runs", "ending_in", of="output")
+_ending_in = method_of("jackfield.agents._structured", "ending_in", of="output")
 _events_of_run = method_of(_QWEN_FORMS, "events_of_run", of="_run")
 _options_of_run = method_of(_QWEN_FORMS, "options_of_run", of="_run")
 LEFT_TEXT = "the run was abandoned before it ended"

@@ -9,7 +9,7 @@ from jackfield._lazy import method_of
 from jackfield.agents._base import Agent
 from jackfield.agents._run import Event, Run
 
-_handed_on = method_of("jackfield_agent_parts.handoffs", "handed_on", of="handoffs")
+_handed_on = method_of("jackfield.agents._handoffs", "handed_on", of="handoffs")
 
 
 class BasicAgent(Agent):

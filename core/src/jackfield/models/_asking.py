@@ -15,7 +15,7 @@ from jackfield.request import GenerateOptions
 from jackfield.results import Output, RunResult, text_of_answer
 
 Out = TypeVar("Out", default=str)
-_parsed = method_of("jackfield_answers.models", "aparse", of="output")
+_parsed = method_of("jackfield.models._structured", "aparse", of="output")
 
 
 class Model(Protocol):

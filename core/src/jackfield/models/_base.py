@@ -34,13 +34,13 @@ from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
 if TYPE_CHECKING:
-    from jackfield_answers import batches
-    from jackfield_answers import models as of_data
+    from jackfield.models import _batches as batches
+    from jackfield.models import _structured as of_data
 
 NATIVE = "native"
-_OF_DATA, _BATCHES = "jackfield_answers.models", "jackfield_answers.batches"
-_STOPS = "jackfield_backend.stops"
-_QWEN_FORMS = "jackfield_qwen_forms.models"
+_OF_DATA, _BATCHES = "jackfield.models._structured", "jackfield.models._batches"
+_STOPS = "jackfield.models._stops"
+_QWEN_FORMS = "jackfield.models._qwen"
 
 
 class BaseChatModel(StatesSecrets, ABC):

@@ -105,10 +105,4 @@ __getattr__, __dir__ = fetching(
         "is_incompatible": "plugins._policy",
         "RegistrationManager": "plugins._registration",
     },
-    moved={
-        "misspelt_groups": "jackfield_manage.absences",
-        **dict.fromkeys(
-            ("acting_by_default", "acts_by_default", "standing", "standings"), "jackfield_manage.standings"
-        ),
-    },
 )

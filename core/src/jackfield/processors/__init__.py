@@ -1,6 +1,5 @@
 """Processors, which act between a caller and a backend."""
 
-from jackfield._lazy import fetching
 from jackfield.processors._base import (
     CallFormat,
     CallFormatProcessor,
@@ -32,7 +31,3 @@ __all__ = [
     "in_order",
     "transformed",
 ]
-
-__getattr__, _ = fetching(
-    __name__, {}, moved=dict.fromkeys(("Placed", "placed_in_order"), "jackfield_manage.pipelines")
-)

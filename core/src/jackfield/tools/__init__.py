@@ -1,5 +1,9 @@
 """Tools: what a model may call."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from jackfield._lazy import fetching
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
@@ -14,6 +18,9 @@ from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
 from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
+
+if TYPE_CHECKING:
+    from jackfield.tools._direct import acall_tool, call_tool, toolset
 
 __all__ = [
     "REFUSED_TEXT",
@@ -34,7 +41,9 @@ __all__ = [
     "ToolResult",
     "Toolset",
     "Workspace",
+    "acall_tool",
     "as_tool",
+    "call_tool",
     "check_tool_name",
     "check_tool_schema",
     "content_of",
@@ -46,8 +55,19 @@ __all__ = [
     "says_if_not_awaited",
     "tool",
     "tools_of",
+    "toolset",
 ]
 
 __getattr__, _ = fetching(
-    __name__, {}, moved=dict.fromkeys(("acall_tool", "call_tool", "toolset"), "jackfield_agent_parts.tools")
+    __name__,
+    {
+        **dict.fromkeys(
+            (
+                "acall_tool",
+                "call_tool",
+                "toolset",
+            ),
+            "tools._direct",
+        ),
+    },
 )

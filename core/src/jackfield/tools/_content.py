@@ -13,7 +13,7 @@ from jackfield.models._media import is_local, notes_of
 from jackfield.tools._base import ToolResult
 
 Content = str | list[ContentItem]
-_MEDIA = "jackfield_backend.media"
+_MEDIA = "jackfield.media"
 
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
@@ -100,7 +100,7 @@ def cut_text(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    cutting = installed("jackfield_backend.cutting") if text.lstrip()[:1] in ("{", "[") else None
+    cutting = installed("jackfield.tools._cutting") if text.lstrip()[:1] in ("{", "[") else None
     return cut_middle(text, limit) if cutting is None else str(cutting.cut_json(text, limit))
 
 

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
 END_PATIENCE_S = 5.0  # for a cancelled tool to clean up; after it, nobody waits for it any more
-_PROGRESS = "jackfield_agent_parts.progress"
+_PROGRESS = "jackfield.tools._progress"
 _FOR_PROGRESS = "a tool that yields how far it is needs jackfield-agent-parts"
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ async def output_of(
         on_begin: Is called right before the tool is, perhaps in the worker thread.
 
     Raises:
-        ToolServiceError: It gave a generator that does not do what `jackfield_agent_parts.progress.result_of` says.
+        ToolServiceError: It gave a generator that does not do what `jackfield.tools._progress.result_of` says.
         ConfigError: It gave a generator, and jackfield-agent-parts is not installed.
     """
     if isinstance(tool, StandIn):

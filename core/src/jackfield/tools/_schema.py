@@ -10,7 +10,7 @@ from jackfield._lazy import needed
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 
-_FORMS = "jackfield_qwen_forms.parameters"
+_FORMS = "jackfield.tools._parameters"
 _FOR_LISTS = "parameters of a tool given as a list need jackfield-qwen-forms"
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 

@@ -17,7 +17,7 @@ from jackfield_agent_parts import Prompts
 from jackfield_assistant import VirtualMemoryAgent
 from jackfield_assistant.memory import PROMPTS
 from jackfield_assistant.virtual import Paging
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
 
 
 @pytest.fixture

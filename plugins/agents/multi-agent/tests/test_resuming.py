@@ -13,9 +13,9 @@ import pytest
 from jackfield import Agent, FnCallAgent, Message, sync, tool
 from jackfield.errors import ConfigError
 from jackfield.request import ChatRequest
+from jackfield.stores import RUNNING
 from jackfield.testing import ScriptedModel, Step, answer, calls
 from jackfield_multi_agent import DialogueSimulator, GroupChat, GroupChatCreator, HumanSimulator, Router, UserAgent
-from jackfield_records.stores import RUNNING
 from jackfield_testkit.records import KilledError, MemoryStore
 
 # Models that answer by what they read: however often they were asked before, the answer is the same.

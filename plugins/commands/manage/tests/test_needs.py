@@ -13,7 +13,7 @@ from jackfield import AgentConfig, create_agent
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.chains import requirement_lines
 from jackfield_manage.needs import Needs, needs_of, needs_of_python
 from jackfield_manage.python_uses import python_uses

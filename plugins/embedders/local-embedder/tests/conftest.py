@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 from jackfield_testkit.installed import plain_host
 
 WIDTH, LAYERS, HEADS, INNER, POSITIONS = 32, 2, 4, 64, 64

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 from jackfield_testkit.suites import LocalEmbedderSuite, PluginSuite
 
 

@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 
 from jackfield import sync
 from jackfield.errors import ModelNotFoundError, ModelRequestError, ModelResponseError, ModelServiceError
+from jackfield.retrieval import Embedder
 from jackfield_local_embedder.arrays import ACTIVATIONS
 from jackfield_local_embedder.model import SentenceModel, batches_by_length
-from jackfield_search_parts.embedding import Embedder
 from jackfield_testkit.forks import output_of
 
 Make = Callable[..., Embedder]
@@ -335,7 +335,7 @@ def test_listing_and_making_one_loads_neither_numpy_nor_torch() -> None:
     code = """
 import sys
 from jackfield.plugins import default_host
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 host = default_host()
 host.make(host.find("embedder", "transformers"), {"model": "org/name"}, Embedder)
 print({"numpy", "torch", "transformers", "tokenizers", "huggingface_hub"} & set(sys.modules))
@@ -348,7 +348,7 @@ def test_numpy_alone_embeds_without_torch_in_the_process(bert: Path) -> None:
 import sys
 from jackfield import sync
 from jackfield.plugins import default_host
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 host = default_host()
 embedder = host.make(host.find("embedder", "transformers"), {{"model": {str(bert)!r}}}, Embedder)
 assert sync.run(embedder.embed(["tea"])).vectors

@@ -22,7 +22,7 @@ ASK = """
 import json, sys
 from jackfield import sync
 from jackfield.plugins import default_host
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 host, answers = default_host(), []
 for settings in json.loads(sys.argv[1]):
     embedder = host.make(host.find("embedder", "transformers"), settings, Embedder)

@@ -12,7 +12,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import ModelRequestError
-from jackfield_search_parts.embedding import Embedder
+from jackfield.retrieval import Embedder
 
 Make = Callable[..., Embedder]
 TEXTS = ("green tea", "绿茶 water 80.", "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3, "?")

@@ -24,10 +24,10 @@ from jackfield.errors import (
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import ModelResponse
 from jackfield.models import fold
-from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.answer import ChatReader, usage_of
 from jackfield_chat_completions.sound import joined, sound_uri
 from jackfield_http import Failures
+from jackfield_http.refusals import Secrets
 
 Chunk = dict[str, Any]
 END: Chunk = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}

@@ -20,10 +20,10 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_backend.keys import FoundKey
-from jackfield_backend.refusals import Secrets
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import Failures
+from jackfield_http.keys import FoundKey
+from jackfield_http.refusals import Secrets
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
-from jackfield_backend.history import NO_RESULT
+from jackfield_backends.history import NO_RESULT
 from jackfield_chat_completions import Dialect
 from jackfield_chat_completions.wire import request_body, request_bytes
 from jackfield_chat_completions.wire import wire_messages as messages_in

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.sandboxes import Limits
 from jackfield_confine import cgroups
 from jackfield_confine.cgroups import MEMORY, PIDS, ControlGroup, find_parents
 from jackfield_confine.guarding import guarded
-from jackfield_confine.sandboxes import Limits
 
 needs_group = pytest.mark.skipif(
     {parent.controller for parent in find_parents()} != {MEMORY, PIDS}, reason="no control group can be had here"

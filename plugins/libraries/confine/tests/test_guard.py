@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.sandboxes import Limits
 from jackfield_confine import guard
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES, NONE, best_barrier, restricts_files
 from jackfield_confine.guarding import GUARD, FileRules, guarded
-from jackfield_confine.sandboxes import Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's")
 

@@ -12,10 +12,19 @@ import pytest
 
 from jackfield.errors import PluginError, SandboxError
 from jackfield.plugins import Known, PluginHost, SandboxSpec, hook
+from jackfield.sandboxes import (
+    CodeResult,
+    CodeSandbox,
+    Limits,
+    Program,
+    ProgramSandbox,
+    Protection,
+    Sandbox,
+    choose_sandbox,
+    needs_approval,
+)
+from jackfield.sandboxes import _choosing as choosing
 from jackfield.settings import Settings
-from jackfield_confine import choosing
-from jackfield_confine.choosing import choose_sandbox, needs_approval
-from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Limits, Program, ProgramSandbox, Protection, Sandbox
 
 
 class Weak(ProgramSandbox):

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block, Chunk, Corpus, Document, Hit
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import (
     IndexCache,
     Kept,
@@ -19,9 +21,6 @@ from jackfield_documents import (
     passages,
     score_as_json,
 )
-from jackfield_metering.tokens import estimate_tokens
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import Chunk, Corpus, Hit
 
 
 def chunk(number: int, source: str = "a", tokens: int = 10) -> Chunk:

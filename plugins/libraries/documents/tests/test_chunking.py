@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block, Chunk, Document, Hit
+from jackfield.tokenizers import TokenCounter
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import best_within, choose, chunk_document, corpus_of, passages
 from jackfield_documents.cutting import cut_to_fit, head_that_fits, tail_from_a_sentence
-from jackfield_metering.tokens import TokenCounter, estimate_tokens
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import Chunk, Hit
 
 PAGE_LINE = re.compile(r"^\[page: \d+\]\n", re.MULTILINE)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from jackfield.retrieval import Block, BlockKind, Document
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import chunk_document
-from jackfield_metering.tokens import estimate_tokens
-from jackfield_search_parts.documents import Block, BlockKind, Document
 
 TEXTS = {
     "table": "name17,48151,name62,342\n",

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import (
     DocumentReader,
@@ -25,12 +26,11 @@ from jackfield_documents import (
     why_nothing_reads,
 )
 from jackfield_documents.documents import _bytes_of, file_signature
-from jackfield_search_parts.documents import Document
 
 PARSER = """
     from pathlib import Path
     from jackfield.errors import DocParserError
-    from jackfield_search_parts.documents import Block, Document, Parser
+    from jackfield.retrieval import Block, Document, Parser
 
     class LineParser(Parser):
         def parse(self, data, *, source):

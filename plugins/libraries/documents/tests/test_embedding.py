@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Chunk, Embedded, Embedder, Purpose
 from jackfield_documents.embedding import ChunkEmbedder
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose
-from jackfield_search_parts.searching import Chunk
 
 
 class Scripted(Embedder):

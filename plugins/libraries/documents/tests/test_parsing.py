@@ -18,17 +18,17 @@ import pytest
 
 from jackfield.errors import DocParserError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits, parsing
 from jackfield_documents.parsing import processes_at_once
-from jackfield_search_parts.documents import Document
 from jackfield_testkit.forks import output_of
 
 MIB = 2**20
 PARSER = """
     import os, signal, sys, time
     from jackfield.errors import DocParserError
-    from jackfield_search_parts.documents import Block, Document, Parser
+    from jackfield.retrieval import Block, Document, Parser
 
     class Tricky(Parser):
         def parse(self, data, *, source):

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block, Document
 from jackfield_documents import cells_of, pipe_table, places_of, text_of
-from jackfield_search_parts.documents import Block, Document
 
 
 def document(*blocks: Block) -> Document:

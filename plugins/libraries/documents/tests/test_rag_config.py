@@ -105,9 +105,3 @@ def test_settings_of_parsers_are_shown_to_nobody() -> None:
 def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ConfigError, match="rag_keygen_strategy"):
         RAGConfig.parse({"rag_keygen_strategy": "GenKeywords"})
-
-
-@pytest.mark.parametrize("package", ["jackfield", "jackfield.config"])
-def test_its_old_places_still_have_it_and_name_the_new_one(package: str) -> None:
-    with pytest.warns(DeprecationWarning, match=rf"{package}.RAGConfig has moved to jackfield_documents.RAGConfig"):
-        exec(f"from {package} import RAGConfig as old; assert old is RAGConfig", {"RAGConfig": RAGConfig})

@@ -13,8 +13,8 @@ import pytest
 
 import jackfield_documents.urls
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader, is_url
-from jackfield_search_parts.documents import Document
 
 PAGE = "<html><head><title>Tides</title></head><body><p>High water comes twice a day.</p></body></html>"
 

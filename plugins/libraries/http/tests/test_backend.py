@@ -27,8 +27,6 @@ from jackfield.messages import ContentItem, Message
 from jackfield.plugins import PluginHost
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.settings import Settings
-from jackfield_backend.keys import FoundKey, KeyRule
-from jackfield_backend.refusals import Secrets
 from jackfield_http import (
     Access,
     AnswerReader,
@@ -43,6 +41,8 @@ from jackfield_http import (
     json_bytes,
 )
 from jackfield_http.backend import Exchange, HTTPBackend, reads_files
+from jackfield_http.keys import FoundKey, KeyRule
+from jackfield_http.refusals import Secrets
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Document
 from jackfield_documents import DocumentReader, file_signature
 from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index, index_names
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.searching import Chunk
 
 READER = DocumentReader()
 

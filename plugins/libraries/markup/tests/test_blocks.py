@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block
 from jackfield_markup import blocks_of, html_tree, main_blocks
-from jackfield_search_parts.documents import Block
 
 
 def blocks(page: str) -> list[Block]:

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, ToolContext, tool
-from jackfield.agents import RunAbove
+from jackfield.agents import RunAbove, run_below
 from jackfield.errors import StoreError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_agent_parts.below import run_below
 from jackfield_testkit.records import MemoryStore
 
 KEYS = {

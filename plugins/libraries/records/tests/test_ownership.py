@@ -12,10 +12,10 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.errors import RunBusyError, StoreError, StoreUnavailableError
 from jackfield.messages import FunctionCall
+from jackfield.stores import RUNNING
 from jackfield.streams import CancelToken
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, tool
-from jackfield_records.stores import RUNNING
 from jackfield_testkit.records import MemoryStore
 
 PAYS: list[Any] = [calls(("pay", {"to": "Ada"})), answer("Paid.")]

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from jackfield_search_parts.embedding import Purpose
+from jackfield.retrieval import Purpose
 from jackfield_testkit.dashscope import DashScope, DashScopeRequest, FakeDashScope
 from jackfield_testkit.dialects import Dialect
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest

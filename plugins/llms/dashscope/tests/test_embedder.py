@@ -21,9 +21,9 @@ from jackfield.errors import (
 )
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Embedded, Embedder
 from jackfield.settings import Settings
 from jackfield_dashscope.embedder import DashScopeEmbedder
-from jackfield_search_parts.embedding import Embedded, Embedder
 from jackfield_testkit import replies
 from jackfield_testkit.dashscope import DashScopeRequest, FakeDashScope
 from jackfield_testkit.embeddings import tokens_in, vector_of

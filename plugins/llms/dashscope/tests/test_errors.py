@@ -17,9 +17,9 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
-from jackfield_backend.refusals import Secrets
 from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response
 from jackfield_http import Failures
+from jackfield_http.refusals import Secrets
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ import pytest
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelConnectionError, ModelResponseError, PluginNotFoundError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Chunk, Corpus, Hit
 from jackfield.settings import Settings
 from jackfield_dashscope.rerank import DashScopeRerank
-from jackfield_search_parts.searching import Chunk, Corpus, Hit
 from jackfield_testkit import replies
 from jackfield_testkit.dashscope import FakeDashScope
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
-from jackfield_backend.history import NO_RESULT
+from jackfield_backends.history import NO_RESULT
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.wire import Dialect, dialect_of, request_body, request_bytes, wire_messages
 

@@ -17,7 +17,7 @@ from jackfield.errors import ModelNotFoundError
 from jackfield.events import ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Message, as_messages
 from jackfield.request import ChatRequest
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_offline.answer import write_answer
 from jackfield_offline.knowledge import read_passages
 from jackfield_offline.turn import read_turn

@@ -15,9 +15,9 @@ import pytest
 from jackfield import sync
 from jackfield.errors import ConfigError, MissingSecretError, ModelResponseError, RateLimitedError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Embedded
 from jackfield.settings import Settings
 from jackfield_openai.embeddings import OpenAIEmbedder
-from jackfield_search_parts.embedding import Embedded
 from jackfield_testkit import embeddings, replies
 from jackfield_testkit.embeddings import embeddings_of, texts_in, vector_of
 from jackfield_testkit.replies import Reply

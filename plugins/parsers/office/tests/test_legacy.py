@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader
 from jackfield_office.legacy import LegacyConfig, LegacyParser
 from jackfield_office.libreoffice import _without_network
 from jackfield_office.plugin import parsers
-from jackfield_search_parts.documents import Document
 from jackfield_testkit.effects import undeclared, watching
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
@@ -184,7 +184,7 @@ def test_what_an_office_leaves_running_is_ended(tmp_path: Path, answer: str) -> 
 
 _KILLED = """
 import sys
-from jackfield_search_parts.documents import Document
+from jackfield.retrieval import Document
 from jackfield_office.legacy import LegacyConfig, LegacyParser
 from jackfield_office.libreoffice import _without_network
 from jackfield_office.plugin import parsers

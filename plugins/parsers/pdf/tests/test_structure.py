@@ -16,11 +16,11 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document
 from jackfield_documents import cells_of
 from jackfield_pdf.columns import in_columns
 from jackfield_pdf.parser import PdfParser
 from jackfield_pdf.typeset import Line, Part
-from jackfield_search_parts.documents import Block, Document
 
 MakePdf = Callable[..., bytes]
 Draw = Callable[[Canvas], object]

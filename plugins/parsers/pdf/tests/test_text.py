@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block, Document
 from jackfield_pdf.parser import PdfParser
-from jackfield_search_parts.documents import Block, Document
 
 MakePdf = Callable[..., bytes]
 

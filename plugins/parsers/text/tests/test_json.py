@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, DocParserError
-from jackfield_search_parts.documents import Document
+from jackfield.retrieval import Document
 from jackfield_text.json_values import JsonParser
 
 values = st.recursive(

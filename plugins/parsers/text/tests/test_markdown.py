@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield_search_parts.documents import Block, Document
+from jackfield.retrieval import Block, Document
 from jackfield_text.markdown import MarkdownParser
 
 SAMPLE = """\

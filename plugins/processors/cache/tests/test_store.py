@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jackfield_cache.store import Store
-from jackfield_metering.cachefile import REST_S, TOUCH_S
+from jackfield_local_state.cachefile import REST_S, TOUCH_S
 
 MakeStore = Callable[..., Store]
 KEYS = [bytes([number]) * 32 for number in range(8)]

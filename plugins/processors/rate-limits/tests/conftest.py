@@ -13,7 +13,7 @@ import pytest
 
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
-from jackfield_metering.ledger import FileLedger
+from jackfield_local_state.ledger import FileLedger
 from jackfield_rate_limits import shared
 from jackfield_rate_limits.shared import gates
 

@@ -21,7 +21,7 @@ from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, get_chat_model
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
-from jackfield_metering.ledger import MemoryLedger
+from jackfield_local_state.ledger import MemoryLedger
 from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Gate
 from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits

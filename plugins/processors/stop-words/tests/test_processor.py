@@ -21,11 +21,10 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, Message, Usage
-from jackfield.models import Retry, fold
+from jackfield.models import STOPPED, Retry, fold
 from jackfield.processors import Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel
-from jackfield_backend.stops import STOPPED
 from jackfield_stop_words.processor import StopWords
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI

@@ -22,8 +22,8 @@ from jackfield.messages import ContentItem, FunctionCall
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.sync import run as wait_for
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_metering.counting import RequestCounter
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import RequestCounter
 from jackfield_records import events_of
 from jackfield_sqlite_store.store import SQLiteStore
 from jackfield_truncation.compaction import COMPACTED_EVENT, UNKNOWN_EVENT, Compaction

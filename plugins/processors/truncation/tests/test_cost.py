@@ -8,8 +8,8 @@ from typing import Any
 
 from jackfield.messages import FunctionCall, Message, as_messages
 from jackfield.request import ChatRequest
-from jackfield_metering.counting import Counts
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import Counts
 from jackfield_truncation.processor import Truncation
 
 MakeRequest = Callable[..., ChatRequest]

@@ -14,8 +14,9 @@ from jackfield.errors import ContextLengthError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
-from jackfield_metering.counting import RequestCounter
-from jackfield_metering.tokens import TokenCounter, estimate_tokens
+from jackfield.tokenizers import TokenCounter
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import RequestCounter
 from jackfield_testkit.streams import gathered
 from jackfield_truncation.processor import Truncation
 from jackfield_truncation.shortening import common_size, keep_both_ends

@@ -15,7 +15,7 @@ from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, UsageRep
 from jackfield.messages import ContentItem, Message, Usage
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_testkit.site import FakeSite
 from jackfield_testkit.streams import gathered
 from jackfield_truncation.processor import Truncation
@@ -36,7 +36,7 @@ WORDS = """
 import threading
 from jackfield.config import Config
 from jackfield.errors import ConfigError
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 
 counted = []
 threads = set()

@@ -15,10 +15,10 @@ import pytest
 
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
+from jackfield.sandboxes import Finished, Limits, Program, ProgramSandbox, Sandbox
 from jackfield_bubblewrap import bubblewrap, checks, landlock, system
 from jackfield_bubblewrap.bubblewrap import Bubblewrap
 from jackfield_bubblewrap.landlock import LandlockSandbox
-from jackfield_confine.sandboxes import Finished, Limits, Program, ProgramSandbox, Sandbox
 
 Run = Callable[..., Finished]
 
@@ -260,7 +260,7 @@ def test_the_doctor_is_content_with_one_of_the_two(monkeypatch: pytest.MonkeyPat
 ORDINARY = """
 import asyncio, os, tempfile
 from jackfield_bubblewrap.bubblewrap import Bubblewrap
-from jackfield_confine.sandboxes import Limits, Program
+from jackfield.sandboxes import Limits, Program
 sandbox = Bubblewrap()
 try:
     sandbox.protection()

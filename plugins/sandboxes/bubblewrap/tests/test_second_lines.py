@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Program
 from jackfield_bubblewrap.bubblewrap import Bubblewrap
-from jackfield_confine.sandboxes import Program
 
 NAMESPACES = ("pid", "ipc", "uts", "mnt", "net")
 PATIENCE_S = 30

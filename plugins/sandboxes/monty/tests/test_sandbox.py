@@ -16,8 +16,7 @@ import pytest
 
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import RISKS, CodeResult, CodeSandbox, Limits
+from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, choose_sandbox
 from jackfield_monty.sandbox import MontySandbox
 
 
@@ -170,7 +169,7 @@ def test_a_program_that_has_used_it_ends_as_it_should() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_code_whose_host_was_killed_ends_with_its_time() -> None:
-    code = "import asyncio\nfrom jackfield_confine.sandboxes import Limits\n"
+    code = "import asyncio\nfrom jackfield.sandboxes import Limits\n"
     code += "from jackfield_monty.sandbox import MontySandbox\n"
     code += "asyncio.run(MontySandbox().run_code('while True: pass', limits=Limits(cpu_s=2)))"
     with subprocess.Popen([sys.executable, "-I", "-c", code]) as host:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Corpus, Hit
 from jackfield_documents import fuse
 from jackfield_front_page_search.searcher import FrontPageSearcher
-from jackfield_search_parts.searching import Chunk, Corpus, Hit
 
 
 def corpus_of(*sizes: list[int]) -> Corpus:

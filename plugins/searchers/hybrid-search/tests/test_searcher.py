@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, PluginNotFoundError
 from jackfield.plugins import PluginHost, SearcherSpec, hook
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield.settings import Settings
 from jackfield_documents import failures_noted, fuse
 from jackfield_hybrid_search.searcher import HybridSearcher
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_testkit.dashscope import FakeDashScope
 
 CHUNKS = tuple(Chunk(f"id{number}", "ba"[number % 2], f"text {number}", number // 2, 5) for number in range(20))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 
 
 @pytest.fixture(scope="session")

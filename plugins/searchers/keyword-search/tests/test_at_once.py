@@ -8,7 +8,7 @@ import asyncio, sys
 sys.modules["Stemmer"] = None
 sys.setswitchinterval(1e-6)
 
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_keyword_search.searcher import KeywordSearcher
 
 WORDS = '''relational operations conditionally hopefulness electrical adjustments communism triplicate formalize

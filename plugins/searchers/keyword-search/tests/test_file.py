@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
+from jackfield_documents.analyzer import Analyzer
 from jackfield_keyword_search.index import Index
 from jackfield_keyword_search.searcher import KeywordSearcher
-from jackfield_search_parts.searching import Chunk, Corpus
-from jackfield_words import Analyzer
 
 ANALYZER = Analyzer()
 WORDS = st.sampled_from(

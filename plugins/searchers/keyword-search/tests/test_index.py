@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_documents.analyzer import Analyzer
 from jackfield_keyword_search import index as index_module
 from jackfield_keyword_search.index import Index
-from jackfield_search_parts.searching import Chunk, Corpus
-from jackfield_words import Analyzer
 
 MakeCorpus = Callable[[Sequence[str]], Corpus]
 

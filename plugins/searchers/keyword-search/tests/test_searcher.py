@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_keyword_search.index import Index
 from jackfield_keyword_search.searcher import KeywordSearcher
-from jackfield_search_parts.searching import Chunk, Corpus
 
 MakeCorpus = Callable[[Sequence[str]], Corpus]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
+from jackfield.retrieval import Searcher, make_searcher
 from jackfield_postgres import Database
-from jackfield_search_parts.searching import Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings, texts_in, tokens_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import Reply

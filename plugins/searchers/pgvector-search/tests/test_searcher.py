@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 from jackfield.cli.main import main
 from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_pgvector_search.statements import query_of, term_of, words_text
 from jackfield_pgvector_search.tables import VERSION, prepare
 from jackfield_postgres import Address, Database, LostConnectionError
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import text as says

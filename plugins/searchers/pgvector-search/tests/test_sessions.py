@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield.retrieval import Corpus, Searcher, make_searcher
 from jackfield_postgres import Database
-from jackfield_search_parts.searching import Corpus, Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings_of
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.postgresql import running_postgresql

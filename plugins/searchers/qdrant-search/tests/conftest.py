@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from qdrant_client import QdrantClient, models
 
-from jackfield_search_parts.searching import Searcher, make_searcher
+from jackfield.retrieval import Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings, texts_in, tokens_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import Reply

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jackfield_search_parts.searching import Searcher
+from jackfield.retrieval import Searcher
 from jackfield_testkit.suites import PluginSuite, SearcherSuite
 
 

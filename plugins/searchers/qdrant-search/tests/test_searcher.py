@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError, ModelResponseError, PluginNotFoundError, ToolServiceError
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield_documents import Shelf
 from jackfield_qdrant_search import searcher as searcher_module
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.embeddings import embeddings, texts_in
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
-from jackfield_search_parts.searching import Chunk, Corpus
 from jackfield_tantivy_search.searcher import TantivySearcher
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_tantivy_search.searcher import TantivySearcher
 
 Found = Callable[..., list[str]]
@@ -191,7 +191,7 @@ def test_a_disk_that_fails_is_an_error_and_what_was_there_stays(
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
 from jackfield_tantivy_search.searcher import TantivySearcher
 

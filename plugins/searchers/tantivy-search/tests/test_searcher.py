@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
+from jackfield_documents.analyzer import Analyzer
 from jackfield_tantivy_search.searcher import TantivySearcher
-from jackfield_words import Analyzer
 
 Found = Callable[..., list[str]]
 CorpusOf = Callable[..., Corpus]

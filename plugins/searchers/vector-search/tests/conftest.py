@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_search_parts.searching import Searcher, make_searcher
+from jackfield.retrieval import Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings, texts_in, tokens_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import Reply

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Corpus, Searcher
 from jackfield_documents import Shelf
-from jackfield_search_parts.searching import Corpus, Searcher
 from jackfield_testkit.embeddings import texts_in
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of

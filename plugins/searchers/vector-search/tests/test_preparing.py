@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ModelConnectionError, ModelResponseError
+from jackfield.retrieval import Embedded, Embedder, Purpose, Searcher
 from jackfield_documents import Shelf
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose
-from jackfield_search_parts.searching import Searcher
 from jackfield_testkit.embeddings import embeddings_of, texts_in
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from jackfield import create_agent
 from jackfield.errors import ConfigError, ModelResponseError, PluginNotFoundError
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.testing import ScriptedModel, answer
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.embeddings import embeddings, texts_in
 from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from jackfield.errors import MissingSecretError, RunBusyError, StoreError
+from jackfield.stores import StoredRun
 from jackfield_postgres import Database
 from jackfield_postgres_store.store import PostgresStore
-from jackfield_records.stores import StoredRun
 from jackfield_testkit.installed import plain_host
 
 Make = Callable[..., PostgresStore]
@@ -53,7 +53,7 @@ def begun(store: PostgresStore, run_id: str, *, state: str = "") -> int:
 
 HOLD = """
 import asyncio, sys
-from jackfield_records.stores import StoredRun
+from jackfield.stores import StoredRun
 from jackfield_postgres_store.store import PostgresStore
 store = PostgresStore(dsn=sys.argv[1], db_schema=sys.argv[2])
 asyncio.run(store.create(StoredRun(run_id="r"), ["first"]))

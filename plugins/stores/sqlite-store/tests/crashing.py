@@ -20,9 +20,9 @@ from typing import Any
 from jackfield import FnCallAgent, tool
 from jackfield.errors import RunBusyError
 from jackfield.request import ChatRequest
+from jackfield.stores import RUNNING, StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool
-from jackfield_records.stores import RUNNING, StoredRun
 from jackfield_sqlite_store.store import SQLiteStore
 
 SCRIPT: list[Any] = [

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import RunBusyError, StoreError
-from jackfield_records.stores import StoredRun
+from jackfield.stores import StoredRun
 from jackfield_sqlite_store import store as module
 from jackfield_sqlite_store.store import SQLiteStore
 from jackfield_testkit.forks import outputs_of
@@ -72,7 +72,7 @@ def test_without_a_path_it_is_where_the_user_keeps_data(tmp_path: Path, monkeypa
 
 HOLD = """
 import asyncio, sys
-from jackfield_records.stores import StoredRun
+from jackfield.stores import StoredRun
 from jackfield_sqlite_store.store import SQLiteStore
 store = SQLiteStore(path=sys.argv[1])
 asyncio.run(store.create(StoredRun(run_id="r"), ["first"]))
@@ -261,7 +261,7 @@ def test_the_record_of_one_run_has_a_limit(make: Make) -> None:
 
 def test_many_processes_write_at_once(make: Make, path: Path) -> None:
     program = (
-        "import asyncio, sys\nfrom jackfield_records.stores import StoredRun\n"
+        "import asyncio, sys\nfrom jackfield.stores import StoredRun\n"
         "from jackfield_sqlite_store.store import SQLiteStore\n"
         "async def main():\n"
         "    store = SQLiteStore(path=sys.argv[1])\n"

@@ -189,7 +189,7 @@ import importlib, sqlite3
 import hypothesis, hypothesis.strategies, jsonschema, pytest, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.processors
 import jackfield.testing, jackfield.tools
-import jackfield_search_parts.documents, jackfield_search_parts.embedding, jackfield_search_parts.searching
+import jackfield.retrieval, jackfield.retrieval, jackfield.retrieval
 import jackfield_testkit.server
 from _pytest.config import default_plugins
 for name in default_plugins:

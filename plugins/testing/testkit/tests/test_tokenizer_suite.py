@@ -40,7 +40,7 @@ for name in NAMES:
     globals()[f"Test{name}"] = type(f"Test{name}", (TokenizerSuite,), {"component": f"jackfield-zoo/{name}"})
 """
 ESTIMATE = """
-from jackfield_metering.estimating import EstimatingTokenizer
+from jackfield_counting.estimating import EstimatingTokenizer
 from jackfield_testkit.suites import TokenizerSuite
 
 

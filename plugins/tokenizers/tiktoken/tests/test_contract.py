@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites import PluginSuite, TokenizerSuite
 

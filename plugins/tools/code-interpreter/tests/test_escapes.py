@@ -22,12 +22,11 @@ import pytest
 from jackfield import sync
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
+from jackfield.sandboxes import ProgramSandbox, choose_sandbox
 from jackfield.tools import ToolResult
 from jackfield_bubblewrap import landlock
 from jackfield_code_interpreter import launch
 from jackfield_code_interpreter.tool import CodeInterpreter
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import ProgramSandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 

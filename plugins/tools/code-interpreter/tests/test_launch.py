@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield.sandboxes import Limits
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import KernelFolders, kernel_launch, limits_of, stated_limits
 from jackfield_code_interpreter.tool import CodeInterpreter
-from jackfield_confine.sandboxes import Limits
 from jackfield_testkit.forks import output_of
 
 

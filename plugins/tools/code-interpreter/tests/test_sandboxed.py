@@ -14,12 +14,11 @@ from jackfield import sync
 from jackfield.errors import SandboxError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.runs import RunResources
+from jackfield.sandboxes import ProgramSandbox, choose_sandbox
 from jackfield.settings import Settings
 from jackfield.tools import ToolContext
 from jackfield_code_interpreter import fonts
 from jackfield_code_interpreter.tool import CodeInterpreter
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import ProgramSandbox
 
 Make = Callable[..., Any]
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.retrieval import Block, Document
 from jackfield.tools import ToolContext
 from jackfield_doc_parser.cache import DocumentCache
 from jackfield_doc_parser.chunks import DocParser
 from jackfield_doc_parser.simple import SimpleDocParser
 from jackfield_documents import DocumentReader, Fingerprint
-from jackfield_search_parts.documents import Block, Document
 from jackfield_testkit.forks import outputs_of
 
 DOCUMENT = Document("", (Block("Tea", "heading", 1, 1), Block("| a |\n|---|", "table", 2)), "c" * 64, "Tea", {"n": 1})

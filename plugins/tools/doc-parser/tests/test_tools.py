@@ -20,15 +20,15 @@ from jackfield.errors import ConfigError, DocParserError, ToolArgumentError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.plugins import default_host
+from jackfield.retrieval import Block, Document
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_doc_parser.chunks import DocParser
 from jackfield_doc_parser.parts import part_of
 from jackfield_doc_parser.simple import SimpleDocParser
 from jackfield_doc_parser.vocabulary import ExtractDocVocabulary
 from jackfield_documents import DocumentReader
-from jackfield_metering.tokens import estimate_tokens
-from jackfield_search_parts.documents import Block, Document
 from jackfield_testkit.server import FakeOpenAI
 
 TOOLS = (SimpleDocParser, DocParser, ExtractDocVocabulary)

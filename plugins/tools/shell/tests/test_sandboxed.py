@@ -13,9 +13,8 @@ import pytest
 from jackfield import call_tool
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
+from jackfield.sandboxes import RISKS, ProgramSandbox, choose_sandbox
 from jackfield.tools import ToolContext, Workspace
-from jackfield_confine.choosing import choose_sandbox
-from jackfield_confine.sandboxes import RISKS, ProgramSandbox
 from jackfield_shell.tool import Shell
 
 SECRET = "SECRET-OF-THE-HOST"

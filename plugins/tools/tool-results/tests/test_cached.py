@@ -10,8 +10,7 @@ import pytest
 
 from jackfield import BaseTool, ContentItem, ToolContext, ToolResult, tool
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield.tools import ToolEntry
-from jackfield_agent_parts.tools import toolset
+from jackfield.tools import ToolEntry, toolset
 from jackfield_testkit.forks import output_of
 from jackfield_tool_results.cached import CachedResults
 

@@ -11,8 +11,7 @@ from pydantic import Field
 from jackfield import FnCallAgent, tool
 from jackfield.errors import ConfigError, ModelConnectionError, RunBusyError, ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import BaseTool, ToolContext
-from jackfield_agent_parts.tools import toolset
+from jackfield.tools import BaseTool, ToolContext, toolset
 from jackfield_testkit.records import MemoryStore
 from jackfield_tool_results.retried import RetriedCalls
 

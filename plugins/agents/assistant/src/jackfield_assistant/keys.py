@@ -11,8 +11,8 @@ from jackfield.errors import ModelServiceError
 from jackfield.events import PluginEvent, RunEvent
 from jackfield.plugins import PluginHost
 from jackfield.streams import closing
+from jackfield.tools import acall_tool
 from jackfield_agent_parts import Answered, Prompts, ask_below, object_in
-from jackfield_agent_parts.tools import acall_tool
 from jackfield_documents.rag_config import KeygenStrategy
 
 PLAIN_QUESTION = "jackfield-assistant.plain_question"

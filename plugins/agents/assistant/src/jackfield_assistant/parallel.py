@@ -13,13 +13,12 @@ from jackfield.errors import ConfigError, DocParserError, ModelServiceError
 from jackfield.events import PluginEvent
 from jackfield.messages import basename_of
 from jackfield.models import BaseChatModel
+from jackfield.retrieval import Chunk, Document
 from jackfield.streams import closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
 from jackfield_assistant.agent import DocQAAgent
 from jackfield_assistant.memory import Recalled, documents_of, question_in
 from jackfield_documents import DocumentReader, RAGConfig, chunk_document, expand
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.searching import Chunk
 
 PROGRESS = "jackfield-assistant.parts_read"
 PART_TOKENS = 1000

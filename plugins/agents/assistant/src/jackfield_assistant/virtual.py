@@ -19,8 +19,8 @@ from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_assistant.agent import Assistant
 from jackfield_assistant.knowledge import knowledge_block
 from jackfield_assistant.memory import PROMPTS, Recalled, documents_of
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import RAGConfig
-from jackfield_metering.tokens import estimate_tokens
 
 RETRIEVAL = "retrieval"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import create_agent
-from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry
+from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError, closest
 from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason
@@ -16,7 +16,7 @@ from jackfield.messages import SYSTEM, USER, Message, Usage
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
-from jackfield_agent_parts import GivenPrompts, Prompts, run_as
+from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described

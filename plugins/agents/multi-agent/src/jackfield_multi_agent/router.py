@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Run, ToolEntry
+from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Run, ToolEntry, agent_of
 from jackfield.config import LLMConfig
 from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
 from jackfield_agent_parts import GivenPrompts, Prompts
-from jackfield_agent_parts.handoffs import agent_of
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, open_calls
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, open_calls, run_as
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished, StopReason
@@ -16,7 +16,7 @@ from jackfield.messages import ASSISTANT, SYSTEM, USER, Message, Usage, with_sys
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
-from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in, run_as
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, checked_agents
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig
 from jackfield.events import HandedOff, RunFinished, StopReason
 from jackfield.messages import Message, Usage, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
-from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, run_as
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_writing.outlines import sections_of
 
 PROMPTS = Path(__file__).with_name("prompts.toml")

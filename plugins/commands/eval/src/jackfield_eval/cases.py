@@ -20,9 +20,9 @@ from jackfield.config import Config
 from jackfield.consent import Request, require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
-from jackfield_agent_parts.effects import request_for
-from jackfield_agent_parts.files import load_agent_config
-from jackfield_agent_parts.tables import FORMS, parse_table, read_text
+from jackfield_agent_files.effects import request_for
+from jackfield_agent_files.files import load_agent_config
+from jackfield_agent_files.tables import FORMS, parse_table, read_text
 from jackfield_eval.scorers import Contains, Scorer, scorer_of
 
 _MAX_BYTES = 16 << 20

@@ -17,14 +17,13 @@ from jackfield.cli import with_consent
 from jackfield.consent import Request, record_consent, require_consent
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
-from jackfield_agent_parts.effects import request_for
-from jackfield_agent_parts.files import load_agent_config
+from jackfield.retrieval import Corpus, Hit, Searcher, make_searcher, shown_path
+from jackfield_agent_files.effects import request_for
+from jackfield_agent_files.files import load_agent_config
 from jackfield_documents import RAGConfig, WhyNot, ask_all, failures_noted, fuse, score_as_json, why_nothing_reads
 from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names
 from jackfield_knowledge.places import FILE
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.searching import Corpus, Hit, Searcher, make_searcher
 
 _EXAMPLES = """\
 examples:

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from jackfield.messages import basename_of
+from jackfield.retrieval import shown_path
 from jackfield_knowledge import Progress
-from jackfield_search_parts.documents import shown_path
 
 _PAUSE_S = 0.1  # more often than a person can read costs time
 _BAR = 24

@@ -126,13 +126,13 @@ def _note(error: PluginError, answer: dict[str, Any]) -> None:
 BASES = {
     "agent": "jackfield.agents:Agent",
     "call_format": "jackfield.processors:CallFormat",
-    "embedder": "jackfield_search_parts.embedding:Embedder",
+    "embedder": "jackfield.retrieval:Embedder",
     "llm": "jackfield.models:BaseChatModel",
     "observer": "jackfield.runs._observers:Observer",
-    "parser": "jackfield_search_parts.documents:Parser",
+    "parser": "jackfield.retrieval:Parser",
     "processor": "jackfield.processors:Processor",
-    "sandbox": "jackfield_confine.sandboxes:Sandbox",
-    "searcher": "jackfield_search_parts.searching:Searcher",
+    "sandbox": "jackfield.sandboxes:Sandbox",
+    "searcher": "jackfield.retrieval:Searcher",
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError
-from jackfield_agent_parts.files import text_of
+from jackfield_agent_files.files import text_of
 from jackfield_manage.source import Constants, UnknownValueError, name_called
 
 # What stands in a call by position, of the functions and classes that take the parts of an agent.

@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from jackfield.errors import ConfigError
-from jackfield_agent_parts.tables import parse_table
+from jackfield_agent_files.tables import parse_table
 from jackfield_new.rendering import rendered
 
 Answer = str | bool

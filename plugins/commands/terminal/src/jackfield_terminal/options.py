@@ -200,7 +200,7 @@ def _named(options: argparse.Namespace, *, has_model: bool) -> dict[str, Any]:
 def _from_file(path: str | None, *, trust: bool) -> dict[str, Any]:
     """What the file of an agent says, and nothing that it leaves out; nothing if there is no file."""
     from jackfield.cli import with_consent
-    from jackfield_agent_parts.files import load_agent_config
+    from jackfield_agent_files.files import load_agent_config
 
     if not path:
         return {}

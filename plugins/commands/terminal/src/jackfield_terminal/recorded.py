@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from jackfield import sync
 from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, printable
 from jackfield.errors import RunNotFoundError
-from jackfield_records.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, agent_of
 from jackfield_terminal.safe import Terminal
 
@@ -256,7 +256,7 @@ def state_of(run: StoredRun) -> str:
 
 def _store(options: argparse.Namespace) -> Store:
     from jackfield.plugins import default_host
-    from jackfield_records.stores import load_store
+    from jackfield.stores import load_store
 
     return load_store(options.store, default_host())
 

@@ -17,7 +17,7 @@ from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield.privatefiles import write_private
 from jackfield.secrets import SEAL, Secrets, placeholders_in
-from jackfield_agent_parts.effects import request_for
+from jackfield_agent_files.effects import request_for
 
 FORMAT = "jackfield-run/1"
 _LOCKED_BYTE = 1 << 30  # beyond the end: where locks bind, the text can still be read

@@ -13,10 +13,10 @@ from jackfield import sync
 from jackfield.errors import JackfieldError, ModelResponseError, ModelServiceError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
-from jackfield_backend.batches import check_texts
-from jackfield_backend.refusals import shown
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_backends.embedding import check_texts
+from jackfield_http.refusals import shown
 from jackfield_local_embedder.config import TransformersEmbedderConfig
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
 
 if TYPE_CHECKING:  # it loads numpy, which the first call does
     from jackfield_local_embedder.model import SentenceModel

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jackfield.errors import ModelAuthError, ModelConnectionError, ModelNotFoundError, ModelServiceError
-from jackfield_backend.refusals import shown
+from jackfield_http.refusals import shown
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.recipe import BACKEND
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jackfield.errors import JackfieldError, ModelRequestError, ModelServiceError
-from jackfield_backend.refusals import shown
+from jackfield_http.refusals import shown
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.recipe import BACKEND, unusable
 

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.agents import Agent, RunAbove
+from jackfield.agents import Agent, RunAbove, run_below
 from jackfield.events import RunEvent, RunFinished, StopReason
 from jackfield.messages import Message, Messages
 from jackfield.results import text_of_answer
 from jackfield.streams import closing
-from jackfield_agent_parts.below import run_below
 
 
 @dataclass(slots=True)

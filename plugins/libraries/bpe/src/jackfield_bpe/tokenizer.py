@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from jackfield.tokenizers import Tokenizer
 from jackfield_bpe.safe import SafeEncoding
-from jackfield_metering.tokens import Tokenizer
 
 
 class BPETokenizer(Tokenizer):

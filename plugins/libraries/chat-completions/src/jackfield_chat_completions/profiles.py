@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from jackfield_backend.keys import KeyRule
+from jackfield_http.keys import KeyRule
 
 Continuation: TypeAlias = Literal["fold", "as_is", "continue_final_message", "partial", "prefix"]
 ServerName: TypeAlias = Literal[

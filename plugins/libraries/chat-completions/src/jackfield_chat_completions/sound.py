@@ -6,7 +6,7 @@ import base64
 import struct
 from collections.abc import Iterable
 
-from jackfield_backend.media import media_type_of
+from jackfield.media import media_type_of
 
 SAMPLES_PER_S = 24_000  # of the raw sound that servers stream: 16 bits, one channel
 _BYTES_PER_SAMPLE = 2

@@ -8,7 +8,7 @@ from jackfield.config import GenerateConfig
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
-from jackfield_backend.history import Answer, Result, parts_of
+from jackfield_backends.history import Answer, Result, parts_of
 from jackfield_chat_completions.media import media_part
 from jackfield_chat_completions.profiles import Dialect
 from jackfield_http import Wire, json_bytes

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from jackfield.sandboxes import Limits
 from jackfield_confine.interpreters import this_python
-from jackfield_confine.sandboxes import Limits
 
 GUARD = Path(__file__).with_name("guard.py")
 

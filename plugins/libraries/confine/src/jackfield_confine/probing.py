@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import RISKS, Limits, Program, ProgramSandbox, Risk
 from jackfield_confine.interpreters import this_python
-from jackfield_confine.sandboxes import RISKS, Limits, Program, ProgramSandbox, Risk
 
 _PROBE_S = 60
 _MB = 1 << 20

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
+from jackfield.retrieval import Chunk, Corpus, Hit, shown_path
+from jackfield.tokenizers import TokenCounter
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents.chunking import page_line
 from jackfield_documents.cutting import head_that_fits
-from jackfield_metering.tokens import TokenCounter, estimate_tokens
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.searching import Chunk, Corpus, Hit
 
 # What is left of a page line, or of its beginning, where nothing follows it.
 _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\Z", re.MULTILINE)

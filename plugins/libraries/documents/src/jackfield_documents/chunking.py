@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from jackfield.retrieval import Block, Chunk, Corpus, Document
+from jackfield.tokenizers import TokenCounter
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
 from jackfield_documents.places import BETWEEN_BLOCKS, places_of
-from jackfield_metering.tokens import TokenCounter, estimate_tokens
-from jackfield_search_parts.documents import Block, Document
-from jackfield_search_parts.searching import Chunk, Corpus
 
 _TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
 

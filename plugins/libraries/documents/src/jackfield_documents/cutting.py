@@ -8,7 +8,7 @@ import unicodedata
 from bisect import bisect
 from collections.abc import Iterator
 
-from jackfield_metering.tokens import TokenCounter
+from jackfield.tokenizers import TokenCounter
 
 # A run of signs is looked at from its first one only, and nothing is given back: a million of them take no longer.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]”’]*+\s++|(?<![。！？；…])[。！？；…]++[”’」』）]*+\s*+|\n++")

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
 from jackfield.plugins import ParserSpec, PluginHost, Row, default_host, install_hint, parser_of_extension
+from jackfield.retrieval import Document, Parser, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.encodings import as_marked_utf8
@@ -33,7 +34,6 @@ from jackfield_documents.parsing import (
     processes_at_once,
 )
 from jackfield_documents.urls import Page, Pages, is_url
-from jackfield_search_parts.documents import Document, Parser, shown_path
 
 MAX_BYTES = 100 * 2**20
 _KEPT_CHARS = 50_000_000
@@ -248,7 +248,7 @@ class DocumentReader:
         made = self._plugins.load_row(row)(self._cfg_of(row))
         if not isinstance(made, Parser):
             raise PluginError(
-                f"{row.distribution}: parser {row.name!r} is not a subclass of jackfield_search_parts.documents.Parser"
+                f"{row.distribution}: parser {row.name!r} is not a subclass of jackfield.retrieval.Parser"
             )
         return made
 

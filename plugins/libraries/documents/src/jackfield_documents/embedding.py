@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import PluginHost
-from jackfield_search_parts.embedding import Embedder, Purpose, Vector
-from jackfield_search_parts.searching import Chunk
+from jackfield.retrieval import Chunk, Embedder, Purpose, Vector
 
 _LARGEST = 3.4e38  # of 32 bits
 

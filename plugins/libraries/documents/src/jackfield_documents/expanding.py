@@ -14,7 +14,7 @@ from itertools import chain, dropwhile
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import ParserSpec, PluginHost
-from jackfield_search_parts.documents import shown_path
+from jackfield.retrieval import shown_path
 
 MOST_FILES = 2000
 _SHOWN_NAMES = 5

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from jackfield_search_parts.searching import Chunk, Hit
+from jackfield.retrieval import Chunk, Hit
 
 
 def fuse(

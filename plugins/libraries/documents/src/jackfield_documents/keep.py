@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
-from jackfield_search_parts.searching import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

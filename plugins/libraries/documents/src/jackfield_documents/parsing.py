@@ -23,8 +23,8 @@ from typing import BinaryIO, cast, get_args
 from pydantic import SecretStr
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, BlockKind, Document
 from jackfield_documents.parsing_process import read_frame, write_frame
-from jackfield_search_parts.documents import Block, BlockKind, Document
 
 _MOST_PROCESSES = 6  # each holds 40 to 80 MB once it has read every kind of file
 _FILES_PER_PROCESS = 200  # what parsers leak does not add up for ever

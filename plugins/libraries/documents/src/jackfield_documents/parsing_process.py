@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
 from jackfield_documents.encodings import as_marked_utf8
-from jackfield_search_parts.documents import Document, Parser
 
 IDLE_S = 60.0
 _BLOCKS_PER_FRAME = 256

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jackfield_search_parts.documents import Block, Document
+from jackfield.retrieval import Block, Document
 
 BETWEEN_BLOCKS = "\n\n"
 _HEADING_CHARS = 200  # of a heading that is carried along with everything below it

@@ -14,13 +14,13 @@
 - `transport`: what the client is built on; it loads the HTTP stack.
 """
 
-from jackfield_backend.keys import KeyRule
 from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of
 from jackfield_http.client import HTTPClient, Reply, checked_url
 from jackfield_http.failures import ErrorClass, Failures, class_of_status, translated
 from jackfield_http.halves import Halves
 from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, key_for_header, request_id_of
 from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
+from jackfield_http.keys import KeyRule
 from jackfield_http.server import Access, Opened, Post, Server, given_url
 from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 

@@ -17,10 +17,10 @@ from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
 from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_http.answers import AnswerReader
 from jackfield_http.client import HTTPClient
 from jackfield_http.failures import Failures
+from jackfield_http.keys import FoundKey, KeyRule, find_key
 from jackfield_http.server import Access, Opened, Post, ServerT, given_url
 from jackfield_http.sse import PATIENCE
 

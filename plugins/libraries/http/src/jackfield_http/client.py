@@ -15,11 +15,11 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError, forget_locals
-from jackfield_backend.refusals import Secrets, shown
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs
 from jackfield_http.jsonbytes import json_value
+from jackfield_http.refusals import Secrets, shown
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
     from jackfield_http.transport import Connections, Response, Route

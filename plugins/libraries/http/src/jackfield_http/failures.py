@@ -21,9 +21,9 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-from jackfield_backend.keys import FoundKey
-from jackfield_backend.refusals import HIDDEN, Secrets, retry_after_s, shown
 from jackfield_http.headers import request_id_of
+from jackfield_http.keys import FoundKey
+from jackfield_http.refusals import HIDDEN, Secrets, retry_after_s, shown
 from jackfield_http.sse import NoEventError, StreamTooLongError
 
 ErrorClass: TypeAlias = type[ModelServiceError]

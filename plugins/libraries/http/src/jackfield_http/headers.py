@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jackfield.errors import ConfigError, LocalsForgotten
-from jackfield_backend.keys import key_for_header
+from jackfield_http.keys import key_for_header
 
 __all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of"]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jackfield import sync
 from jackfield.errors import LocalsForgotten
-from jackfield_backend.keys import FoundKey, KeyRule
-from jackfield_backend.refusals import Secrets
 from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url
 from jackfield_http.failures import Failures
 from jackfield_http.headers import HeaderPairs, header_pairs
+from jackfield_http.keys import FoundKey, KeyRule
+from jackfield_http.refusals import Secrets
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
     from jackfield_http.transport import Response

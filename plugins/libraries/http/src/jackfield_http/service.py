@@ -22,12 +22,12 @@ from jackfield.errors import (
     RateLimitedError,
     ToolServiceError,
 )
+from jackfield.models import asked_again
 from jackfield.settings import Settings
-from jackfield_backend.keys import KeyRule, find_key
-from jackfield_backend.retries import asked_again
 from jackfield_http.client import Reply
 from jackfield_http.failures import Failures, class_of_status
 from jackfield_http.jsonbytes import json_bytes, json_value
+from jackfield_http.keys import KeyRule, find_key
 from jackfield_http.server import Access, Post, Server, given_url
 
 T = TypeVar("T")

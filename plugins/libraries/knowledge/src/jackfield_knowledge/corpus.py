@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import cast, overload
 
+from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents import Shelf
 from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
-from jackfield_search_parts.searching import Chunk, Corpus
 
 
 class KeptCorpus(Corpus):

@@ -15,6 +15,7 @@ from typing import Any
 from jackfield.config import without_secrets
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
+from jackfield.retrieval import shown_path
 from jackfield.sync import in_worker
 from jackfield_documents import (
     DocumentReader,
@@ -32,7 +33,6 @@ from jackfield_documents.parsing import processes_at_once
 from jackfield_knowledge.corpus import KeptCorpus
 from jackfield_knowledge.places import index_folder, index_names
 from jackfield_knowledge.store import Draft, IndexFacts, NewDocument, Step, Store, StoredDocument
-from jackfield_search_parts.documents import shown_path
 
 MOST_FILES = 1_000_000
 

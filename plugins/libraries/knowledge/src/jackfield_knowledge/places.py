@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from jackfield.errors import ConfigError
-from jackfield_search_parts.documents import shown_path
+from jackfield.retrieval import shown_path
 
 PREFIX = "index:"
 """What stands before the name of an index where files are named."""

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jackfield.errors import ConfigError, JackfieldError
+from jackfield.retrieval import Chunk, shown_path
 from jackfield_knowledge.places import FILE
-from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.searching import Chunk
+from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 
 T = TypeVar("T")
 

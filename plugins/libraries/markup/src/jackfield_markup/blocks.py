@@ -9,9 +9,9 @@ from itertools import chain, count, repeat
 
 from lxml import etree
 
+from jackfield.retrieval import Block, BlockKind
 from jackfield_documents import pipe_table
 from jackfield_markup.trees import Element
-from jackfield_search_parts.documents import Block, BlockKind
 
 _LONGEST_LINK = 300  # characters; longer ones are for machines, or are the picture itself
 _LONGEST_CELL = 2000  # characters; in a table of data no cell is that long

@@ -8,9 +8,9 @@ from itertools import chain
 
 from lxml import etree
 
+from jackfield.retrieval import Block
 from jackfield_markup.blocks import blocks_of
 from jackfield_markup.trees import Element
-from jackfield_search_parts.documents import Block
 
 _ENOUGH = 0.25  # of the text of a page: what calls itself the main part, and has less, is not
 _MOST_LINKED = 0.5  # of the text of a part: more is a menu

@@ -20,7 +20,7 @@ from pg8000.exceptions import DatabaseError, Error
 from pg8000.native import Connection as Driver
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_backend.refusals import Secrets, shown
+from jackfield_http.refusals import Secrets, shown
 
 Row = list[Any]
 

@@ -30,6 +30,7 @@ from jackfield.events import (
 )
 from jackfield.messages import SYSTEM, USER, FunctionCall, Message
 from jackfield.secrets import Secrets, secrets_of
+from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.streams import closing
 from jackfield.sync import in_worker
 from jackfield_records.entries import (
@@ -45,7 +46,6 @@ from jackfield_records.entries import (
 )
 from jackfield_records.progress import Progress, progress_of
 from jackfield_records.recovering import Recovery
-from jackfield_records.stores import RUNNING, Store, StoredRun
 from jackfield_records.writing import Writer, wait_out_outage
 
 _log = logging.getLogger(__name__)

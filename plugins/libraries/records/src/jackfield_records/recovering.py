@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from jackfield import sync
 from jackfield.agents import Agent
 from jackfield.errors import ConfigError, JackfieldError, RunBusyError
+from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_records.entries import RESUMED, read_entry
-from jackfield_records.stores import RUNNING, Store, StoredRun
 
 _log = logging.getLogger(__name__)
 _MOST_LISTED = 10_000

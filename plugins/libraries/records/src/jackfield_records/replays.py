@@ -25,9 +25,9 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_records.entries import Step
 from jackfield_records.progress import Progress, progress_of, steps
-from jackfield_records.stores import RUNNING, Store, StoredRun
 
 
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:

@@ -11,8 +11,8 @@ from typing import TypeVar
 from jackfield.agents import Run
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.secrets import Secrets
+from jackfield.stores import RUNNING, Store
 from jackfield_records.entries import hide_entry
-from jackfield_records.stores import RUNNING, Store
 
 T = TypeVar("T")
 

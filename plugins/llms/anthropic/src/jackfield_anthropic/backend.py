@@ -11,9 +11,9 @@ from jackfield_anthropic.answer import MessagesReader
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_anthropic.errors import error_of_response
 from jackfield_anthropic.wire import request_body
-from jackfield_backend.keys import KeyRule, is_at
 from jackfield_http import Failures, Post, Server, json_bytes
 from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_http.keys import KeyRule, is_at
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 HOSTS = ("api.anthropic.com",)

@@ -9,12 +9,12 @@ from typing import Any
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
+from jackfield.media import address_of
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
 from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
-from jackfield_backend.history import Answer, Call, parts_of, text_of
-from jackfield_backend.media import address_of
+from jackfield_backends.history import Answer, Call, parts_of, text_of
 from jackfield_http import Wire
 
 MAX_IMAGE_BYTES = 3_750_000  # in base64, the five million that Anthropic takes

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield_azure.config import AzureConfig
-from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_chat_completions import ChatCompletionsModel, ChatServer, Dialect, ServerProfile
 from jackfield_chat_completions.model import PATH
 from jackfield_http.addresses import is_plain
+from jackfield_http.keys import FoundKey, KeyRule, find_key
 
 KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
 TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name

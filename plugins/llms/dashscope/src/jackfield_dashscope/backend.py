@@ -8,7 +8,6 @@ from typing import ClassVar
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_backend.keys import KeyRule
 from jackfield_dashscope.answer import DashScopeReader
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.errors import error_of_response
@@ -24,6 +23,7 @@ from jackfield_dashscope.server import KEY_RULE, DashScopeServer, find_server
 from jackfield_dashscope.wire import dialect_of, request_bytes
 from jackfield_http import Failures, Post
 from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_http.keys import KeyRule
 
 
 class QwenChat(HTTPBackend[DashScopeServer]):

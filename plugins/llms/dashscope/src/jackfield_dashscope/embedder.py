@@ -10,10 +10,10 @@ import msgspec
 from jackfield.errors import LocalsForgotten, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
-from jackfield_backend.batches import embed_in_batches
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_backends.embedding import embed_in_batches
 from jackfield_dashscope.config import EmbedderConfig
 from jackfield_dashscope.service import Service
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
 
 PATH = "/services/embeddings/text-embedding/text-embedding"
 

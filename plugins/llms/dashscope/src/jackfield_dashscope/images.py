@@ -13,10 +13,9 @@ from jackfield.config import LLMConfig
 from jackfield.errors import LocalsForgotten, ModelServiceError, ModelTimeoutError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
-from jackfield.models import BaseChatModel, name_of_server
+from jackfield.models import BaseChatModel, asked_again, name_of_server
 from jackfield.request import ChatRequest
-from jackfield_backend.prompts import image_prompt
-from jackfield_backend.retries import asked_again
+from jackfield_backends.prompts import image_prompt
 from jackfield_dashscope.answer import usage_of
 from jackfield_dashscope.config import DashScopeImagesConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response

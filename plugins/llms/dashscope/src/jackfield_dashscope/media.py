@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from jackfield.errors import UnsupportedInputError
+from jackfield.media import address_of
 from jackfield.messages import ContentItem
-from jackfield_backend.media import address_of
 
 MAX_FILE_BYTES = 7_500_000  # in base64, the ten million that DashScope takes
 REMOTE = ("http", "https", "oss")

@@ -10,10 +10,10 @@ import msgspec
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_dashscope.config import RerankConfig
 from jackfield_dashscope.service import Service
 from jackfield_documents import IndexCache
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 
 NAME = "dashscope_rerank"
 PATH = "/services/rerank/text-rerank/text-rerank"

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
-from jackfield_backend.keys import FoundKey, KeyRule, find_key
 from jackfield_dashscope.config import DashScopeConfig, DashScopeImagesConfig, Endpoint, ServiceConfig
 from jackfield_http import Server, checked_url, given_url
 from jackfield_http.addresses import is_plain
+from jackfield_http.keys import FoundKey, KeyRule, find_key
 
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
 URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business

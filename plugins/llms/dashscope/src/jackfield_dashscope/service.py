@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from jackfield.errors import LocalsForgotten, ModelServiceError
+from jackfield.models import asked_again
 from jackfield.settings import Settings
-from jackfield_backend.retries import asked_again
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
 from jackfield_dashscope.server import find_server

@@ -10,7 +10,7 @@ from jackfield.config import GenerateConfig
 from jackfield.messages import ASSISTANT, SYSTEM, ContentItem, Message
 from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
-from jackfield_backend.history import Answer, Call, Result, parts_of
+from jackfield_backends.history import Answer, Call, Result, parts_of
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.media import media_part
 from jackfield_http import Wire, json_bytes

@@ -11,7 +11,7 @@ from jackfield.errors import ModelNotFoundError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Message, Usage
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_offline.answer import write_answer
 from jackfield_offline.turn import Turn, read_turn
 

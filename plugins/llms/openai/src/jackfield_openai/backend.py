@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jackfield.config import LLMConfig
-from jackfield_backend.keys import KeyRule
 from jackfield_chat_completions import PROFILES, ChatCompletionsModel, ChatServer, ServerProfile
 from jackfield_chat_completions.model import PATH
+from jackfield_http.keys import KeyRule
 from jackfield_openai.config import OpenAIConfig
 from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, is_openai, sdk_server
 

@@ -17,13 +17,13 @@ from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
 from jackfield.errors import LocalsForgotten, ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
-from jackfield_backend.batches import embed_in_batches
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield_backends.embedding import embed_in_batches
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
 from jackfield_chat_completions.profiles import ServerName
 from jackfield_http import Access, Post, Server, json_bytes
 from jackfield_openai.backend import OpenAIChat
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
 
 PATH = "/embeddings"
 _OF_THE_SERVER = ("model", "server", "model_server", "api_base", "base_url", "api_key", "organization", "project")

@@ -12,14 +12,14 @@ from pydantic import Field
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
+from jackfield.media import media_type_of
 from jackfield.messages import ContentItem, Usage
 from jackfield.request import ChatRequest
-from jackfield_backend.keys import KeyRule
-from jackfield_backend.media import media_type_of
-from jackfield_backend.prompts import image_prompt
+from jackfield_backends.prompts import image_prompt
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import AnswerReader, Failures, Post, Server, Wire, count_of, json_bytes
 from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_http.keys import KeyRule
 from jackfield_openai.sdk import KEY_RULE, sdk_server
 
 PATH = "/images/generations"

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from jackfield_backend.keys import KeyRule
 from jackfield_http import NO_KEY, Server
 from jackfield_http.addresses import is_plain
 from jackfield_http.backend import HTTPBackend
+from jackfield_http.keys import KeyRule
 from jackfield_http.server import ServerT
 
 KEY_VARIABLE = "OPENAI_API_KEY"

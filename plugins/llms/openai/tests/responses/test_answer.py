@@ -25,8 +25,8 @@ from jackfield.errors import (
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
-from jackfield_backend.refusals import Secrets
 from jackfield_http import Failures
+from jackfield_http.refusals import Secrets
 from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.items import said_by, said_in
 

@@ -14,7 +14,7 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
-from jackfield_backend.history import NO_RESULT
+from jackfield_backends.history import NO_RESULT
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import request_body
 

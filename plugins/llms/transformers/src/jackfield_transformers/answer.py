@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from jackfield.events import ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Usage
-from jackfield.models import ThoughtSplitter
-from jackfield_backend.stops import StopSearch
+from jackfield.models import StopSearch, ThoughtSplitter
 from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 

@@ -14,7 +14,7 @@ from jackfield.errors import (
     ModelRequestError,
     ModelServiceError,
 )
-from jackfield_backend.refusals import shown
+from jackfield_http.refusals import shown
 
 BACKEND = "transformers"
 _MOST_SHOWN = 300

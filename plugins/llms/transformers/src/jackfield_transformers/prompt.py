@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.models import notes_of
 from jackfield.request import FunctionSchema
-from jackfield_backend.history import Answer, Result, parts_of, text_of
+from jackfield_backends.history import Answer, Result, parts_of, text_of
 
 TemplateMessage = dict[str, Any]
 

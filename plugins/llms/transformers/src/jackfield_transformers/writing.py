@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jackfield.errors import ContextLengthError, ModelServiceError, UnsupportedInputError
+from jackfield.media import read_media
 from jackfield.messages import ASSISTANT
 from jackfield.models import BEGIN, path_of
 from jackfield.request import ChatRequest
-from jackfield_backend.media import read_media
 from jackfield_transformers.errors import BACKEND
 from jackfield_transformers.generation import TEMPLATE_OPTIONS
 from jackfield_transformers.loading import LoadedModel, can_sanitize

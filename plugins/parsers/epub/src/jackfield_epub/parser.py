@@ -9,9 +9,9 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import Archive
 from jackfield_markup import Element, blocks_of, xhtml_tree
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
 from jackfield_markup import blocks_of, decode_html, html_tree, main_blocks, metadata_of, title_of
-from jackfield_search_parts.documents import Document, Parser
 
 
 class HtmlConfig(Config):

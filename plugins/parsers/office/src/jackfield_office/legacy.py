@@ -12,10 +12,10 @@ from pydantic import Field
 
 from jackfield.config import Config, ProgramText
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
 from jackfield_office.libreoffice import convert
 from jackfield_office.slides import PptxParser
 from jackfield_office.word import DocxParser
-from jackfield_search_parts.documents import Document, Parser
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _RTF = b"{\\rtf"

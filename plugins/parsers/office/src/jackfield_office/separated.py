@@ -12,8 +12,8 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import decode, pipe_table
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _DELIMITERS = (",", "\t", ";", "|")
 _SAMPLE_LINES = 50

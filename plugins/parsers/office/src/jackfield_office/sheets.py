@@ -14,9 +14,9 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_office.package import Package
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")

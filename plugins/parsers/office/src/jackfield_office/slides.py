@@ -10,10 +10,10 @@ from typing import ClassVar
 from lxml import etree
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
 from jackfield_office.package import LEVELS, MC, Package, R, Relation, links_in
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

@@ -11,10 +11,10 @@ from typing import ClassVar
 from lxml import etree
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
 from jackfield_office.package import LEVELS, MC, Package, R, links_in
-from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise, takewhile
 
+from jackfield.retrieval import Block
 from jackfield_documents import pipe_table
 from jackfield_pdf.columns import in_columns
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
 from jackfield_pdf.spans import grouped, merged
 from jackfield_pdf.typeset import HYPHEN, Line, Part
-from jackfield_search_parts.documents import Block
 
 _CJK = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _IS_CJK = re.compile(rf"[{_CJK}]")

@@ -9,11 +9,11 @@ from pydantic import Field, SecretStr
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_pdf.headings import headings_of
 from jackfield_pdf.pages import Limits, Reading, read_pages
 from jackfield_pdf.paragraphs import blocks_of, in_ranges
 from jackfield_pdf.running import without_running_lines
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _HEADER_BYTES = 1024  # where readers look for `%PDF-`
 _TRAILER_BYTES = 2048

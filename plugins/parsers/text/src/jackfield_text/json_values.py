@@ -13,8 +13,8 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import decode
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _MOST_PATH = 200  # characters
 _OUT_PER_BYTE = 8  # of text for each byte of a file, at the most

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield_documents import decode
-from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
 from jackfield_text.plain import TextParser
 
 if TYPE_CHECKING:

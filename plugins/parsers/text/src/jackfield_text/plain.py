@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import decode
-from jackfield_search_parts.documents import Block, Document, Parser
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _TITLE_CHARS = 120

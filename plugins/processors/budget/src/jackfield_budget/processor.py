@@ -32,9 +32,9 @@ from jackfield_budget.account import Account, Refusal, Reservation, period_of
 from jackfield_budget.config import BudgetConfig
 from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
 from jackfield_budget.shared import ledgers
-from jackfield_metering.counting import Counts, RequestCounter
-from jackfield_metering.ledger import Ledger
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import Counts, RequestCounter
+from jackfield_local_state.ledger import Ledger
 
 UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 

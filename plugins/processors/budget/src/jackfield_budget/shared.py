@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from jackfield_budget.account import Account
-from jackfield_metering.ledger import FileLedger, Ledger, MemoryLedger
+from jackfield_local_state.ledger import FileLedger, Ledger, MemoryLedger
 
 APPLICATION_ID = 0x4A464247
 """Marks a file as a budget's, in its header; SQLite keeps it for that."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jackfield_metering.cachefile import BUSY_S, CacheFile
+from jackfield_local_state.cachefile import BUSY_S, CacheFile
 
 APPLICATION_ID = 0x4A464341
 

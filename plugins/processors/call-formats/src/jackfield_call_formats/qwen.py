@@ -12,7 +12,7 @@ from jackfield.messages import FUNCTION as FUNCTION_ROLE
 from jackfield.messages import FunctionCall, Message
 from jackfield.processors import StreamTransform
 from jackfield.request import ChatRequest
-from jackfield_backend.tags import Tags
+from jackfield.tags import Tags
 from jackfield_call_formats.arguments import object_of, split_arguments
 from jackfield_call_formats.calls import FoundCall
 from jackfield_call_formats.content import Content, between, in_lines, with_texts

@@ -9,7 +9,7 @@ from jackfield.config import Lang
 from jackfield.messages import FunctionCall, Message
 from jackfield.processors import StreamTransform
 from jackfield.request import ChatRequest, FunctionSchema
-from jackfield_backend.tags import Tags
+from jackfield.tags import Tags
 from jackfield_call_formats import xml_body
 from jackfield_call_formats.content import Content
 from jackfield_call_formats.nous import in_response_tags

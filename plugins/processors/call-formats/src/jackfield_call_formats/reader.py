@@ -23,7 +23,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FinishReason
 from jackfield.request import ChatRequest
-from jackfield_backend.tags import Tags
+from jackfield.tags import Tags
 from jackfield_call_formats.calls import LEFT_OUT, Calls, FoundCall
 
 THINK, END_THINK = "<think>", "</think>"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jackfield.request import ChatRequest
-from jackfield_backend.tags import Tags
+from jackfield.tags import Tags
 from jackfield_call_formats.calls import FoundCall
 from jackfield_call_formats.json_body import calls_in_json, early_json_name, is_strict_json, raw_arguments
 from jackfield_call_formats.reader import CUT_OFF, THINK, AnswerReader

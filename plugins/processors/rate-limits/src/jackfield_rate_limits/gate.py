@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from jackfield.errors import JackfieldError
-from jackfield_metering.ledger import Ledger
+from jackfield_local_state.ledger import Ledger
 from jackfield_rate_limits.owners import is_gone
 from jackfield_rate_limits.state import Entry, State, Wait, Wanted
 

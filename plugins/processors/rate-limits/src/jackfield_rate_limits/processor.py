@@ -19,8 +19,8 @@ from jackfield.models import ONLY_BEFORE_OUTPUT
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield_metering.counting import Counts, RequestCounter
-from jackfield_metering.tokens import estimate_tokens
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import Counts, RequestCounter
 from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Clock, Gate, Sleep, TooLongError
 from jackfield_rate_limits.owners import owner

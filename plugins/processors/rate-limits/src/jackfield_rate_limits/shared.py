@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-from jackfield_metering.ledger import FileLedger, Ledger, MemoryLedger
+from jackfield_local_state.ledger import FileLedger, Ledger, MemoryLedger
 from jackfield_rate_limits.gate import Clock, Gate
 from jackfield_rate_limits.state import State
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from jackfield.events import ModelEvent
+from jackfield.models import until_stop
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
-from jackfield_backend.stops import until_stop
 from jackfield_stop_words.config import StopWordsConfig
 
 

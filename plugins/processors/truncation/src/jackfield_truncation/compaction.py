@@ -16,7 +16,7 @@ from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.streams import closing
 from jackfield.tools import ToolContext, ToolEntry, Toolset
-from jackfield_metering.counting import RequestCounter
+from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.config import CompactionConfig
 from jackfield_truncation.earlier import NAME, ReadEarlier
 from jackfield_truncation.limit import tokens_allowed

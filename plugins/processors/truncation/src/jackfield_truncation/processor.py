@@ -13,7 +13,7 @@ from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield_metering.tokens import TokenCounter
+from jackfield.tokenizers import TokenCounter
 from jackfield_truncation.config import TruncationConfig
 from jackfield_truncation.limit import tokens_allowed
 from jackfield_truncation.tokenizing import Counting, Countings

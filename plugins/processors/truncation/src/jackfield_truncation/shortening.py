@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from jackfield.config import Lang
-from jackfield_metering.tokens import TokenCounter
+from jackfield.tokenizers import TokenCounter
 
 _CLOSE_ENOUGH = 0.9  # of the tokens allowed: each step closer costs another count
 

@@ -16,8 +16,8 @@ from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield_metering.counting import RequestCounter
-from jackfield_metering.tokens import TokenCounter
+from jackfield.tokenizers import TokenCounter
+from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.config import SummarizingConfig
 from jackfield_truncation.limit import tokens_allowed
 from jackfield_truncation.processor import Decided, Truncation, answered

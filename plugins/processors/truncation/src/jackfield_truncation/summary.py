@@ -10,8 +10,8 @@ from hashlib import blake2b
 
 from jackfield.config import Lang
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, Message
-from jackfield_backend.history import text_of
-from jackfield_metering.counting import RequestCounter, texts_of
+from jackfield_backends.history import text_of
+from jackfield_counting.requests import RequestCounter, texts_of
 from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.trimming import SMALLEST_TEXT
 

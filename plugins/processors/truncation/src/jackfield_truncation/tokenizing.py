@@ -9,9 +9,9 @@ from typing import Any, cast
 from jackfield.errors import ConfigError, PluginBlockedError, PluginError, PluginNotFoundError
 from jackfield.plugins import PluginHost, Row, default_host
 from jackfield.request import ChatRequest
-from jackfield_metering.counting import Counts, RequestCounter
-from jackfield_metering.estimating import EstimatingTokenizer
-from jackfield_metering.tokens import TokenCounter, Tokenizer, estimate_tokens
+from jackfield.tokenizers import TokenCounter, Tokenizer
+from jackfield_counting.estimating import EstimatingTokenizer, estimate_tokens
+from jackfield_counting.requests import Counts, RequestCounter
 
 ESTIMATE = "estimate"
 

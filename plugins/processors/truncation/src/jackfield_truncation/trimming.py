@@ -24,7 +24,7 @@ from jackfield.config import Lang
 from jackfield.errors import ContextLengthError
 from jackfield.messages import FUNCTION, ContentItem, Message
 from jackfield.request import ChatRequest
-from jackfield_metering.counting import RequestCounter
+from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.turns import Turn, turns_of
 

@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
 from jackfield_bubblewrap.config import BubblewrapConfig
 from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, parents, program_of_system, resolved
 from jackfield_confine.guarding import Gift, guarded
 from jackfield_confine.probing import probe_protection
-from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox, Protection, Risk
 
 LAYER = "bubblewrap"
 _JAIL = "/jail"  # in root's sandboxes; what is outside of it there has nothing to be found

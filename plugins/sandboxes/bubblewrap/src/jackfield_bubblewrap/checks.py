@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Sandbox
 from jackfield_bubblewrap.bubblewrap import Bubblewrap
 from jackfield_bubblewrap.landlock import LandlockSandbox
-from jackfield_confine.sandboxes import Sandbox
 
 
 def problems() -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Program, ProgramSandbox, Protection, Risk
 from jackfield_bubblewrap.system import SYSTEM, files_of_etc, folders_of_python, resolved
 from jackfield_confine.barriers import NAMESPACES, best_barrier, restricts_files
 from jackfield_confine.guarding import FileRules, guarded
 from jackfield_confine.probing import probe_protection
-from jackfield_confine.sandboxes import Program, ProgramSandbox, Protection, Risk
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random", "/dev/tty")
 

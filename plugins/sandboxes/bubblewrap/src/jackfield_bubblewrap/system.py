@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import Program
 from jackfield_confine.interpreters import find_python
-from jackfield_confine.sandboxes import Program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of programs and libraries. All but the first are often links into it."""

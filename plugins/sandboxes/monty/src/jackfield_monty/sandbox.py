@@ -16,7 +16,7 @@ from pydantic import Field
 from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import SandboxError
-from jackfield_confine.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, Protection
+from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, Protection
 
 if TYPE_CHECKING:
     from pydantic_monty import ResourceLimits

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from jackfield.config import Config
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 
 _SHARE = 4  # of a document's share, a chunk of its front may take one part in so many
 

@@ -15,8 +15,8 @@ from jackfield import sync
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError, JackfieldError, ModelServiceError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, note_failure, searchers_by_name
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 
 T = TypeVar("T")
 

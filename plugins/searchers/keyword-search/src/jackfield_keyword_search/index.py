@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from rank_bm25 import BM25Plus
 
+from jackfield.retrieval import Chunk
+from jackfield_documents.analyzer import Analyzer, parts_of, searched_texts
 from jackfield_keyword_search.file import LinesOf, Terms, by_number, read_arrays, write_arrays
-from jackfield_search_parts.searching import Chunk
-from jackfield_words import Analyzer, parts_of, searched_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from jackfield.config import Config
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache, OnShelf
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
-from jackfield_words import Analyzer, Chinese, texts_of
+from jackfield_documents.analyzer import Analyzer, Chinese
+from jackfield_documents.queries import texts_of
 
 if TYPE_CHECKING:  # it loads numpy, which the first search does
     from jackfield_keyword_search.index import Index

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from jackfield.errors import ToolServiceError
+from jackfield.retrieval import Chunk, Vector
+from jackfield_documents.analyzer import searched_texts
 from jackfield_pgvector_search.statements import term_of, vector_text, words_text
 from jackfield_pgvector_search.tables import (
     Side,
@@ -20,9 +22,6 @@ from jackfield_pgvector_search.tables import (
     words_side,
 )
 from jackfield_postgres import Connection, Database, alone_in
-from jackfield_search_parts.embedding import Vector
-from jackfield_search_parts.searching import Chunk
-from jackfield_words import searched_texts
 
 _BATCH = 256
 _LONGEST_S = 3600.0  # making an index of millions of vectors is one statement

@@ -16,16 +16,15 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, LocalsForgotten, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
 from jackfield_documents import IndexCache, Shelf
+from jackfield_documents.analyzer import Analyzer, Chinese, parts_of
 from jackfield_documents.embedding import ChunkEmbedder
+from jackfield_documents.queries import texts_of
 from jackfield_pgvector_search.filling import Filling, Plan, Ready
 from jackfield_pgvector_search.statements import known_terms, query_of, ranking, term_of, vector_text
 from jackfield_pgvector_search.tables import Side, wrong_dimension
 from jackfield_postgres import Database, Row
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.embedding import Purpose, Vector
-from jackfield_search_parts.searching import Corpus, Hit, Searcher
-from jackfield_words import Analyzer, Chinese, parts_of, texts_of
 
 SECRET = "PGVECTOR_DSN"  # noqa: S105 - the name of a variable
 _ATTEMPTS = 3

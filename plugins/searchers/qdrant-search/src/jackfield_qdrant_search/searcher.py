@@ -17,12 +17,10 @@ from jackfield import sync
 from jackfield.config import Config, PathText, ServerAddress
 from jackfield.errors import LocalsForgotten, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield_backend.keys import KeyRule, find_key
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Vector, shown_path
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
-from jackfield_search_parts.documents import shown_path
-from jackfield_search_parts.embedding import Vector
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
+from jackfield_http.keys import KeyRule, find_key
 
 if TYPE_CHECKING:  # they load numpy and Qdrant's client, which the first search does
     from jackfield_qdrant_search.points import Points

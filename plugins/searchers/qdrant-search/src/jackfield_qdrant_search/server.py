@@ -16,8 +16,8 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from jackfield import sync
 from jackfield.errors import LocalsForgotten, ToolServiceError
-from jackfield_backend.refusals import Secrets, shown
-from jackfield_search_parts.embedding import Vector
+from jackfield.retrieval import Vector
+from jackfield_http.refusals import Secrets, shown
 
 T = TypeVar("T")
 

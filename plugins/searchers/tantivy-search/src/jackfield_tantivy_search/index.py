@@ -16,8 +16,8 @@ import numpy as np
 import tantivy
 
 from jackfield.errors import JackfieldError
-from jackfield_search_parts.searching import Chunk
-from jackfield_words import Analyzer, parts_of, searched_texts
+from jackfield.retrieval import Chunk
+from jackfield_documents.analyzer import Analyzer, parts_of, searched_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

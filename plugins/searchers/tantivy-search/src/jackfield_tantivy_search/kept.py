@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jackfield.retrieval import Chunk
 from jackfield_documents import Shelf
-from jackfield_metering.ownfile import OwnFile
-from jackfield_search_parts.searching import Chunk
+from jackfield_documents.analyzer import Analyzer
+from jackfield_local_state.ownfile import OwnFile
 from jackfield_tantivy_search.index import (
     DamagedIndexError,
     Places,
@@ -33,7 +34,6 @@ from jackfield_tantivy_search.index import (
     state_of,
     writing,
 )
-from jackfield_words import Analyzer
 
 if TYPE_CHECKING:
     import tantivy

@@ -14,11 +14,12 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import ConfigError
+from jackfield.retrieval import Corpus, Hit, Searcher
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache, Shelf
-from jackfield_metering.ownfile import BusyFileError, UnusableFileError
-from jackfield_search_parts.searching import Corpus, Hit, Searcher
-from jackfield_words import Analyzer, Chinese, texts_of
+from jackfield_documents.analyzer import Analyzer, Chinese
+from jackfield_documents.queries import texts_of
+from jackfield_local_state.ownfile import BusyFileError, UnusableFileError
 
 if TYPE_CHECKING:  # it loads tantivy and numpy, which the first search does
     from jackfield_tantivy_search.index import WordIndex

@@ -18,10 +18,9 @@ from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
-from jackfield_search_parts.embedding import Purpose
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
 
 if TYPE_CHECKING:  # they load numpy, which the first search does
     from jackfield_vector_search.graph import Matrix

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from jackfield.errors import ConfigError
-from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_vector_search.graph import Matrix
 
 T = TypeVar("T")

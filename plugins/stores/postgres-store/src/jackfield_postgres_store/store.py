@@ -22,9 +22,9 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.plugins import PluginHost, default_host
+from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in, is_passing
 from jackfield_postgres_store.presence import IS_ALONE, IS_FREE, Presence
-from jackfield_records.stores import RUNNING, Store, StoredRun
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.consent import MakesCall, Request, content_hash, is_agreed, place_of, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
-from jackfield_records.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_sqlite_store.owners import Owner, is_held
 
 T = TypeVar("T")

@@ -55,7 +55,7 @@ if importlib.util.find_spec("jackfield_manage"):
     import jackfield_manage.plugin, jackfield_manage.why
     from jackfield_manage.cli import chains, composition, health, newcomers, plugins, policy, trust
 if importlib.util.find_spec("jackfield_terminal"):
-    import jackfield_agent_parts.creating, jackfield_terminal.plugin
+    import jackfield.agents, jackfield_terminal.plugin
     import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.running
     import prompt_toolkit.completion, prompt_toolkit.history, prompt_toolkit.output.vt100, prompt_toolkit.shortcuts
 """

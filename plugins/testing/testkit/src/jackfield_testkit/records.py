@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
-from jackfield_records.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, Store, StoredRun
 
 
 class KilledError(BaseException):

@@ -50,9 +50,9 @@ from jackfield.events import (
 from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_backend.keys import is_loopback
-from jackfield_backend.refusals import retry_after_s, shown
 from jackfield_http import Halves
+from jackfield_http.keys import is_loopback
+from jackfield_http.refusals import retry_after_s, shown
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
 CLASSES: Mapping[int, type[ModelServiceError]] = {

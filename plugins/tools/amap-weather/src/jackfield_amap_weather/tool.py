@@ -11,7 +11,7 @@ from jackfield.errors import ToolArgumentError
 from jackfield.plugins import default_host
 from jackfield.tools import BaseTool, ToolResult, says_if_not_awaited
 from jackfield_amap_weather.plugin import tools
-from jackfield_backend.keys import KeyRule
+from jackfield_http.keys import KeyRule
 from jackfield_http.service import JSONService, Place, RefusalInAnswerError, ServiceConfig
 
 # Source: https://lbs.amap.com/api/webservice/guide/api/weatherinfo and …/district

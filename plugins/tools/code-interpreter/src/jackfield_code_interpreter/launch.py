@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from jackfield.sandboxes import Limits, Program, ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import FileLimits
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
 from jackfield_confine.guarding import guarded
 from jackfield_confine.interpreters import find_python
-from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox
 
 START_KERNEL = Path(__file__).with_name("start_kernel.py")
 

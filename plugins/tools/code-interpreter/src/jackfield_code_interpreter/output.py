@@ -10,7 +10,7 @@ from itertools import groupby
 
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield_backend.images import decode_image
+from jackfield_backends.images import decode_image
 
 FINISHED = "Finished execution."
 PLOTS = ("matplotlib", "numpy", "pandas")

@@ -12,14 +12,9 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
-from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
-from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
-from jackfield_confine.barriers import LANDLOCK, NAMESPACES
-from jackfield_confine.choosing import AUTO, NONE, choose_sandbox, needs_approval
-from jackfield_confine.guarding import guarded
-from jackfield_confine.interpreters import this_python
-from jackfield_confine.sandboxes import (
+from jackfield.sandboxes import (
+    AUTO,
+    NONE,
     CodeResult,
     CodeSandbox,
     Finished,
@@ -28,7 +23,15 @@ from jackfield_confine.sandboxes import (
     ProgramSandbox,
     Protection,
     Sandbox,
+    choose_sandbox,
+    needs_approval,
 )
+from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
+from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
+from jackfield_code_interpreter.plugin import EFFECTS, EXECUTOR, EXECUTOR_DESCRIPTION, PARAMETERS, TIMEOUT_S
+from jackfield_confine.barriers import LANDLOCK, NAMESPACES
+from jackfield_confine.guarding import guarded
+from jackfield_confine.interpreters import this_python
 
 S = TypeVar("S", ProgramSandbox, CodeSandbox)
 

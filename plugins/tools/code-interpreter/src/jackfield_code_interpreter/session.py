@@ -14,6 +14,7 @@ from typing import Literal
 
 from jackfield import sync
 from jackfield.errors import SandboxError, ToolServiceError
+from jackfield.sandboxes import ProgramSandbox
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.files import BroughtFiles, remove_folder
 from jackfield_code_interpreter.fonts import write_matplotlibrc
@@ -22,7 +23,6 @@ from jackfield_code_interpreter.launch import KernelFolders, file_limits, kernel
 from jackfield_code_interpreter.made import FolderWatch
 from jackfield_code_interpreter.output import TIMED_OUT, Output
 from jackfield_confine.barriers import NONE
-from jackfield_confine.sandboxes import ProgramSandbox
 
 _GRACE_S = 2.0  # for interrupted code to stop
 _FLOOD_BYTES = 50_000_000

@@ -10,13 +10,12 @@ from uuid import uuid4
 from jackfield import sync
 from jackfield.errors import PluginError, SandboxError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.sandboxes import NONE, ProgramSandbox, choose_sandbox, needs_approval
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
 from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.launch import isolation, stated_limits
 from jackfield_code_interpreter.plugin import DESCRIPTION, EFFECTS, NAME, PARAMETERS, TIMEOUT_S
-from jackfield_confine.choosing import NONE, choose_sandbox, needs_approval
-from jackfield_confine.sandboxes import ProgramSandbox
 
 if TYPE_CHECKING:
     from jackfield_code_interpreter.session import KernelSession

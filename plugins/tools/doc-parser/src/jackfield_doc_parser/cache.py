@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from jackfield.retrieval import Block, BlockKind, Document
 from jackfield_documents import Fingerprint
-from jackfield_search_parts.documents import Block, BlockKind, Document
 
 _VERSION = 1
 _SUFFIX = ".doc"

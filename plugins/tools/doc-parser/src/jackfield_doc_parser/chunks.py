@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from jackfield.retrieval import Chunk, Document
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_doc_parser.base import DocumentTool, Made
@@ -15,8 +16,6 @@ from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings, shown_name
 from jackfield_doc_parser.settings import DocParserConfig
 from jackfield_documents import chunk_document
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.searching import Chunk
 
 
 class DocParser(DocumentTool):

@@ -12,12 +12,12 @@ from pathlib import Path
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Document, shown_path
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext
 from jackfield_doc_parser.cache import DocumentCache, default_folder
 from jackfield_doc_parser.settings import ReadingConfig
 from jackfield_documents import DocumentReader, Expanded, expand, file_meant, why_nothing_reads
-from jackfield_search_parts.documents import Document, shown_path
 
 _AT_ONCE = 4
 _INDEX = "index:"

@@ -8,8 +8,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from jackfield.retrieval import Chunk, Document
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_doc_parser.base import DocumentTool, Made
 from jackfield_doc_parser.parts import Part, part_of
 from jackfield_doc_parser.plugin import tools
@@ -17,9 +19,6 @@ from jackfield_doc_parser.reading import Readings, shown_name
 from jackfield_doc_parser.settings import SimpleDocParserConfig
 from jackfield_documents import corpus_of, passages, places_of
 from jackfield_documents.cutting import cut_to_fit
-from jackfield_metering.tokens import estimate_tokens
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.searching import Chunk
 
 _BETWEEN = 2  # tokens of the empty line between two texts
 

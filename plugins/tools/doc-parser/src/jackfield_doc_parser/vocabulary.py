@@ -8,11 +8,11 @@ from typing import Any
 
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_doc_parser.base import DocumentTool, Made
 from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings
 from jackfield_doc_parser.settings import VocabularyConfig
-from jackfield_metering.tokens import estimate_tokens
 
 
 class ExtractDocVocabulary(DocumentTool):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 import rjieba
 
 from jackfield.normal_forms import normalize
-from jackfield_words import Analyzer
-from jackfield_words.stopwords import STOP_WORDS
+from jackfield_documents.analyzer import Analyzer
+from jackfield_documents.stopwords import STOP_WORDS
 
 _HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _TOKEN = re.compile(rf"[{_HAN}]+|[^\W\d_{_HAN}][^\W_{_HAN}]*(?:['’-][^\W_{_HAN}]+)*")

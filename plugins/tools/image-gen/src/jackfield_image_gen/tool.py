@@ -11,12 +11,12 @@ from pydantic import Field
 
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError, ModelServiceError, ToolArgumentError, ToolServiceError
+from jackfield.media import media_type_of
 from jackfield.messages import ContentItem, ModelResponse
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import default_host
 from jackfield.sync import in_worker
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
-from jackfield_backend.media import media_type_of
 from jackfield_fetch import FetchConfig, Fetcher
 from jackfield_fetch.images import data_uri, image_bytes, save_image
 from jackfield_image_gen.plugin import tools

@@ -9,10 +9,10 @@ from typing import Any
 
 from jackfield.errors import ToolServiceError, UnsupportedInputError
 from jackfield.jsontext import dumps
+from jackfield.media import Media, media_type_of
 from jackfield.messages import ContentItem
 from jackfield.tools import ToolResult
-from jackfield_backend.images import decode_image
-from jackfield_backend.media import Media, media_type_of
+from jackfield_backends.images import decode_image
 
 _MOST_ERROR = 10_000  # characters
 _MOST_TEXT = 200_000  # characters of a text that came as bytes

@@ -10,6 +10,7 @@ from functools import partial
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
 from jackfield_documents import (
     Expanded,
@@ -30,8 +31,6 @@ from jackfield_documents import (
     why_nothing_reads,
 )
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher, make_searcher
 
 _KEPT_CORPORA = 8
 _TRIES = 5

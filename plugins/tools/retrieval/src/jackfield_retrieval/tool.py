@@ -9,11 +9,11 @@ from typing import Any
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
+from jackfield.retrieval import shown_path
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_documents import RAGConfig, file_meant
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever
-from jackfield_search_parts.documents import shown_path
 
 
 class RetrievalTool(BaseTool):

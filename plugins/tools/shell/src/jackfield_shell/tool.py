@@ -11,11 +11,10 @@ from typing import Any
 from jackfield import sync
 from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import default_host
+from jackfield.sandboxes import NONE, Limits, Program, ProgramSandbox, choose_sandbox
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace, says_if_not_awaited
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES
-from jackfield_confine.choosing import NONE, choose_sandbox
 from jackfield_confine.guarding import guarded
-from jackfield_confine.sandboxes import Limits, Program, ProgramSandbox
 from jackfield_shell.config import ShellConfig
 from jackfield_shell.plugin import MOST_COMMAND, TIMEOUT_S, tools
 from jackfield_shell.running import Ended, run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jackfield.errors import ConfigError, ToolArgumentError
-from jackfield_agent_parts.tables import parse_table
+from jackfield_agent_files.tables import parse_table
 from jackfield_skills.files import read_text
 
 FILE = "SKILL.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jackfield.errors import ToolServiceError
-from jackfield_metering.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem
 from jackfield.secrets import secrets_of
 from jackfield.tools import BaseTool, FunctionTool, PluginTool, Safety, ToolContext, ToolResult
-from jackfield_metering.cachefile import CacheFile
+from jackfield_local_state.cachefile import CacheFile
 from jackfield_tool_results.watched import watch_deps
 from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
 

@@ -14,10 +14,10 @@ from pydantic import Field
 from jackfield.config import Config
 from jackfield.errors import DocParserError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import default_host
+from jackfield.retrieval import Document
 from jackfield.tools import BaseTool, ToolResult, says_if_not_awaited
 from jackfield_documents import DocumentReader, is_url
 from jackfield_fetch import MAX_URL_CHARS, FetchConfig, Fetcher, FetchError, shown
-from jackfield_search_parts.documents import Document
 from jackfield_web_extractor.plugin import tools
 
 _LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")

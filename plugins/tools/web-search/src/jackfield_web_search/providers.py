@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jackfield_backend.keys import KeyRule
+from jackfield_http.keys import KeyRule
 from jackfield_http.service import JSONService, Place
 
 ProviderName = Literal["serper", "searxng"]

@@ -11,7 +11,7 @@ from jackfield.cli import Parser, print_json, print_table, printable, with_conse
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
-from jackfield_agent_parts.files import load_agent_config
+from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.newcomers import tell_news
 from jackfield_manage.distributions import installed
 from jackfield_manage.needs import Needs, needs_of, needs_of_python

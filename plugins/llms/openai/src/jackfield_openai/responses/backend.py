@@ -7,10 +7,10 @@ from typing import ClassVar
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.request import ChatRequest
-from jackfield_backend.keys import KeyRule
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import Failures, Post, Server, json_bytes
 from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_http.keys import KeyRule
 from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import request_body

@@ -31,8 +31,7 @@ from jackfield.events import (
 from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usage
 from jackfield.processors import closing
 from jackfield.testing import answer, calls
-from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool
-from jackfield_agent_parts.tools import toolset
+from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool, toolset
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,

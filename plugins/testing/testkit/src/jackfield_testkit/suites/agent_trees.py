@@ -15,9 +15,9 @@ from jackfield.agents import Agent, CancelToken, FnCallAgent
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, ModelEvent, RunEvent, RunStarted, TextDelta, TurnFinished
 from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.stores import RUNNING
 from jackfield.testing import answer, calls
 from jackfield.tools import ToolContext, tool
-from jackfield_records.stores import RUNNING
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.suites.agent_parts import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import pytest
 
 from jackfield.errors import SandboxError
-from jackfield_confine.sandboxes import RISKS, Sandbox
+from jackfield.sandboxes import RISKS, Sandbox
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Limits
+from jackfield.sandboxes import CodeResult, CodeSandbox, Limits
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end

@@ -27,7 +27,7 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose
+from jackfield.retrieval import Embedded, Embedder, Purpose
 from jackfield_testkit import embeddings, replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest

@@ -15,7 +15,7 @@ import pytest
 from jackfield import sync
 from jackfield.messages import Usage
 from jackfield.plugins import EmbedderSpec
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import check_loop

@@ -206,7 +206,7 @@ class HygieneTests(LLMTests):
         sent = [f"{request.native_path} {request.native_headers}" for request in server.requests]
         assert not [text for text in sent if API_KEY in text], (
             f"{' or '.join(named)} went to an address that was not set together with it: "
-            "see jackfield_backend.keys.find_key"
+            "see jackfield_http.keys.find_key"
         )
 
     def test_the_key_is_in_no_log(

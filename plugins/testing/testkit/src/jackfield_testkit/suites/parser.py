@@ -17,8 +17,8 @@ import pytest
 from jackfield import sync
 from jackfield.errors import DocParserError
 from jackfield.plugins import ParserSpec, PluginHost, Row, Settings
+from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield_documents import DocumentReader, ParserLimits
-from jackfield_search_parts.documents import Block, BlockKind, Document, Parser
 from jackfield_testkit.effects import undeclared, unexpected_reads, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.streams import FEW, GROWTH, MANY, CountedBytes, given_up_after, work_of
@@ -100,7 +100,7 @@ class ParserSuite(Suite):
     def make_parser(self) -> Parser:
         """A new parser under test. Override it if yours needs more than `config`."""
         made = plain_host().load("parser", self.component)(dict(self.config))
-        assert isinstance(made, Parser), f"{self.component} is not a jackfield_search_parts.documents.Parser"
+        assert isinstance(made, Parser), f"{self.component} is not a jackfield.retrieval.Parser"
         return made
 
     # --- what it reads ---

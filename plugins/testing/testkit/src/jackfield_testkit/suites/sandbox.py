@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield.errors import SandboxError
-from jackfield_confine.sandboxes import Finished, Limits, Program, ProgramSandbox, Risk
+from jackfield.sandboxes import Finished, Limits, Program, ProgramSandbox, Risk
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end

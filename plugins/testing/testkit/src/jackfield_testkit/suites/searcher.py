@@ -15,7 +15,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.plugins import SearcherSpec
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import TRIES, check_loop
@@ -83,7 +83,7 @@ class SearcherSuite(Suite):
     def make_searcher(self) -> Searcher:
         """A new searcher under test. Override it if yours needs more than `config`."""
         made = plain_host().load("searcher", self.component)(dict(self.config))
-        assert isinstance(made, Searcher), f"{self.component} is not a jackfield_search_parts.searching.Searcher"
+        assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
         return made
 
     # --- what it finds ---

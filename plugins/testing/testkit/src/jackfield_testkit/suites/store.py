@@ -18,9 +18,9 @@ from jackfield.agents import FnCallAgent
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.plugins import StoreSpec
 from jackfield.request import ChatRequest
+from jackfield.stores import RUNNING, Store, StoredRun, load_store
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import tool
-from jackfield_records.stores import RUNNING, Store, StoredRun, load_store
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import check_loop

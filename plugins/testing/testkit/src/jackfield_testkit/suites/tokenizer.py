@@ -16,7 +16,7 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import TokenizerSpec
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
@@ -52,7 +52,7 @@ _MAKE_ONE = """
 import json, sys
 from jackfield.plugins import PluginHost
 from jackfield.plugins import Settings
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 
 host = PluginHost(Settings())
 host.make(host.find("tokenizer", sys.argv[1]), json.loads(sys.argv[2]), Tokenizer)

@@ -15,10 +15,9 @@ from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import Usage
 from jackfield.plugins import Texts
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.retrieval import Document, Embedded, Purpose
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_acme.plugin import PARAMETERS
-from jackfield_search_parts.documents import Document
-from jackfield_search_parts.embedding import Embedded, Purpose
 
 
 class Format(call_formats.Honest):

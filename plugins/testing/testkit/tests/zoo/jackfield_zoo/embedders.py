@@ -25,7 +25,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield.messages import Usage
-from jackfield_search_parts.embedding import Embedded, Embedder, Purpose, Vector
+from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 
 CLASSES: Mapping[int, type[ModelServiceError]] = {
     401: ModelAuthError,

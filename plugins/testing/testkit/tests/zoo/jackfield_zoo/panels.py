@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jackfield.agents import Agent, Event, Run, RunAbove, open_calls
+from jackfield.agents import Agent, Event, Run, RunAbove, open_calls, run_as
 from jackfield.errors import ConfigError, ModelServiceError
 from jackfield.events import HandedOff, RunFinished
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Message, Usage, with_system_text
 from jackfield.streams import closing
-from jackfield_agent_parts import run_as
 
 
 class Panel(Agent):

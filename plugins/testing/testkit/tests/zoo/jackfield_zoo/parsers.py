@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jackfield.errors import DocParserError
-from jackfield_search_parts.documents import Block, Document, Parser
+from jackfield.retrieval import Block, Document, Parser
 
 
 class Honest(Parser):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.errors import SandboxError
+from jackfield.sandboxes import CodeResult, CodeSandbox, Finished, Limits, Program, ProgramSandbox, Protection
 from jackfield_confine.guarding import FileRules, guarded
-from jackfield_confine.sandboxes import CodeResult, CodeSandbox, Finished, Limits, Program, ProgramSandbox, Protection
 from jackfield_confine.syscalls import build_filter, filters_this_machine
 
 COVERED: Any = frozenset({"files", "network", "processes", "memory", "cpu", "file_size"})

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jackfield_search_parts.searching import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 
 
 class Honest(Searcher):

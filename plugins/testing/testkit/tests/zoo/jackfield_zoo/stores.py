@@ -15,7 +15,7 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield_records.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, Store, StoredRun
 
 _clock = itertools.count(1)
 

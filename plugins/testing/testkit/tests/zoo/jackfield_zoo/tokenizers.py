@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from types import ModuleType
 
-from jackfield_metering.tokens import Tokenizer
+from jackfield.tokenizers import Tokenizer
 
 HALF = re.compile("[\ud800-\udfff]")
 

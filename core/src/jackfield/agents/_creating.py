@@ -1,0 +1,199 @@
+"""Make an agent of a kind that the core or a plugin offers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Any, Literal, TypeAlias, Unpack, overload
+
+from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, Handoff, ToolEntry
+from jackfield.agents._configs import AgentConfig, is_agent
+from jackfield.config import Config, LLMConfig, checked_list
+from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, PluginNotFoundError, closest, near
+from jackfield.models import BaseChatModel, backend_of
+from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
+from jackfield.tools import name_of_entry
+
+_PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
+_CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
+
+
+class CreateOptions(AgentOptions, total=False):
+    """The options of `create_agent`: those of every agent, and those of agent configurations.
+
+    A kind may have more options; its class has their types: `from jackfield_assistant import Assistant`.
+    """
+
+    function_list: Iterable[ToolEntry] | None
+    llm: str | Mapping[str, object] | LLMConfig | BaseChatModel | None
+    system_message: str | None
+    name: str | None
+    description: str | None
+    rag_cfg: Mapping[str, object] | Config | None
+
+
+@overload
+def create_agent(kind: Literal["basic"], **options: Unpack[CreateOptions]) -> BasicAgent: ...
+@overload
+def create_agent(kind: Literal["fncall"], **options: Unpack[CreateOptions]) -> FnCallAgent: ...
+@overload
+def create_agent(kind: str | Mapping[str, object] | AgentConfig, **options: Unpack[CreateOptions]) -> Agent: ...
+def create_agent(
+    kind: str | Mapping[str, object] | AgentConfig, *, host: PluginHost | None = None, **options: Any
+) -> Agent:
+    """Make an agent.
+
+    Args:
+        kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig`, also
+            as a dict.
+        host: Where names are looked up.
+        options: Options of the kind's class; they override those of a configuration.
+
+    Raises:
+        ConfigError: A setting does not fit.
+        PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
+    """
+    with LocalsForgotten():  # a key may be among them
+        return _created(kind, host or default_host(), options)
+
+
+def _created(kind: str | Mapping[str, object] | AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
+    if not isinstance(kind, str):
+        return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
+    agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
+    if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
+        raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
+    _check_options(kind, agent_class, options)
+    agent = agent_class(host=host, **_with_agents(options, host))
+    if agent.files and not _reads_files(kind, agent, host):
+        raise ConfigError(
+            f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
+            f"use the kind 'assistant', or give it a tool for files"
+        )
+    return agent
+
+
+def _label(kind: Mapping[str, object] | AgentConfig) -> str:
+    return f"agent {dict(kind).get('name') or ''}".rstrip()
+
+
+def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
+    given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
+    try:
+        return _created(config.agent, host, {**given, **options})
+    except PluginNotFoundError as error:
+        raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
+
+
+def _loaded(kind: str, host: PluginHost) -> object:
+    if kind.endswith((".yaml", ".yml", ".toml", ".json")):
+        raise ConfigError(f"{kind!r} is a file, not a kind of agent: create_agent(load_agent_config({kind!r}))")
+    try:
+        return host.load("agent", kind)
+    except PluginNotFoundError as error:
+        if not near(kind, _CORE_KINDS):
+            raise
+        raise PluginNotFoundError(f"{error}{closest(kind, _CORE_KINDS)}") from error
+
+
+def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
+    if agent.toolsets or any(one.safety().file_access for one in agent.function_map.values()):
+        return True
+    return kind not in _CORE_KINDS and "files" in host.spec_of(host.find("agent", kind), ComponentSpec).effects
+
+
+def _with_agents(options: Mapping[str, object], host: PluginHost) -> dict[str, Any]:
+    """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
+    around = {} if options.get("llm") is None else {"llm": options["llm"]}
+
+    def inside(entry: Mapping[str, object]) -> Agent:
+        return _created(entry, host, {} if entry.get("llm") else around)
+
+    return {key: _IN_OPTIONS.get(key, _made)(value, inside) for key, value in options.items()}
+
+
+_Inside: TypeAlias = Callable[[Mapping[str, object]], Agent]
+
+
+def _made(value: Any, inside: _Inside) -> Any:
+    if isinstance(value, list | tuple) and any(map(is_agent, value)):
+        return [_made(entry, inside) for entry in value]
+    return inside(value) if is_agent(value) else value
+
+
+def _tools(entries: Any, inside: _Inside) -> list[ToolEntry]:
+    listed = checked_list(entries or (), "function_list", "tools")
+    return [inside(entry).as_tool() if is_agent(entry) else entry for entry in listed]
+
+
+def _handoffs(entries: Any, inside: _Inside) -> list[Agent | Handoff]:
+    listed = checked_list(entries or (), "handoffs", "agents")
+    return [_handoff(entry, inside) if isinstance(entry, Mapping) else entry for entry in listed]
+
+
+_IN_OPTIONS: Mapping[str, Callable[[Any, _Inside], Any]] = {"function_list": _tools, "handoffs": _handoffs}
+
+
+def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
+    history = entry.get("history", "all")
+    if history not in ("all", "question"):
+        raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
+    return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
+
+
+def _all_that_is_missing(config: AgentConfig, host: PluginHost) -> str:
+    """What to install for the whole agent, if it is more than one package."""
+    missing = sorted(_lacking(config, host))
+    return f". To install everything that this agent is missing: pip install {' '.join(missing)}" if missing[1:] else ""
+
+
+def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
+    """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
+    lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
+    wanted = _named_in(config, host)
+    for component in wanted:  # it grows while it is walked
+        kind, _, name = component.partition(".")
+        if known := known_components().get(component):
+            lacking |= set() if name in host.names(kind) else {known.distribution}
+            wanted += {*known.asks_for(config.settings_of(name))}.difference(wanted)
+    return lacking
+
+
+def _named_in(config: AgentConfig, host: PluginHost) -> list[str]:
+    """The components that an agent names, as `kind.name`."""
+    named = {
+        "agent": [config.agent],
+        "observer": config.observers,
+        "tool": [name_of_entry(entry) for entry in config.function_list if not is_agent(entry)],
+        "store": [name_of_entry(config.store)] if config.store else [],
+        "llm": [] if config.llm is None else [backend_of(config.llm, [*host.names("llm"), *_known_backends()])],
+    }
+    return [f"{kind}.{name}" for kind, names in named.items() for name in names]
+
+
+def _known_backends() -> list[str]:
+    return [component.removeprefix("llm.") for component in known_components() if component.startswith("llm.")]
+
+
+def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:
+    """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
+    named = dict(inspect.signature(agent_class).parameters)
+    rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
+    if rest and "AgentOptions" not in str(rest[0].annotation):
+        return
+    takes = [*named, *(AgentOptions.__annotations__.keys() - {"host"} if rest else ())]
+    own = ", ".join(sorted(named.keys() - CreateOptions.__annotations__.keys())) or "none"
+    for name, value in options.items():
+        if name not in takes:
+            raise ConfigError(
+                f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))} (its own options: {own})"
+            )
+        if name in named:
+            _check_type(f"option {name!r} of agent kind {kind!r}", value, str(named[name].annotation).split(" | "))
+
+
+def _check_type(what: str, value: object, types: Sequence[str]) -> None:
+    """Raise ConfigError where only plain types are allowed, and a value has none of them."""
+    if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
+        raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")

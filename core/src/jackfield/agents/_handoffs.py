@@ -1,0 +1,251 @@
+"""Hand-offs: an agent gives the conversation to another one, which goes on in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from jackfield.agents import Agent, Event, Handoff, Part, Run, RunAbove, RunView, Spent, open_calls
+from jackfield.agents._subagents import approve_of, effects_of
+from jackfield.config import GenerateConfig, checked_list
+from jackfield.errors import ConfigError, ToolServiceError
+from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
+from jackfield.messages import SYSTEM, USER, Message, with_system_text
+from jackfield.streams import closing
+from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
+
+_OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
+
+
+def checked_handoffs(entries: Iterable[Agent | Handoff], owner: Agent) -> tuple[Handoff, ...]:
+    """The hand-offs that somebody named for an agent.
+
+    Raises:
+        ConfigError: One has no name or description, is the agent itself, or has its name.
+    """
+    listed = checked_list(entries, "handoffs", "agents")
+    return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
+
+
+def _checked(handoff: Handoff, owner: Agent) -> Handoff:
+    target = handoff.agent
+    if not hasattr(target, "astream"):
+        raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
+    if not (target.name and target.description):
+        raise ConfigError(
+            f"agent {target.name or type(target).__name__!r} needs a name and a description for hand-offs"
+        )
+    if target.name == owner.name:
+        raise ConfigError(f"agent {target.name!r} hands off to itself, or to another agent of the same name")
+    tool_name = handoff.tool_name or f"transfer_to_{target.name}"
+    check_tool_name(tool_name)
+    return replace(handoff, tool_name=tool_name)
+
+
+def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
+    """The tools by which a model hands over."""
+    return [_TransferTool(handoff) for handoff in handoffs]
+
+
+class _TransferTool(BaseTool):
+    """Hands the conversation of its run to one agent; the run sees to the rest."""
+
+    read_only = True
+
+    def __init__(self, handoff: Handoff) -> None:
+        self._handoff = handoff
+        self.name = handoff.tool_name
+        self.effects = effects_of(agent_of(handoff))
+        self.description = {
+            "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
+            "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
+        }
+        super().__init__()
+
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
+        """Hand over."""
+        above = None if context is None else context.run
+        if not isinstance(above, RunAbove):
+            raise ToolServiceError("a conversation can be handed over in a run of an agent only")
+        run, target = above.run, self._handoff.agent
+        if run.handoff is not None:
+            raise ToolServiceError(f"The conversation is already being handed over to {run.handoff.agent.name}.")
+        if any(target is earlier for earlier in (*run.path, run.agent)):
+            raise ToolServiceError(
+                f"{target.name} has already had this conversation and handed it over: answer yourself, or hand it to "
+                f"somebody else."
+            )
+        run.handoff = self._handoff
+        return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
+
+
+def agent_of(handoff: Handoff) -> Agent:
+    """The agent that takes over, of which a run knows less."""
+    return cast(Agent, handoff.agent)
+
+
+async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
+    own, run.handoff = _OwnPart(agent, run), _at_once(agent, run)
+    if run.handoff is None:
+        run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
+        async with closing(own.events(events)) as own_events:
+            async for event in own_events:
+                yield event
+        if not own.is_handed_on:
+            return
+    assert run.handoff is not None  # noqa: S101 - it is what the part ended with
+    target, before = agent_of(run.handoff), own.before
+    yield HandedOff(agent.name or type(agent).__name__, target.name or "")
+    async with closing(target._events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
+        async for event in next_events:
+            yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
+
+
+class _OwnPart:
+    """What an agent does before it hands the conversation over.
+
+    Attributes:
+        before: The messages of the run until then.
+        spent: What it has used.
+        is_handed_on: Whether it ended with a hand-off, and not with the run.
+    """
+
+    def __init__(self, agent: Agent, run: Run) -> None:
+        self.before: tuple[Message, ...] = run.done if _went_on(run) else ()
+        self.spent = run.spent
+        self.is_handed_on = False
+        self._run = run
+        self._view = RunView(agent.name)
+
+    async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """The events until a turn would begin after a hand-off."""
+        async with closing(events):
+            async for event in events:
+                if isinstance(event, TurnStarted) and self._run.handoff is not None:
+                    self.before, self.is_handed_on = (*self._run.done, *self._view.messages()), True
+                    return
+                if isinstance(event, _OF_TURNS):
+                    self._view.feed(event)
+                self.spent = self.spent.plus(event)
+                yield event
+
+
+def _went_on(run: Run) -> bool:
+    """Whether it went on with another agent before it was interrupted."""
+    return bool(run.later) and run.later[0].by_tool
+
+
+def _at_once(agent: Agent, run: Run) -> Handoff | None:
+    """The hand-off that an interrupted run begins with, if it goes on with another agent."""
+    return _recorded(agent, run.later[0].agent) if _went_on(run) else _interrupted(agent, run)
+
+
+def _interrupted(agent: Agent, run: Run) -> Handoff | None:
+    """The hand-off on the way to the agent whose calls the conversation ends in, where a paused run goes on."""
+    if not run.resume or not open_calls(run.messages):
+        return None
+    caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
+    known = {id(one) for one in (*run.path, agent)}
+    return next((one for one in agent.handoffs if caller in _names_behind(agent_of(one), known)), None)
+
+
+def _recorded(agent: Agent, name: str) -> Handoff:
+    for handoff in agent.handoffs:
+        if handoff.agent.name == name:
+            return handoff
+    raise ConfigError(
+        f"the run was handed over to agent {name!r}, which {agent.name or 'the agent'!r} does not know now"
+    )
+
+
+def _names_behind(agent: Agent, known: set[int]) -> Iterator[str | None]:
+    if id(agent) not in known:
+        known.add(id(agent))
+        yield agent.name
+        for handoff in agent.handoffs:
+            yield from _names_behind(agent_of(handoff), known)
+
+
+def _run_of_next(agent: Agent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
+    history = (*run.asked, *before)
+    made = run_as(agent_of(handoff), run, _seen(handoff, history), spent)
+    return replace(made, asked=history, path=(*run.path, agent))
+
+
+def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
+    """A run in which `agent` goes on with another agent's run: the same id, limits, time, approval and resources.
+
+    Its `_events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
+
+    Args:
+        agent: Which goes on, with its own system message, tools and model.
+        run: The run that goes on.
+        messages: What it sees.
+        spent: What the run has used so far.
+
+    Raises:
+        ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
+    """
+    history = with_system_text(messages, agent.system_message, first=True)
+    made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
+    lang = None if run.config is None else run.config.lang
+    made = replace(
+        made,
+        asked=tuple(messages),
+        id=run.id,
+        limits=run.limits,
+        context=replace(made.context, run_id=run.id),
+        config=(made.config or GenerateConfig()).merged({"lang": lang}) if lang else made.config,
+        approve=approve_of(run) or agent.approve,
+        rules=run.rules_below,
+        resume=run.resume,
+        answers=run.answers,
+        spent=spent,
+        later=run.later,
+        ends_at=run.ends_at,
+        record=run.record,
+        above=run.above,
+    )
+    return _going_on(agent, made, run.later.pop(0)) if run.later else made
+
+
+def _going_on(agent: Agent, run: Run, part: Part) -> Run:
+    """The run, where the part of its agent was interrupted."""
+    _check_part(agent, part.agent, has_begun=bool(part.done))
+    return replace(
+        run,
+        resume=True,
+        answers=part.answers,
+        spent=replace(run.spent, turns=max(run.spent.turns, part.turns)),
+        done=part.done,
+        in_doubt=part.in_doubt,
+        handing=part.handing,
+    )
+
+
+def _check_part(agent: Agent, name: str, *, has_begun: bool) -> None:
+    """Raise ConfigError where an agent cannot go on with the part of the agent of this name."""
+    label = agent.name or type(agent).__name__
+    if name != label:
+        raise ConfigError(
+            f"the run was interrupted at agent {name!r}, and {label!r} would go on now: resume it with the same agents"
+        )
+    if has_begun and not agent._goes_on():
+        raise ConfigError(
+            f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "
+            f"was done"
+        )
+
+
+def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the next agent sees of the conversation."""
+    if handoff.history == "all":
+        return history
+    return tuple(_question_in(history) if handoff.history == "question" else handoff.history(history))
+
+
+def _question_in(history: Sequence[Message]) -> list[Message]:
+    asked = [message for message in history if message.role == USER]
+    return [*(message for message in history if message.role == SYSTEM), *asked[-1:]]

@@ -1,0 +1,35 @@
+"""Contracts of sandboxes, and the choice of one."""
+
+from jackfield.sandboxes._choosing import AUTO, NONE, SUGGESTED, choose_sandbox, needs_approval
+from jackfield.sandboxes._contract import (
+    PREVENTED,
+    RISKS,
+    CodeResult,
+    CodeSandbox,
+    Finished,
+    Limits,
+    Program,
+    ProgramSandbox,
+    Protection,
+    Risk,
+    Sandbox,
+)
+
+__all__ = [
+    "AUTO",
+    "NONE",
+    "PREVENTED",
+    "RISKS",
+    "SUGGESTED",
+    "CodeResult",
+    "CodeSandbox",
+    "Finished",
+    "Limits",
+    "Program",
+    "ProgramSandbox",
+    "Protection",
+    "Risk",
+    "Sandbox",
+    "choose_sandbox",
+    "needs_approval",
+]

@@ -1,0 +1,31 @@
+"""Dates in words do not depend on the machine's language, and are those of the time zone that is asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from jackfield.config import Lang
+from jackfield.dates import get_current_date_str
+
+NEW_YEAR = datetime(2024, 1, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("lang", "hours", "said"),
+    [
+        ("en", 0, "Current date: Monday, January 1, 2024"),
+        ("en", -5, "Current date: Sunday, December 31, 2023"),
+        ("zh", 8, "当前时间：2024年1月1日，星期一。"),
+        ("zh", -5, "当前时间：2023年12月31日，星期日。"),
+    ],
+)
+def test_a_date_in_words_is_that_of_its_time_zone(lang: Lang, hours: float, said: str) -> None:
+    assert get_current_date_str(lang, hours, now=NEW_YEAR) == said
+
+
+def test_without_an_instant_it_is_today() -> None:
+    before, line, after = datetime.now(UTC), get_current_date_str("en", 0), datetime.now(UTC)
+    assert line in [get_current_date_str("en", 0, now=day) for day in (before, after)]
+    assert get_current_date_str().startswith("Current date: ")

@@ -1,0 +1,172 @@
+"""What a notebook shows: Markdown that loads nothing and has no HTML but ours, calls folded, images as images."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import nbformat
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from nbclient import NotebookClient
+
+from jackfield import FnCallAgent, Message, RunResult, ToolResult, tool
+from jackfield.display import markdown_of, pictures_in
+from jackfield.messages import ContentItem
+from jackfield.testing import ScriptedModel, answer, calls
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+PICTURE = "data:image/png;base64," + base64.b64encode(PIXEL * 500).decode()
+OURS = ("<details>", "</details>", "<summary>", "</summary>", "<code>", "</code>")
+
+_READER = MarkdownIt("commonmark", {"html": True})
+
+
+def html_and_images_in(markdown: str) -> list[str]:
+    """What a reader of Markdown takes for HTML that is not ours, or for an image."""
+    found = []
+    for block in _READER.parse(markdown):
+        for token in (block, *(block.children or ())):
+            if token.type in ("html_block", "html_inline", "image"):
+                left = token.content
+                for tag in OURS:
+                    left = left.replace(tag, "")
+                found += [left] if token.type == "image" or "<" in left else []
+    return found
+
+
+_NASTY = (
+    *(
+        "<img src=http://a.test/x>",
+        "![a](http://a.test/x)",
+        "![a][b]",
+        "\n[b]: http://a.test/x\n",
+        "<script>",
+        "</details>",
+    ),
+    *("`", "``", "```", "````", "~~~", "~~~~", "```py\n", "\\", "\n", "\n\n", " ", "   ", "    ", "> ", "- ", "1. "),
+    *(
+        "<!--",
+        "-->",
+        "<http://a.test>",
+        "<?",
+        "<![CDATA[",
+        "\t",
+        "\r",
+        "\x0b",
+        "\u2028",
+        "a",
+        "é",
+        "|",
+        "*",
+        "&lt;img>",
+    ),
+)
+_TEXTS = st.lists(st.sampled_from(_NASTY), max_size=14).map("".join)
+
+
+@example(text="```py\n<img src=http://a.test/x>", arguments="", result="", reasoning="", name="")
+@given(text=_TEXTS, arguments=_TEXTS, result=_TEXTS, reasoning=_TEXTS, name=_TEXTS)
+def test_nothing_that_a_model_or_a_tool_says_becomes_html_or_an_image(
+    text: str, arguments: str, result: str, reasoning: str, name: str
+) -> None:
+    call = {"name": name or "f", "arguments": arguments}
+    history = [
+        Message("user", text),
+        Message("assistant", text, reasoning_content=reasoning),
+        Message("assistant", "", function_call=call, extra={"function_id": "1"}),
+        Message("function", result, name=name or "f", extra={"function_id": "1"}),
+        Message("function", result, name=name or "f"),
+        Message("assistant", text),
+    ]
+    assert html_and_images_in(markdown_of(history)) == []
+
+
+def test_the_check_would_find_them() -> None:
+    assert len(html_and_images_in("<img src=x> ![a](b)\n\n<script>\n")) == 3
+
+
+def test_code_is_shown_as_it_was_written() -> None:
+    text = "Use it:\n\n```python\nx: list[int] = [1]  # <b> ![no]\n```\n\nand `List<String>` & more."
+    shown = _READER.render(markdown_of([Message("assistant", text)]))
+    assert "x: list[int] = [1]  # &lt;b&gt; ![no]" in shown
+    assert "<code>List&lt;\u2060String&gt;</code> &amp; more." in shown
+
+
+def picturing() -> RunResult[str]:
+    @tool
+    def draw(what: str) -> ToolResult:
+        """Draw."""
+        return ToolResult([ContentItem(text=f"drawn: {what}"), ContentItem(image=PICTURE)], {"sources": ["map.pdf"]})
+
+    model = ScriptedModel([calls(("draw", {"what": "a <b>"})), answer("Here it is.")])
+    return FnCallAgent([draw], model).ask("Draw.")
+
+
+def test_a_result_is_its_answer_with_calls_folded_and_its_sources() -> None:
+    shown = picturing()._repr_markdown_()
+    assert shown.startswith("<details><summary>Called <code>draw</code></summary>")
+    assert "drawn: a <b>" in shown
+    assert shown.endswith("Here it is.\n\nSources: map.pdf")
+    assert PICTURE[:60] not in shown
+
+
+def test_pictures_are_shown_and_nothing_prints_kilobytes_of_base64() -> None:
+    result = picturing()
+    assert list(pictures_in(result.messages)) == [("image/png", PIXEL * 500)]
+    texts = [result._repr_markdown_(), repr(result), repr(result.messages), str(result.messages[1])]
+    audio = Message("user", [{"audio": {"data": PICTURE, "format": "wav"}}, {"video": [PICTURE, PICTURE]}])
+    texts += [repr(audio), str(audio), markdown_of([audio])]
+    assert max(map(len, texts)) < 1000
+
+
+@pytest.mark.parametrize("image", ["data:image/png;base64,%%%", "http://a.test/x.png", "/etc/x.png", "data:,"])
+def test_what_is_not_a_picture_of_its_own_is_neither_fetched_nor_opened(image: str) -> None:
+    assert list(pictures_in([Message("assistant", [ContentItem(image=image)])])) == []
+
+
+def test_a_run_that_ended_early_says_why() -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return ""
+
+    paused = FnCallAgent([pay], ScriptedModel([calls(("pay", {}))])).ask("q")
+    assert paused._repr_markdown_().endswith("Waiting for approval: <code>pay</code>")
+    limited = FnCallAgent([pay], ScriptedModel([answer("a")]), limits={"turns": 1}).ask("q")
+    assert limited._repr_markdown_() == "a"
+    none = FnCallAgent(llm=ScriptedModel([answer("")])).ask("q")
+    assert none._repr_markdown_() == "*The run ended early: empty reply.*"
+
+
+CELLS = [
+    "from jackfield.testing import ScriptedModel, answer\nfrom jackfield import BasicAgent, Message\n"
+    "agent = BasicAgent(llm=ScriptedModel([answer('**Bonn**')] * 9))",
+    "agent.ask('Which town?')",
+    "agent.run_nonstream('Which town?')",
+    f"Message('user', [{{'text': 'Look'}}, {{'image': {PICTURE!r}}}])",
+    "await agent.aask('Which town?')",
+    "stream = agent.stream('Which town?')\nasync for event in stream:\n    pass\nstream.result",
+]
+
+
+def test_a_real_notebook_shows_results_and_messages(tmp_path: Any) -> None:
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "source": cell, "metadata": {}, "outputs": [], "execution_count": None} for cell in CELLS
+    ]
+    reads: Any = nbformat.reads
+    notebook = reads(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}), 4)
+    NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = [[output.get("data", {}) for output in cell["outputs"]] for cell in notebook.cells]
+    for number in (1, 2, 4, 5):
+        assert [data.get("text/markdown") for data in shown[number]] == ["**Bonn**"], CELLS[number]
+    assert [sorted(data) for data in shown[3]] == [["text/markdown", "text/plain"], ["image/png", "text/plain"]]
+    assert shown[3][0]["text/markdown"].startswith("**user:**\n\nLook")
+    assert all(len(data["text/plain"]) < 200 for outputs in shown for data in outputs)

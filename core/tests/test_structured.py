@@ -1,0 +1,188 @@
+"""An answer as data: asked for in the way the model can, validated, sent back with the reasons."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from jackfield.config import GenerateConfig
+from jackfield.errors import ConfigError, InvalidAnswerError
+from jackfield.events import ModelFinished, TextDelta
+from jackfield.messages import Usage
+from jackfield.models._structured import ANSWER_TOOL
+from jackfield.request import ModelFacts
+from jackfield.response_formats import response_format, strictly
+from jackfield.testing import ScriptedModel, answer, calls
+
+
+class Weather(BaseModel):
+    city: str
+    day: datetime.date
+    degrees: float = 3.0
+
+
+GOOD = '{"city": "Bonn", "day": "2026-01-02"}'
+FITS = Weather(city="Bonn", day=datetime.date(2026, 1, 2))
+HELD = ModelFacts(json_schema=True)
+PLAIN = ModelFacts(native_tools=False)
+
+
+def test_a_server_that_can_is_given_the_schema_and_nothing_else_changes() -> None:
+    model = ScriptedModel([answer(GOOD)], facts=HELD)
+    assert model.parse("q", Weather).value == FITS
+    (request,) = model.requests
+    assert request.config.response_format == response_format(Weather.model_json_schema())
+    assert [message.content for message in request.messages] == ["q"]
+    assert request.functions == ()
+
+
+def test_a_model_with_tools_is_made_to_call_one_whose_arguments_are_the_answer() -> None:
+    model = ScriptedModel([calls((ANSWER_TOOL, {"city": "Bonn", "day": "2026-01-02"}))])
+    assert model.parse("q", Weather).value == FITS
+    (request,) = model.requests
+    assert request.config.function_choice == ANSWER_TOOL
+    assert [function["name"] for function in request.functions] == [ANSWER_TOOL]
+
+
+def test_an_answer_is_validated_as_json_also_by_a_strict_model() -> None:
+    class Stay(BaseModel, strict=True):
+        nights: tuple[datetime.date, ...]
+
+    model = ScriptedModel([answer('{"nights": ["2026-01-02"]}')], facts=HELD)
+    assert model.parse("q", Stay, attempts=1).value == Stay(nights=(datetime.date(2026, 1, 2),))
+
+
+@pytest.mark.parametrize(("question", "word"), [("q", "Answer"), ("天气", "回答")])
+def test_any_other_model_is_told_the_schema_in_the_language_of_the_conversation(question: str, word: str) -> None:
+    model = ScriptedModel([answer(GOOD)], facts=PLAIN)
+    assert model.parse(question, Weather).value == FITS
+    system, user = model.requests[0].messages
+    assert word in system.content
+    assert '"degrees"' in system.content
+    assert user.content == question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"Here it is:\n```json\n{GOOD}\n```\nAnything else?",
+        f"<think>a {{brace}}</think>\n{GOOD}",
+        f"The weather: {GOOD} as of today",
+        "{'city': 'Bonn', 'day': '2026-01-02',}",
+    ],
+)
+@pytest.mark.parametrize("facts", [HELD, ModelFacts(), PLAIN], ids=["native", "tool", "prompt"])
+def test_what_models_write_around_the_answer_does_no_harm(text: str, facts: ModelFacts) -> None:
+    assert ScriptedModel([answer(text)], facts=facts).parse("q", Weather).value == FITS
+
+
+@pytest.mark.parametrize("facts", [HELD, ModelFacts(), PLAIN], ids=["native", "tool", "prompt"])
+def test_an_answer_that_does_not_fit_goes_back_with_the_reasons_and_all_attempts_are_paid_for(
+    facts: ModelFacts,
+) -> None:
+    wrong = calls((ANSWER_TOOL, {"city": 1})) if facts == ModelFacts() else answer('{"city": 1}')
+    model = ScriptedModel([wrong, answer(GOOD)], facts=facts)
+    result = model.parse("q", Weather)
+    assert (result.value, result.attempts) == (FITS, 2)
+    assert result.response.usage.total_tokens == 4
+    sent_back = model.requests[1].messages[-1]
+    assert sent_back.role == ("function" if facts == ModelFacts() else "user")
+    assert "city" in sent_back.content
+    assert "day" in sent_back.content
+
+
+def test_no_fitting_answer_is_an_error_that_says_what_was_wrong_and_what_it_cost() -> None:
+    model = ScriptedModel([answer("nope")] * 2, facts=HELD)
+    with pytest.raises(InvalidAnswerError, match="asked 2 times: it is not JSON") as caught:
+        model.parse("q", Weather, attempts=2)
+    assert caught.value.partial_text == "nope"
+    assert caught.value.usage == Usage(prompt_tokens=2, completion_tokens=2)
+    assert not caught.value.retryable
+
+
+def test_an_answer_that_was_cut_off_says_so() -> None:
+    model = ScriptedModel([[TextDelta('{"city": "Bo'), ModelFinished("length")]], facts=HELD)
+    with pytest.raises(InvalidAnswerError, match="raise max_tokens"):
+        model.parse("q", Weather, attempts=1)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", '{"value": [1, 2]}'])
+def test_what_is_no_object_travels_in_one(text: str) -> None:
+    model = ScriptedModel([answer(text)], facts=HELD)
+    assert model.parse("q", list[int]).value == [1, 2]
+    wanted = model.requests[0].config.response_format
+    assert wanted is not None
+    assert wanted["json_schema"]["schema"]["required"] == ["value"]
+
+
+def test_a_json_schema_gives_plain_values() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    model = ScriptedModel([answer('{"n": 1}'), answer('{"n": 4}')], facts=HELD)
+    assert model.parse("q", schema).value == {"n": 4}
+    assert "minimum" in model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"type": "oject"}, "not a valid JSON Schema"),
+        (type("Odd", (), {}), "not a type"),
+        ({"$ref": "http://h/x"}, "not in it"),
+        ({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}}}, "refers to '#/.defs/b', which"),
+    ],
+)
+def test_what_cannot_be_wanted_is_a_config_error_before_anybody_is_asked(wanted: Any, told: str) -> None:
+    model = ScriptedModel([answer("{}")], facts=HELD)
+    with pytest.raises(ConfigError, match=told):
+        model.parse("q", wanted)
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/b", "$defs": {"b": {"type": "integer"}}},
+        {"$ref": "#b", "$defs": {"b": {"$anchor": "b", "type": "integer"}}},
+        {"type": "integer", "enum": [1, {"$ref": "#/nowhere"}], "properties": {"$ref": {"type": "string"}}},
+        {"$ref": "u:b", "$defs": {"b": {"$id": "u:b", "$ref": "#/$defs/c", "$defs": {"c": {"type": "integer"}}}}},
+    ],
+)
+def test_references_within_a_schema_are_followed(schema: Any) -> None:
+    assert ScriptedModel([answer("1")], facts=HELD).parse("q", schema).value == 1
+
+
+def test_a_pydantic_model_may_stand_for_its_response_format() -> None:
+    wanted = GenerateConfig.parse({"response_format": Weather}).response_format
+    assert wanted == response_format(Weather.model_json_schema())
+
+
+def test_a_schema_is_strict_only_where_that_does_not_change_what_fits() -> None:
+    strict = strictly(Weather.model_json_schema())
+    assert strict is not None
+    assert strict["required"] == ["city", "day", "degrees"]
+    assert "default" not in strict["properties"]["degrees"]
+    named_default = {"type": "object", "properties": {"default": {"type": "string"}}}
+    assert strictly(named_default) == {**named_default, "additionalProperties": False, "required": ["default"]}
+    assert strictly({"type": "object", "additionalProperties": {"type": "string"}}) is None
+    assert strictly({"type": "object"}) is None
+    assert strictly({"type": "array", "items": {"type": "string"}}) is None
+
+
+@pytest.mark.parametrize("name", ["Müller", "北京"])
+def test_the_patterns_of_a_type_mean_what_pydantic_means(name: str) -> None:
+    class Person(BaseModel):
+        name: str = Field(pattern=r"^\w+\b$")
+
+    model = ScriptedModel([answer(f'{{"name": "{name}"}}')], facts=HELD)
+    assert model.parse("q", Person, attempts=1).value == Person(name=name)
+
+
+def test_a_type_that_pydantic_cannot_use_is_refused_before_a_model_is_asked() -> None:
+    model = ScriptedModel([answer("{}")])
+    with pytest.raises(ConfigError, match="pydantic can use"):
+        model.parse("q", Annotated[str, Field(pattern="(")])
+    assert model.requests == []

@@ -1,0 +1,80 @@
+"""Agents as data: files that say what an agent is, in YAML, TOML or JSON."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from jackfield.agents import AgentConfig, is_agent
+from jackfield.consent import require_consent
+from jackfield.errors import ConfigError, LocalsForgotten
+from jackfield_agent_files.effects import request_for
+from jackfield_agent_files.tables import FORMS, Form, parse_table, read_text
+
+MAX_FILE_BYTES = 1 << 20
+_PATHS = ("files", "knowledge_files", "prompts")
+_OF_AGENTS = ("", "handoffs", "options", "agents")  # where a table has settings of an agent, also without `agent`
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
+
+
+def load_agent_config(path: str | Path, *, trust: bool = False, text: str | None = None) -> AgentConfig:
+    """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
+
+    Args:
+        path: The file.
+        trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
+            folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
+        text: What is in the file, if the caller has read and judged it; the file is not read again.
+
+    Raises:
+        ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
+        ConfigError: The file cannot be read, or one of its settings does not fit.
+    """
+    with LocalsForgotten():  # a key may be among them
+        return _config_of(Path(path), text, trust=trust)
+
+
+def _config_of(file: Path, text: str | None, *, trust: bool) -> AgentConfig:
+    text = text_of(file) if text is None else text
+    try:
+        table = parse_table(text, _form_of(file))
+    except ValueError as error:
+        # Without the cause, which may carry all of the text: a key may be in it.
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
+    config = AgentConfig.parse(_placed(file, table), what=str(file))
+    require_consent(request_for(file, text, table, read_as="agent"), trust=trust)
+    return config
+
+
+def _form_of(file: Path) -> Form:
+    form = FORMS.get(file.suffix.lower())
+    if form is None:
+        raise ValueError("an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
+    return form
+
+
+def _placed(file: Path, value: Any, key: str = "") -> Any:
+    """A setting, with the paths in it beside the file, wherever it is read from."""
+    if isinstance(value, list):
+        return [_placed(file, entry, key) for entry in value]
+    if isinstance(value, dict) and (key in _OF_AGENTS or is_agent(value)):
+        return {name: _placed(file, entry, name) for name, entry in value.items()}
+    return _beside(file, value) if key in _PATHS and isinstance(value, str) else value
+
+
+def _beside(file: Path, name: str) -> str:
+    path = file.parent / Path(name).expanduser()
+    # An address, or something else that says what it is (index:NAME), and not a file that happens to look like it.
+    return name if _SCHEME.match(name) and not path.exists() else str(path)
+
+
+def text_of(file: Path) -> str:
+    """The text of a file that describes an agent.
+
+    Raises:
+        ConfigError: It cannot be read, is larger than 1 MiB, or is not UTF-8.
+    """
+    return read_text(file, max_bytes=MAX_FILE_BYTES, what="an agent file")

@@ -1,0 +1,72 @@
+"""A backend whose SDK blocks is asked like any other one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
+from jackfield.request import ChatRequest
+from jackfield_backends.blocking import BlockingChatModel
+
+ASK = [{"role": "user", "content": "q"}]
+DONE = ModelFinished("stop")
+
+
+class Blocking(BlockingChatModel):
+    """Waits inside its SDK until it is let go."""
+
+    backend = "blocking"
+
+    def __init__(self) -> None:
+        super().__init__({"model": "m"})
+        self.inside = threading.Event()
+        self.let_go = threading.Event()
+        self.closed = threading.Event()
+
+    def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+        try:
+            yield TextDelta("a")
+            self.inside.set()
+            self.let_go.wait(30)
+            yield DONE
+        finally:
+            self.closed.set()
+
+
+def test_a_blocking_backend_is_asked_like_any_other() -> None:
+    model = Blocking()
+    model.let_go.set()
+    assert model.ask("q").text == "a"
+    assert model.closed.is_set()
+
+
+def test_a_blocking_backend_does_not_block_the_loop_and_is_closed_when_left() -> None:
+    async def leave_early(model: Blocking) -> None:
+        events = model.astream(ASK)
+        await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+
+    model = Blocking()
+    asyncio.run(leave_early(model))
+    assert model.closed.is_set()
+
+
+def test_cancelling_a_blocking_backend_while_it_blocks_is_a_cancellation() -> None:
+    async def cancelled(model: Blocking) -> bool:
+        task = asyncio.ensure_future(model.acomplete(ASK))
+        while not model.inside.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return task.cancelled()
+
+    model = Blocking()
+    try:
+        assert asyncio.run(asyncio.wait_for(cancelled(model), 20))
+    finally:
+        model.let_go.set()
+    assert model.closed.wait(20)

@@ -1,0 +1,65 @@
+"""Requests are counted whole, each text once, and what is obviously small is not counted at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.request import ChatRequest
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import MESSAGE_TOKENS, Counts, RequestCounter
+
+TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+
+
+class Words:
+    """Counts words, and knows what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, text: str) -> int:
+        self.asked.append(text)
+        return len(text.split())
+
+
+def request(*messages: Message, **fields: Any) -> ChatRequest:
+    return ChatRequest(model="m", messages=messages, **fields)
+
+
+def test_everything_that_a_model_reads_counts() -> None:
+    count = RequestCounter(Counts(estimate_tokens), media_tokens=700).request
+    least = count(request(Message("user", "")))
+    assert least == MESSAGE_TOKENS
+    for message in (
+        Message("user", "some words"),
+        Message("assistant", "", reasoning_content="because of this and that"),
+        Message("assistant", "", function_call=FunctionCall("f", '{"a": "b"}')),
+        Message("function", "", name="f"),
+        Message("user", [ContentItem(file="/a/report.pdf")]),
+    ):
+        assert count(request(message)) > least
+    assert count(request(Message("user", ""), functions=(TOOL,))) > least
+    seen = Message("user", [ContentItem(image="data:image/png;base64,AAAA"), ContentItem(video=["1.png", "2.png"])])
+    assert count(request(seen)) == 3 * 700 + MESSAGE_TOKENS
+    assert RequestCounter(Counts(estimate_tokens), 700).media(seen) == 3 * 700
+
+
+def test_a_text_is_counted_once_and_a_factor_needs_no_second_count() -> None:
+    words = Words()
+    counts = Counts(words)
+    asked = request(Message("user", "one two three"), Message("assistant", "one two three"), functions=(TOOL,))
+    plain = RequestCounter(counts, 0).request(asked)
+    assert RequestCounter(counts, 0, factor=2.0).request(asked) > plain
+    assert len(words.asked) == 2  # the text, and the schema
+    assert RequestCounter(words, 0).text("") == 0
+
+
+def test_nothing_is_counted_to_find_out_that_a_small_request_fits() -> None:
+    words = Words()
+    counter = RequestCounter(words, media_tokens=100)
+    small = request(Message("user", "a b c"), functions=(TOOL,))
+    assert counter.surely_fits(small, 1000)
+    assert not counter.surely_fits(request(Message("user", "x" * 2000)), 1000)
+    assert not counter.surely_fits(request(*[Message("user", [ContentItem(image="a.png")])] * 11), 1000)
+    assert words.asked == []
