@@ -170,28 +170,6 @@ print(model.requests[0].messages[0].content)
         "默认超时是 300 秒",
         beside=("jackfield-keyword-search", "jackfield-text"),
     ),
-    "jackfield-answers": Job(
-        """
-from jackfield.testing import ScriptedModel, answer
-model = ScriptedModel([answer("no number"), answer("42"), answer("a"), answer("b")])
-print(model.ask("20 + 22?", output=int).output, [one.get_content() for one in model.batch(["first", "second"])])
-""",
-        "42 ['a', 'b']",
-    ),
-    "jackfield-notebook": Job(
-        """
-from jackfield.testing import ScriptedModel, answer
-print(ScriptedModel([answer("![map](http://example.org)")]).ask("Where?")._repr_markdown_() != "![map](http://example.org)")
-""",
-        "True",
-    ),
-    "jackfield-qwen-forms": Job(
-        """
-from jackfield.testing import ScriptedModel, answer
-print(list(ScriptedModel([answer("Hello.")]).chat([{"role": "user", "content": "Hi."}]))[-1])
-""",
-        "[{'role': 'assistant', 'content': 'Hello.'}]",
-    ),
     "jackfield-agent-parts": Job(
         """
 from jackfield_agent_parts import Prompts
@@ -233,7 +211,6 @@ create_agent("tir_math", llm=model, function_list=[run_code]).ask("6 times 7?")
 print(repr(model.requests[1].messages[-1].content))
 """,
         "'```output\\n42\\n```'",
-        beside=("jackfield-backend",),  # every backend brings it; a scripted model's texts to stop at need it
     ),
     "jackfield-multi-agent": Job(
         """
@@ -294,7 +271,7 @@ server.shutdown()
 """,
         "/openai/deployments/d/chat/completions?api-version=2024-06-01 k Hi",
     ),
-    "jackfield-backend": Job(
+    "jackfield-backends": Job(
         """
 from jackfield.messages import FunctionCall, Message
 from jackfield_backends.history import parts_of
@@ -348,29 +325,31 @@ print([chunk.text for chunk in index.corpus().chunks])
         "默认超时是 300 秒",
         beside=("jackfield-text",),
     ),
-    "jackfield-search-parts": Job(
-        """
-from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document
-from jackfield.retrieval import Chunk, Corpus, make_searcher
-corpus = Corpus((Chunk("1", "tides.txt", Document("tides.txt", (Block("High water."),), "").blocks[0].text, 0, 2),))
-print(len(corpus.content_hash))
-try:
-    make_searcher("keyword_search", host=default_host())
-except LookupError as error:
-    print(str(error).partition(". ")[2])
-""",
-        "64\nInstall it: pip install jackfield-keyword-search",
-    ),
-    "jackfield-metering": Job(
+    "jackfield-counting": Job(
         """
 from jackfield.messages import Message
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_counting.requests import RequestCounter
+print(RequestCounter(estimate_tokens, 0).message(Message("user", "Hello there.")) > 3)
+""",
+        "True",
+    ),
+    "jackfield-local-state": Job(
+        """
 from jackfield_local_state.ledger import MemoryLedger
 ledger = MemoryLedger(list)
-ledger.change("server", lambda spent: spent.append(RequestCounter(estimate_tokens, 0).text("Hello there.")))
+ledger.change("server", lambda spent: spent.append(3))
 print(ledger.change("server", sum))
+""",
+        "3",
+    ),
+    "jackfield-agent-files": Job(
+        """
+from pathlib import Path
+from jackfield import create_agent
+from jackfield_agent_files.files import load_agent_config
+Path("anna.yaml").write_text("agent: fncall\\nlimits: {turns: 3}\\n")
+print(create_agent(load_agent_config("anna.yaml")).limits.turns)
 """,
         "3",
     ),
@@ -687,13 +666,6 @@ from jackfield_markup import blocks_of, html_tree
 print([block.text for block in blocks_of(html_tree("<h1>Tea</h1><ul><li>green<li>black</ul>", source="tea.html"))])
 """,
         "['Tea', '- green\\n- black']",
-    ),
-    "jackfield-words": Job(
-        """
-from jackfield_documents.analyzer import Analyzer
-print(Analyzer().terms("Running shoes, 默认超时"))
-""",
-        "['run', 'shoe', '默认', '超时']",
     ),
     "jackfield-front-page-search": Job(CORPUS.format(name="front_page_search"), "Invoices are paid"),
     "jackfield-hybrid-search": Job(

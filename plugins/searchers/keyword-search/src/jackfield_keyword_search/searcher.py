@@ -69,7 +69,7 @@ class KeywordSearcher(Searcher):
     @cached_property
     def _on_shelf(self) -> OnShelf[Index]:
         """How the index of a corpus on disk is kept beside it."""
-        versions = [metadata.version(name) for name in ("jackfield-keyword-search", "jackfield-words")]
+        versions = [metadata.version(name) for name in ("jackfield-keyword-search", "jackfield-documents")]
         digest = hashlib.sha256(f"{versions} {self.config.model_dump_json()}".encode()).hexdigest()
         return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index, self._changed_index)
 

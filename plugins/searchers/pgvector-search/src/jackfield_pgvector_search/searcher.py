@@ -269,7 +269,7 @@ class PgvectorSearcher(Searcher):
     @cached_property
     def _analyzer_name(self) -> str:
         """What changes whenever the words of a text may."""
-        return f"{self.config.chinese} {metadata.version('jackfield-words')}"
+        return f"{self.config.chinese} {metadata.version('jackfield-documents')}"
 
     @property
     def _database(self) -> Database:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it loads tantivy and numpy, which the first search does
     from jackfield_tantivy_search.index import WordIndex
     from jackfield_tantivy_search.kept import KeptIndex
 
-_DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-words", "tantivy")
+_DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-documents", "tantivy")
 
 
 class TantivyConfig(Config):
