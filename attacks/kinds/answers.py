@@ -244,4 +244,6 @@ def _without_end() -> None:
     law(False, "half an answer was taken for a whole one")
 
 
-KIND = Kind("A model's answer runs each call at most once or reports it, and stops nothing.", _attempts, 1.2, quick=56)
+KIND = Kind(
+    "Each call in a model's answer runs at most once or is reported, and none stops the run.", _attempts, 1.2, quick=56
+)

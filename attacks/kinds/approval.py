@@ -177,4 +177,4 @@ def _given(kind: str, value: Any) -> Callable[..., Any]:
     return _way(kind, lambda: value)
 
 
-KIND = Kind("Nothing that needs approval is done without it, and only True approves.", _attempts, 0.6, quick=62)
+KIND = Kind("No call that needs approval is made without it, and only True approves.", _attempts, 0.6, quick=62)

@@ -179,4 +179,6 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
             yield Attempt(f"{backend}, {place} {text!r}", partial(_text, place, backend, text))
 
 
-KIND = Kind("What libraries below us refuse is an error of ours, with a message.", _attempts, 0.7, quick=140)
+KIND = Kind(
+    "Anything that an underlying library refuses becomes a Jackfield error with a message.", _attempts, 0.7, quick=140
+)

@@ -250,6 +250,4 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
             yield Attempt(f"left by {ending} in a process", partial(_process, dice.randrange(6), ending))
 
 
-KIND = Kind(
-    "Whoever leaves a stream gives its connection back, and the next call works at once.", _attempts, 1.3, quick=33
-)
+KIND = Kind("Leaving a stream returns its connection, and the next call works at once.", _attempts, 1.3, quick=33)

@@ -148,4 +148,8 @@ def _at(change: Callable[[Reply, int], Reply], at: int, reply: Reply) -> Reply:
     return change(reply, at)
 
 
-KIND = Kind("A stream that is cut gives the same answer or an error, never a part or another.", _attempts, quick=60)
+KIND = Kind(
+    "A stream split or cut anywhere gives the same answer or an error, never part of an answer or a different one.",
+    _attempts,
+    quick=60,
+)

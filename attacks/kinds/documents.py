@@ -236,7 +236,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A document is read or refused, in bounded time and memory, whatever is in it.",
+    "Every document is read or refused, in bounded time and memory, whatever it contains.",
     _attempts,
     1.5,
     memory_mb=2500,

@@ -246,7 +246,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Nothing that a stranger's file asks for happens without consent, and what harms nobody is not refused.",
+    "A stranger's file has no effect without consent, and harmless files are not refused.",
     _attempts,
     quick=17,
 )

@@ -80,7 +80,7 @@ def _look_at(content: bytes, bbox: list[float]) -> None:
 
 
 KIND = Kind(
-    "Whatever a file holds, a part of it is shown as pixels alone, or an error says why not, within memory.",
+    "Part of any image is shown as pixels only, or an error gives the reason, in bounded memory.",
     attempts,
     memory_mb=600,
 )

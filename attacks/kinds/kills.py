@@ -84,4 +84,4 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         yield Attempt(f"{writers} writers killed after {after} answers", partial(_killed, writers, after), timeout_s=60)
 
 
-KIND = Kind("A process that is killed leaves files with which the next one works.", _attempts, quick=1)
+KIND = Kind("A killed process leaves files that the next process can use.", _attempts, quick=1)

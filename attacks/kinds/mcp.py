@@ -152,7 +152,7 @@ def attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A server that fails or lies costs an answer or a clear error within its limits, and leaves no process.",
+    "A server that fails or lies causes an answer or a clear error within its limits, and leaves no process.",
     attempts,
     quick=8,
 )

@@ -364,7 +364,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "However processes end and databases are cut: each effect once or in doubt, each run at its true end.",
+    "Each effect happens once or is in doubt, and each run ends correctly, however processes and databases fail.",
     _attempts,
     quick=2,
 )

@@ -182,7 +182,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A pattern, a schema, an encoding or a text from outside takes time in proportion to its length.",
+    "A pattern, schema, encoding or text from outside takes time in proportion to its length.",
     _attempts,
     0.7,
     quick=60,

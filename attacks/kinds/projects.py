@@ -140,4 +140,6 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         yield Attempt(f"{sorted(joined)}, {below} below", partial(_project, joined, below, repository))
 
 
-KIND = Kind("A stranger's project file only narrows, and takes nothing of what the user enabled.", _attempts, quick=20)
+KIND = Kind(
+    "A stranger's project file only forbids, and switches off nothing that the user enabled.", _attempts, quick=20
+)

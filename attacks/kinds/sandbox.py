@@ -94,7 +94,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Whatever system calls a program in a sandbox makes, nothing of the host changes, and it ends.",
+    "A sandboxed program changes nothing on the host and ends, whatever system calls it makes.",
     _attempts,
     0.8,
     memory_mb=2000,

@@ -110,4 +110,4 @@ def _changed(value: Any, dice: random.Random) -> Any:
     return value
 
 
-KIND = Kind("Whatever a service answers, a model reads a bounded text, and no error shows a key.", attempts)
+KIND = Kind("The model reads a bounded text and no error shows a key, whatever a service answers.", attempts)

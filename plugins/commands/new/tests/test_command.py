@@ -178,7 +178,7 @@ def test_at_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
         process.wait()
         os.close(ours)
     assert "Use lower-case letters" in terminal.shown
-    assert "Who makes it?" not in terminal.shown
+    assert "Who is the author?" not in terminal.shown
     made = (tmp_path / "jackfield-acme/src/jackfield_acme/backend.py").read_text(encoding="utf-8")
     assert "jackfield_http" not in made
     assert 'name = "Ada"' in (tmp_path / "jackfield-acme/pyproject.toml").read_text(encoding="utf-8")
