@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield.plugins import API, Known, Row
-from jackfield_manage.source import described_in_source
+from jackfield_manage.judging.source import described_in_source
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN_FILE = ROOT / "core/src/jackfield/plugins/known.json"

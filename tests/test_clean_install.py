@@ -32,7 +32,7 @@ importlib.import_module(distribution.replace("-", "_"))
 sys.path.append(manager)  # what looks is beside what it looks at, without what it requires itself
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_manage.probe import probe
+from jackfield_manage.judging.probe import probe
 
 print(json.dumps(probe(PluginHost(Settings()), distribution, deep=True)))
 """
@@ -1160,7 +1160,8 @@ IMPORTED_BY_OTHERS = """
 import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads is not one to fork
-import jackfield_documents, jackfield_http.transport, jackfield_knowledge, jackfield_manage.probe, numpy, PIL.Image
+import jackfield_documents, jackfield_http.transport, jackfield_knowledge, jackfield_manage.judging.probe
+import numpy, PIL.Image
 """
 # Of these, what needs them requires newer versions than we do.
 RAISED = {

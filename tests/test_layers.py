@@ -76,7 +76,13 @@ def test_importing_jackfield_loads_next_to_nothing_of_ours_and_nothing_of_others
     [
         (
             "import jackfield; jackfield.FnCallAgent()",
-            {"tomllib", "mimetypes", "argparse", "jackfield_manage.needs", "jackfield_manage.source"},
+            {
+                "tomllib",
+                "mimetypes",
+                "argparse",
+                "jackfield_manage.judging.requirements",
+                "jackfield_manage.judging.source",
+            },
         ),
         (
             "from jackfield.cli.main import main; main(['plugins', 'list'])",

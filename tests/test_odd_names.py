@@ -16,7 +16,7 @@ from jackfield import Message, create_agent, get_chat_model, sync
 from jackfield.errors import JackfieldError
 from jackfield.messages import ContentItem
 from jackfield_agent_files.files import load_agent_config
-from jackfield_manage.python_uses import python_uses
+from jackfield_manage.judging.python_files import python_uses
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 

@@ -10,10 +10,10 @@ import pytest
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.models import load_processors
 from jackfield.plugins import PluginHost
-from jackfield_manage.consent import description, news, summary
-from jackfield_manage.doctor import examine
-from jackfield_manage.standings import standings
-from jackfield_manage.why import why
+from jackfield_manage.judging.activation import standings
+from jackfield_manage.judging.doctor import examine
+from jackfield_manage.judging.news import description, news, summary
+from jackfield_manage.judging.why import why
 
 LIGHT = """
 from jackfield.plugins import ProcessorSpec, hook

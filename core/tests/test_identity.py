@@ -23,10 +23,10 @@ from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost, ToolSpec, scan
 from jackfield.testing import ScriptedModel
-from jackfield_manage.consent import description, news
-from jackfield_manage.doctor import examine
-from jackfield_manage.source import source_file
-from jackfield_manage.standings import remarks
+from jackfield_manage.judging.activation import remarks
+from jackfield_manage.judging.doctor import examine
+from jackfield_manage.judging.news import description, news
+from jackfield_manage.judging.source import source_file
 
 TOOL = """
 from jackfield.plugins import ToolSpec, hook

@@ -20,8 +20,8 @@ from jackfield.plugins import PluginHost
 from jackfield.projects import find_file
 from jackfield.settings import Settings, load_project, load_settings
 from jackfield.testing import ScriptedModel, answer
-from jackfield_manage.bisect import command_fails
-from jackfield_manage.trust import agree, agreements, asked_for, revoke
+from jackfield_manage.judging.bisect import command_fails
+from jackfield_manage.judging.trust import agree, agreements, asked_for, revoke
 
 SHOUT = """
 from jackfield.config import Config

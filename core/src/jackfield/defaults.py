@@ -33,7 +33,7 @@ If it is proven to be ours, two things apply to it alone: only a rule that names
 package can take the names of its commands.
 """
 
-EXPLAINED_BY = "jackfield_manage.absences:reasons"
+EXPLAINED_BY = "jackfield_manage.judging.absences:reasons"
 """What of it says why nobody offers a name: it takes the host, the kind and the address."""
 
 TERMINAL = "jackfield-terminal"

@@ -29,8 +29,9 @@ IMPORTED = """
 import sqlite3, tomllib
 import importlib_metadata, packaging.requirements, packaging.specifiers
 import jackfield.cli.main, jackfield.plugins
-from jackfield_manage import apart, bisect, lock, lockfile, packages, restore, why
-from jackfield_manage.cli import composition, newcomers, plugins, policy
+from jackfield_manage.cli import installing, judging, news, plugins, policy
+from jackfield_manage.installing import lock, lockfile, packages, sync
+from jackfield_manage.judging import bisect, processes, why
 """
 # Run without metadata: these commands are about what is installed beside them.
 COMMAND = (

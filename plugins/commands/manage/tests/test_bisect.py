@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield_manage.bisect import Result, asked_fails, bisect, command_fails, minimise
+from jackfield_manage.judging.bisect import Result, asked_fails, bisect, command_fails, minimise
 
 PLUGINS = st.integers(1, 40).map(lambda count: [f"p{number}" for number in range(count)])
 

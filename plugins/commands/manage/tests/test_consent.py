@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_manage.consent import Memory, News, Seen, description, news, summary
+from jackfield_manage.judging.news import Memory, News, Seen, description, news, summary
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ProcessorSpec, hook

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from jackfield_manage import apart, doctor
 from jackfield_manage.distributions import Distribution, installed
-from jackfield_manage.doctor import Finding, _can_agree, examine
+from jackfield_manage.judging import doctor, processes
+from jackfield_manage.judging.doctor import Finding, _can_agree, examine
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.site import FakeSite
 
@@ -33,15 +33,15 @@ def elsewhere() -> Mapping[str, Distribution]:
 @pytest.fixture(scope="module", autouse=True)
 def _started_as_a_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The process that forks for each plugin is itself a fork of one that has imported what it imports first."""
-    forks = shared_forks(f"import {apart.PRELOADED}")
+    forks = shared_forks(f"import {processes.PRELOADED}")
     if not forks:
         yield
         return
-    command = tmp_path_factory.mktemp("forks") / apart.PRELOADED
+    command = tmp_path_factory.mktemp("forks") / processes.PRELOADED
     forks.write_command(
-        command, f"import sys; sys.dont_write_bytecode = True; from {apart.PRELOADED} import main; main()"
+        command, f"import sys; sys.dont_write_bytecode = True; from {processes.PRELOADED} import main; main()"
     )
-    start = apart._start
+    start = processes._start
 
     def started(words: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
         if words != [command.name]:
@@ -49,7 +49,7 @@ def _started_as_a_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         return subprocess.Popen([command], stdin=subprocess.PIPE, start_new_session=True, **streams)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apart, "_start", started)
+        patch.setattr(processes, "_start", started)
         yield
 
 
@@ -444,7 +444,7 @@ def test_what_a_plugin_ruins_is_its_own(
         assert names == (), "it has ended the process that forks"
         return iter(())
 
-    monkeypatch.setattr(apart, "_by_interpreters", not_needed)
+    monkeypatch.setattr(processes, "_by_interpreters", not_needed)
     folder = tmp_path / "ruins"
     folder.mkdir()
     beside = Beside(folder, elsewhere)
@@ -494,7 +494,7 @@ def test_without_a_process_that_forks_each_has_an_interpreter(
     if why == "no forks here":
         monkeypatch.delattr(os, "fork")
     else:
-        monkeypatch.setattr(apart, "PRELOADED", "jackfield_manage.not_there")
+        monkeypatch.setattr(processes, "PRELOADED", "jackfield_manage.not_there")
     add(site, TOOL.format(""), heavy="raise ValueError('heavy')")
     site.add("crash", {"tool.z": "crash_light"}, modules={"crash_light": "import os; os._exit(3)"})
     found = look(site, deep=deep)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jackfield_manage.choices import write_whole
-from jackfield_manage.cli.newcomers import greet
-from jackfield_manage.consent import Memory
+from jackfield_manage.cli.news import greet
+from jackfield_manage.judging.news import Memory
 
 
 class Screen(io.StringIO):

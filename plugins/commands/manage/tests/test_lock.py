@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
-from jackfield_manage.lock import Lock, LockedPlugin, Policy, freeze
-from jackfield_manage.lockfile import as_toml, parse_lock, read_lock, write_lock
+from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, freeze
+from jackfield_manage.installing.lockfile import as_toml, parse_lock, read_lock, write_lock
+from jackfield_manage.installing.sync import InstalledPlugin, State, differences, plan
 from jackfield_manage.record import changed_files, content_hash
-from jackfield_manage.restore import InstalledPlugin, State, differences, plan
 from jackfield_testkit.site import FakeSite
 
 CONTENT = "sha256:" + "0123456789abcdef" * 4

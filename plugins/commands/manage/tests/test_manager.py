@@ -13,10 +13,10 @@ import pytest
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
 from jackfield.plugins import scan
-from jackfield_manage.consent import news
-from jackfield_manage.lock import Lock
-from jackfield_manage.packages import installed_plugin
-from jackfield_manage.restore import InstalledPlugin, State, plan
+from jackfield_manage.installing.lock import Lock
+from jackfield_manage.installing.packages import installed_plugin
+from jackfield_manage.installing.sync import InstalledPlugin, State, plan
+from jackfield_manage.judging.news import news
 
 EVERY_COMMAND = [
     ["plugins", "list", "--long"], ["plugins", "info", "acme"], ["plugins", "search", "pdf"], ["plugins", "doctor"],

@@ -11,7 +11,7 @@ import pytest
 from jackfield.errors import BrokenPluginError, IncompatiblePluginError, PluginNotFoundError
 from jackfield.plugins import PluginHost, ToolSpec, hook
 from jackfield.settings import Settings
-from jackfield_manage.doctor import examine
+from jackfield_manage.judging.doctor import examine
 
 TOOL = """
 from jackfield.plugins import PluginHost, ToolSpec, hook

@@ -14,9 +14,9 @@ from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundEr
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_agent_files.files import load_agent_config
-from jackfield_manage.cli.chains import requirement_lines
-from jackfield_manage.needs import Needs, needs_of, needs_of_python
-from jackfield_manage.python_uses import python_uses
+from jackfield_manage.cli.requirements import requirement_lines
+from jackfield_manage.judging.python_files import python_uses
+from jackfield_manage.judging.requirements import Needs, needs_of, needs_of_python
 
 OPENAI = "jackfield-openai"
 RAG = {"jackfield-assistant", "jackfield-retrieval", "jackfield-keyword-search"}

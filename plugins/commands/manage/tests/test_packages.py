@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import scan
-from jackfield_manage.packages import (
+from jackfield_manage.installing.packages import (
     Environment,
     Sources,
     find_installer,

@@ -11,7 +11,7 @@ from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel
-from jackfield_manage.pipelines import placed_in_order
+from jackfield_manage.judging.pipeline import placed_in_order
 
 
 def named(name: str, phase: Any = "context", after: Iterable[str] = (), before: Iterable[str] = ()) -> Processor:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.plugins import ToolSpec
-from jackfield_manage.source import described_in_source, descriptors_in, source_file
+from jackfield_manage.judging.source import described_in_source, descriptors_in, source_file
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20)
 literals = st.recursive(

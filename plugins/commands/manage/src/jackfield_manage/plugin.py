@@ -17,12 +17,12 @@ def commands() -> list[CommandSpec]:
         ),
         CommandSpec(
             name="pipeline",
-            target="jackfield_manage.cli.chains:pipeline_main",
+            target="jackfield_manage.cli.pipeline:main",
             summary="Show the processors around an agent's model, and why in this order.",
         ),
         CommandSpec(
             name="requirements",
-            target="jackfield_manage.cli.chains:requirements_main",
+            target="jackfield_manage.cli.requirements:main",
             summary="List the packages that an agent needs, for pip install -r.",
         ),
         CommandSpec(
@@ -33,7 +33,7 @@ def commands() -> list[CommandSpec]:
         ),
         CommandSpec(
             name="news",
-            target="jackfield_manage.cli.newcomers:main",
+            target="jackfield_manage.cli.news:main",
             summary="Report new plugins, and ask whether they may load.",
             effects=frozenset({"files"}),
         ),

@@ -52,8 +52,8 @@ import jsonschema, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.tools
 if importlib.util.find_spec("jackfield_manage"):
     import packaging.markers, packaging.requirements, packaging.specifiers, tomllib
-    import jackfield_manage.plugin, jackfield_manage.why
-    from jackfield_manage.cli import chains, composition, health, newcomers, plugins, policy, trust
+    import jackfield_manage.plugin, jackfield_manage.judging.why
+    from jackfield_manage.cli import doctor, installing, judging, news, pipeline, plugins, policy, requirements, trust
 if importlib.util.find_spec("jackfield_terminal"):
     import jackfield.agents, jackfield_terminal.plugin
     import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.running

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from jackfield.plugins import ComponentSpec, RegistrationManager, hook
-from jackfield_manage.watch import Watch
+from jackfield_manage.judging.watch import Watch
 
 
 def watch(

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from jackfield.plugins import ToolSpec
 from jackfield.tools import BaseTool, FunctionTool
-from jackfield_manage.source import Constants, UnknownValueError
+from jackfield_manage.judging.source import Constants, UnknownValueError
 
 KEPT = ("secrets", "network", "requires", "check")
 """What a function does not say, and the light module does."""

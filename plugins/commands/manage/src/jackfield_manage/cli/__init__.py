@@ -7,11 +7,11 @@ from jackfield.cli import Parser
 
 def parsers() -> dict[str, Parser]:
     """What each of the commands takes, by its name."""
-    from jackfield_manage.cli import chains, plugins, trust
+    from jackfield_manage.cli import pipeline, plugins, requirements, trust
 
     return {
         "plugins": plugins.parser(),
-        "pipeline": chains.pipeline_parser(),
-        "requirements": chains.requirements_parser(),
+        "pipeline": pipeline.parser(),
+        "requirements": requirements.parser(),
         "trust": trust.parser(),
     }

@@ -19,15 +19,15 @@ from jackfield.cli import (
     states,
 )
 from jackfield.plugins import Known, PluginHost, Row, known_components
-from jackfield_manage.named import not_installed, rows_named
-from jackfield_manage.standings import remarks
+from jackfield_manage.judging.activation import remarks
+from jackfield_manage.names import not_installed, rows_named
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `jackfield plugins …`, and return its exit code."""
     options = parser().parse_args(arguments)
     if options.action not in _SILENT:
-        from jackfield_manage.cli.newcomers import tell_news
+        from jackfield_manage.cli.news import tell_news
 
         tell_news()
     handler: Callable[[argparse.Namespace], int] = options.handler
@@ -40,7 +40,7 @@ _SILENT = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why",
 
 def parser() -> Parser:
     """What `jackfield plugins` takes."""
-    from jackfield_manage.cli import composition
+    from jackfield_manage.cli import installing, judging
 
     made = Parser(prog="jackfield plugins", description="What is installed, whether it works, and what may load.")
     made.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
@@ -67,7 +67,7 @@ def parser() -> Parser:
         "--deep", action="store_true", help="also import everything they need, and let them check the machine"
     )
     health.add_argument(
-        "--timeout", type=composition.seconds, metavar="S", help="time limit for each package, in seconds (30)"
+        "--timeout", type=judging.seconds, metavar="S", help="time limit for each package, in seconds (30)"
     )
     health.add_argument("--json", action="store_true", help="as JSON")
     health.set_defaults(handler=_doctor)
@@ -78,12 +78,13 @@ def parser() -> Parser:
         changing = actions.add_parser(action, help=help_)
         changing.add_argument("names", nargs="+", metavar="NAME", help="a package, kind.name, or package/name")
         changing.set_defaults(handler=_enable if action == "enable" else _disable)
-    composition.add_commands(actions)
+    installing.add_commands(actions)
+    judging.add_commands(actions)
     return made
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from jackfield_manage.cli.health import doctor
+    from jackfield_manage.cli.doctor import doctor
 
     return doctor(options)
 
@@ -112,7 +113,7 @@ def list_plugins(options: argparse.Namespace) -> int:
 
 
 def _summary(row: Row, host: PluginHost) -> str:
-    from jackfield_manage.source import described_in_source
+    from jackfield_manage.judging.source import described_in_source
 
     described = described_in_source(row, host.paths)
     summary = described.values.get("summary") if described else None
@@ -147,7 +148,7 @@ def _lines_about(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
-    from jackfield_manage.apart import probe_apart
+    from jackfield_manage.judging.processes import probe_apart
 
     loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
@@ -186,8 +187,8 @@ def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str,
 def _distribution_facts(row: Row) -> dict[str, object]:
     if not row.is_installed:
         return {"location": row.location}
-    from jackfield_manage.conformance import read_conformance
     from jackfield_manage.distributions import read_distribution
+    from jackfield_manage.judging.conformance import read_conformance
 
     found, conformance = read_distribution(row.location), read_conformance(row)
     facts: dict[str, object] = {"licence": "", "needs": "its METADATA cannot be read"}

@@ -12,8 +12,8 @@ from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, Row
 from jackfield.settings import CONSIDERED_KINDS, ENABLED_KINDS, load_settings, normalise
 from jackfield_manage.choices import Choices, load_choices, write_choices
-from jackfield_manage.named import not_installed, rows_named, whole_name
-from jackfield_manage.standings import standing
+from jackfield_manage.judging.activation import standing
+from jackfield_manage.names import not_installed, rows_named, whole_name
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:

@@ -19,8 +19,8 @@ from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
 from jackfield_agent_files.effects import request_of
-from jackfield_manage.standings import acting_by_default
-from jackfield_manage.trust import agree, agreements, asked_for, denied_by, revoke
+from jackfield_manage.judging.activation import acting_by_default
+from jackfield_manage.judging.trust import agree, agreements, asked_for, denied_by, revoke
 
 
 def main(arguments: Sequence[str]) -> int:

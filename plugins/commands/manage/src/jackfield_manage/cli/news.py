@@ -12,7 +12,7 @@ from jackfield.cli import printable
 from jackfield.plugins import PluginHost, default_host
 from jackfield.settings import load_settings
 from jackfield_manage.choices import load_choices, write_choices
-from jackfield_manage.consent import (
+from jackfield_manage.judging.news import (
     Memory,
     Newcomer,
     News,

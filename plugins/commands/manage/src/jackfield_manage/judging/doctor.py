@@ -16,12 +16,12 @@ from typing import Any, Literal, NamedTuple
 from jackfield.errors import PluginError, near
 from jackfield.plugins import PluginHost, Problem, Row, hook, is_incompatible
 from jackfield.settings import normalise
-from jackfield_manage.absences import misspelt_groups
-from jackfield_manage.apart import TIMEOUT_S, probe_all
 from jackfield_manage.distributions import CORE, Distribution, installed, required_by, requirements_of, requirers
-from jackfield_manage.named import by_distribution, whole_name
+from jackfield_manage.judging.absences import misspelt_groups
+from jackfield_manage.judging.activation import remarks, standings
+from jackfield_manage.judging.processes import TIMEOUT_S, probe_all
+from jackfield_manage.names import by_distribution, whole_name
 from jackfield_manage.record import changed_files, files_below
-from jackfield_manage.standings import remarks, standings
 
 Status = Literal[
     "ok", "inactive", "blocked", "ambiguous", "incompatible", "broken", "undeclared", "slow", "duplicate", "vanished",

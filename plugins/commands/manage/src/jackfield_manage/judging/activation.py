@@ -10,7 +10,7 @@ from typing import Literal
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.plugins import PluginHost, Row, default_chain, enabled_by, known_components
 from jackfield.settings import CONSIDERED_KINDS, ENABLED_KINDS
-from jackfield_manage.named import whole_name
+from jackfield_manage.names import whole_name
 
 Because = Literal["enabled", "default chain", ""]
 

@@ -22,10 +22,10 @@ from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
 from jackfield.plugins import PluginHost, Row
 from jackfield_manage.choices import write_whole
-from jackfield_manage.named import by_distribution
+from jackfield_manage.judging.activation import acting, remarks
+from jackfield_manage.judging.source import Described, described_in_source
+from jackfield_manage.names import by_distribution
 from jackfield_manage.record import content_hash
-from jackfield_manage.source import Described, described_in_source
-from jackfield_manage.standings import acting, remarks
 
 SEEN_FILE = "seen.json"
 _SIGHT = {

@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any
 
 from jackfield.plugins import PluginHost
-from jackfield_manage.answers import failed, read_answer
+from jackfield_manage.judging.results import failed, read_answer
 
 TIMEOUT_S = 30.0
-PRELOADED = "jackfield_manage.preloaded"
+PRELOADED = "jackfield_manage.judging.forkserver"
 _INTERPRETERS = 4
 
 
@@ -90,7 +90,7 @@ def probe_apart(host: PluginHost, distribution: str, *options: str, timeout_s: f
     """
     # Files and not pipes: a process that a plugin leaves behind would hold a pipe open, and us up.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
-        process = _start(["jackfield_manage.probe", distribution, *options], stdout=out, stderr=said)
+        process = _start(["jackfield_manage.judging.probe", distribution, *options], stdout=out, stderr=said)
         try:
             process.communicate(pickle.dumps(_quiet(host)), timeout=timeout_s)
         except subprocess.TimeoutExpired:

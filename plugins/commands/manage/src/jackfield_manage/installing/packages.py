@@ -25,7 +25,7 @@ from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import Catalog, known_components
 from jackfield.settings import normalise
 from jackfield_manage.distributions import CORE, Distribution
-from jackfield_manage.named import distributions_named, not_installed
+from jackfield_manage.names import distributions_named, not_installed
 
 _ASKING_TIMEOUT_S = 60.0
 _ARCHIVES = (".whl", ".zip", ".tar.gz")

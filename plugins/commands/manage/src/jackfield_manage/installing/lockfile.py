@@ -14,7 +14,7 @@ from pathlib import Path
 from jackfield.errors import ConfigError, closest
 from jackfield_manage.choices import toml_facts, toml_value, write_whole
 from jackfield_manage.distributions import CORE
-from jackfield_manage.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
+from jackfield_manage.installing.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 
 _FORMAT = 1
 _MAX_LOCK_BYTES = 4 << 20

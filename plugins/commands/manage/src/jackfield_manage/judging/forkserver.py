@@ -1,6 +1,6 @@
 """A process that has imported what examining plugins needs, and forks for each: the interpreter starts once.
 
-`python -B -m jackfield_manage.preloaded` reads the pickled fields of a `Task` from standard input. For each
+`python -B -m jackfield_manage.judging.forkserver` reads the pickled fields of a `Task` from standard input. For each
 distribution, it writes a line of JSON with its name and the answer of `probe`. When its input ends, it ends, too, with
 all that it has started.
 
@@ -28,8 +28,8 @@ from itertools import pairwise
 from typing import IO, Any
 
 from jackfield.plugins import PluginHost
-from jackfield_manage.answers import answer_to, failed, read_answer
-from jackfield_manage.probe import BASES, describe, look_deep
+from jackfield_manage.judging.probe import BASES, describe, look_deep
+from jackfield_manage.judging.results import answer_to, failed, read_answer
 
 # At the same time. A plugin may wait, so it is more than there are processors.
 _FORKS = 4

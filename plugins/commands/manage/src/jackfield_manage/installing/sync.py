@@ -18,8 +18,8 @@ from jackfield.plugins import scan
 from jackfield.settings import Settings
 from jackfield_manage.choices import load_choices, write_choices
 from jackfield_manage.distributions import CORE, Distribution, installed
-from jackfield_manage.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
-from jackfield_manage.packages import (
+from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
+from jackfield_manage.installing.packages import (
     Environment,
     Installer,
     Run,

@@ -11,11 +11,11 @@ from jackfield.cli import print_json, printable
 from jackfield.errors import JackfieldError, PluginNotFoundError, closest
 from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, normalise
-from jackfield_manage.apart import TIMEOUT_S
-from jackfield_manage.consent import Memory
 from jackfield_manage.distributions import CORE
-from jackfield_manage.doctor import Finding, examine
-from jackfield_manage.named import distributions_in, whole_name
+from jackfield_manage.judging.doctor import Finding, examine
+from jackfield_manage.judging.news import Memory
+from jackfield_manage.judging.processes import TIMEOUT_S
+from jackfield_manage.names import distributions_in, whole_name
 
 CHAIN = "(enabled processors)"
 SETTINGS = "(settings)"

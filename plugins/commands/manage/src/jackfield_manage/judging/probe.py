@@ -1,8 +1,8 @@
 """Load the plugins of one distribution and say what happened, in a process of its own.
 
-`python -B -m jackfield_manage.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from standard
-input and writes one JSON object to standard output. What a plugin prints goes elsewhere, so that it cannot spoil the
-answer; a thread that it leaves behind cannot keep the process alive.
+`python -B -m jackfield_manage.judging.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from
+standard input and writes one JSON object to standard output. Output of a plugin goes elsewhere, so that it cannot
+spoil the answer; a thread that the plugin leaves behind cannot keep the process alive.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 from jackfield.errors import PluginError
 from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, ToolsetSpec, fault_of, hook  # noqa: F401 - paid once by all, so not counted for this one
-from jackfield_manage.answers import answer_to, failed
-from jackfield_manage.watch import Watch
+from jackfield_manage.judging.results import answer_to, failed
+from jackfield_manage.judging.watch import Watch
 
 
 def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield_agent_files.files import text_of
-from jackfield_manage.source import Constants, UnknownValueError, name_called
+from jackfield_manage.judging.source import Constants, UnknownValueError, name_called
 
 # What stands in a call by position, of the functions and classes that take the parts of an agent.
 _POSITIONS: Mapping[str, tuple[str, ...]] = {"create_agent": ("agent",), "get_chat_model": ("llm",)}

@@ -18,7 +18,7 @@ from jackfield.errors import PluginError
 from jackfield.plugins import Catalog, Row, scan
 from jackfield.settings import Settings, normalise
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
-from jackfield_manage.named import by_distribution
+from jackfield_manage.names import by_distribution
 from jackfield_manage.record import changed_files, content_hash
 
 COMPONENT = re.compile(r"[\w-]+\.[\w.-]+", re.ASCII)

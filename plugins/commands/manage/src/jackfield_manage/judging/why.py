@@ -15,9 +15,9 @@ from jackfield.errors import PluginNotFoundError, closest
 from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
 from jackfield.settings import ENABLED_KINDS, Settings, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
-from jackfield_manage.named import distributions_named
-from jackfield_manage.standings import remarks, standing
-from jackfield_manage.trust import remark_on_project
+from jackfield_manage.judging.activation import remarks, standing
+from jackfield_manage.judging.trust import remark_on_project
+from jackfield_manage.names import distributions_named
 
 _ASKED_FOR = {
     True: "It was requested by name",

@@ -16,8 +16,8 @@ from jackfield.plugins import Known, PluginHost, known_components, parser_of_ext
 from jackfield.settings import normalise
 from jackfield.tools import name_of_entry
 from jackfield_manage.distributions import CORE
-from jackfield_manage.python_uses import PythonUses
-from jackfield_manage.source import described_in_source
+from jackfield_manage.judging.python_files import PythonUses
+from jackfield_manage.judging.source import described_in_source
 
 CORE_AGENTS = ("basic", "fncall")
 NATIVE = "native"

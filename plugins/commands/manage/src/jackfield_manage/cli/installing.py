@@ -1,4 +1,4 @@
-"""`jackfield plugins install`, `uninstall`, `freeze`, `sync`, `why` and `bisect`: which plugins are there.
+"""`jackfield plugins install`, `uninstall`, `freeze` and `sync`: which plugins are there.
 
 None of them loads a plugin.
 """
@@ -8,20 +8,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jackfield.cli import print_json, printable
+from jackfield.cli import printable
 from jackfield.defaults import MANAGER
-from jackfield.errors import ConfigError
 
 if TYPE_CHECKING:
     from jackfield.plugins import Catalog
 
 LOCK_NAME = "jackfield-plugins.lock"
-_BISECT_TIMEOUT_S = 300.0
 
 
 def add_commands(actions: Any) -> None:
@@ -32,11 +29,6 @@ def add_commands(actions: Any) -> None:
     freezing.add_argument("-o", "--output", default=LOCK_NAME, metavar="FILE", help=f"{LOCK_NAME}; - for the terminal")
     freezing.set_defaults(handler=freeze)
     _add_sync(actions)
-    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides whether it may load")
-    explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
-    explaining.add_argument("--json", action="store_true", help="as JSON")
-    explaining.set_defaults(handler=why)
-    _add_bisect(actions)
 
 
 def _add_install(actions: Any) -> None:
@@ -71,48 +63,19 @@ def _add_sync(actions: Any) -> None:
     parser.set_defaults(handler=sync)
 
 
-def _add_bisect(actions: Any) -> None:
-    usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
-    parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
-    parser.add_argument(
-        "--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="for each run, in seconds (300)"
-    )
-    parser.add_argument(
-        "--match", default="", metavar="TEXT", help="only a run whose output contains this text has failed"
-    )
-    parser.add_argument(
-        "--keep", action="append", default=[], metavar="NAME", help="keep this plugin in every run; can be repeated"
-    )
-    parser.add_argument(
-        "words",
-        nargs=argparse.REMAINDER,
-        metavar="COMMAND",
-        help="the command and its arguments; without a command, you are asked",
-    )
-    parser.set_defaults(handler=bisect)
-
-
 def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="also look for wheels here")
     parser.add_argument("--no-index", action="store_true", help="look for packages only there")
-
-
-def seconds(text: str) -> float:
-    """A time-out that somebody typed."""
-    value = float(text)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError("a number of seconds above 0")
-    return value
 
 
 def install(options: argparse.Namespace) -> int:
     """Install plugins, say what they offer, and remember that somebody wanted those that were named."""
     from jackfield.plugins import PluginHost, scan
     from jackfield.settings import load_settings
-    from jackfield_manage import packages
-    from jackfield_manage.cli.newcomers import remember
+    from jackfield_manage.cli.news import remember
     from jackfield_manage.distributions import installed
-    from jackfield_manage.standings import remarks
+    from jackfield_manage.installing import packages
+    from jackfield_manage.judging.activation import remarks
 
     before = set(scan().rows)
     code = packages.install(
@@ -136,7 +99,7 @@ def install(options: argparse.Namespace) -> int:
 def uninstall(options: argparse.Namespace) -> int:
     """Remove plugins."""
     from jackfield.plugins import scan
-    from jackfield_manage import packages
+    from jackfield_manage.installing import packages
 
     catalog = scan()
     going = {packages.installed_plugin(name, catalog) for name in options.names}
@@ -175,7 +138,7 @@ def _lacking(going: Collection[str]) -> Iterator[str]:
 def freeze(options: argparse.Namespace) -> int:
     """Write a lock."""
     from jackfield.settings import load_settings
-    from jackfield_manage import lock, lockfile
+    from jackfield_manage.installing import lock, lockfile
 
     frozen = lock.freeze(load_settings())
     for note in frozen.notes:
@@ -192,8 +155,8 @@ def freeze(options: argparse.Namespace) -> int:
 def sync(options: argparse.Namespace) -> int:
     """Make what is installed and set what a lock says."""
     from jackfield.settings import load_settings
-    from jackfield_manage.lockfile import read_lock
-    from jackfield_manage.restore import sync as synchronise
+    from jackfield_manage.installing.lockfile import read_lock
+    from jackfield_manage.installing.sync import sync as synchronise
 
     lock = read_lock(Path(options.file))
     different = synchronise(
@@ -207,51 +170,8 @@ def sync(options: argparse.Namespace) -> int:
     return 1
 
 
-def why(options: argparse.Namespace) -> int:
-    """Explain a plugin."""
-    from jackfield.settings import load_settings
-    from jackfield_manage.why import why as explain
-
-    explanations = explain(options.name, load_settings())
-    if options.json:
-        print_json([asdict(one) for one in explanations])
-        return 0
-    print("\n\n".join("\n".join(map(printable, one.lines())) for one in explanations))
-    return 0
-
-
-def bisect(options: argparse.Namespace) -> int:
-    """Find the plugins that make a command fail; 1 if it is none of them."""
-    from jackfield.settings import normalise
-    from jackfield_manage import bisect as search
-
-    loadable = _loadable()
-    keep = list(map(normalise, options.keep))
-    for name in filterfalse(loadable.__contains__, keep):
-        raise ConfigError(f"--keep {name}: this is not a plugin that may load")
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    if words:
-        fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
-    else:
-        fails = search.asked_fails(keep=keep)
-    result = search.bisect(list(filterfalse(keep.__contains__, loadable)), fails)
-    print(result.sentence())
-    return 0 if result.culprits else 1
-
-
-def _loadable() -> list[str]:
-    """The distributions that may be the cause of something."""
-    from jackfield.plugins import PluginHost
-
-    host = PluginHost()
-    if host.settings.safe:
-        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
-    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
-    return list(dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER))
-
-
 def _sources(options: argparse.Namespace) -> Any:
-    from jackfield_manage.packages import Sources
+    from jackfield_manage.installing.packages import Sources
 
     return Sources(tuple(options.find_links), no_index=options.no_index)
 

@@ -1,0 +1,98 @@
+"""`jackfield plugins why` and `bisect`: why a plugin is there, and which plugin breaks a command.
+
+None of them loads a plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from itertools import filterfalse
+from typing import Any
+
+from jackfield.cli import print_json, printable
+from jackfield.defaults import MANAGER
+from jackfield.errors import ConfigError
+
+_BISECT_TIMEOUT_S = 300.0
+
+
+def add_commands(actions: Any) -> None:
+    """Add these commands to the sub-parsers of `jackfield plugins`; each sets `handler`, which gives the exit code."""
+    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides whether it may load")
+    explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
+    explaining.add_argument("--json", action="store_true", help="as JSON")
+    explaining.set_defaults(handler=why)
+    _add_bisect(actions)
+
+
+def _add_bisect(actions: Any) -> None:
+    usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
+    parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
+    parser.add_argument(
+        "--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="for each run, in seconds (300)"
+    )
+    parser.add_argument(
+        "--match", default="", metavar="TEXT", help="only a run whose output contains this text has failed"
+    )
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="NAME", help="keep this plugin in every run; can be repeated"
+    )
+    parser.add_argument(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the command and its arguments; without a command, you are asked",
+    )
+    parser.set_defaults(handler=bisect)
+
+
+def seconds(text: str) -> float:
+    """A time-out that somebody typed."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError("a number of seconds above 0")
+    return value
+
+
+def why(options: argparse.Namespace) -> int:
+    """Explain a plugin."""
+    from jackfield.settings import load_settings
+    from jackfield_manage.judging.why import why as explain
+
+    explanations = explain(options.name, load_settings())
+    if options.json:
+        print_json([asdict(one) for one in explanations])
+        return 0
+    print("\n\n".join("\n".join(map(printable, one.lines())) for one in explanations))
+    return 0
+
+
+def bisect(options: argparse.Namespace) -> int:
+    """Find the plugins that make a command fail; 1 if it is none of them."""
+    from jackfield.settings import normalise
+    from jackfield_manage.judging import bisect as search
+
+    loadable = _loadable()
+    keep = list(map(normalise, options.keep))
+    for name in filterfalse(loadable.__contains__, keep):
+        raise ConfigError(f"--keep {name}: this is not a plugin that may load")
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if words:
+        fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
+    else:
+        fails = search.asked_fails(keep=keep)
+    result = search.bisect(list(filterfalse(keep.__contains__, loadable)), fails)
+    print(result.sentence())
+    return 0 if result.culprits else 1
+
+
+def _loadable() -> list[str]:
+    """The distributions that may be the cause of something."""
+    from jackfield.plugins import PluginHost
+
+    host = PluginHost()
+    if host.settings.safe:
+        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
+    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
+    return list(dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER))

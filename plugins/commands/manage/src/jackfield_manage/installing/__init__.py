@@ -1,0 +1,1 @@
+"""Change what is installed: install, remove, lock and restore packages."""
