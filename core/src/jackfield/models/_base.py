@@ -199,8 +199,6 @@ class BaseChatModel(StatesSecrets, ABC):
         """The chain, from the caller inwards, of a request with tools."""
         return self._in_order(self.call_format_name(config or self.config.generate_cfg))
 
-    pipeline = method_of("jackfield_manage.judging.pipeline", "pipeline")
-
     def _in_order(self, format_name: str) -> list[Processor]:
         chosen = list(self._chosen())
         if format_name != NATIVE:

@@ -13,8 +13,7 @@ from jackfield.plugins import PluginHost, default_host
 from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.news import tell_news
 from jackfield_manage.judging.activation import acts_by_default, standings
-from jackfield_manage.judging.pipeline import Placed
-from jackfield_manage.judging.pipeline import pipeline as pipeline_of
+from jackfield_manage.judging.pipeline import OrderedProcessor, explain_pipeline
 from jackfield_manage.judging.trust import remark_on_project
 
 
@@ -26,86 +25,84 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """What `jackfield pipeline` takes."""
-    made = Parser(
+    """Return the parser of `jackfield pipeline`."""
+    pipeline_parser = Parser(
         prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
     )
-    made.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent, as a YAML, TOML or JSON file")
-    made.add_argument("-m", "--model", help="backend:model, instead of an agent")
-    made.add_argument("--trust", action="store_true", help="use the agent file whatever it asks for, this time")
-    made.add_argument("--json", action="store_true", help="as JSON")
-    return made
+    pipeline_parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent as a YAML, TOML or JSON file")
+    pipeline_parser.add_argument("-m", "--model", help="backend:model, instead of an agent")
+    pipeline_parser.add_argument(
+        "--trust", action="store_true", help="allow everything that the agent file asks for, this time"
+    )
+    pipeline_parser.add_argument("--json", action="store_true", help="as JSON")
+    return pipeline_parser
 
 
 def pipeline(options: argparse.Namespace) -> int:
-    """Print the processors of a model from the caller inwards, each with the reasons of its place."""
+    """Print the processors of a model from the caller inwards, each with the reasons for its position."""
     host = default_host()
-    model, generate_cfg = _model_of(options, host)
+    model, generate_cfg = _load_model(options, host)
     merged = model.config.generate_cfg.merged(generate_cfg)
-    placed = pipeline_of(model, merged)
-    left_out = list(_left_out(host))
+    ordered = explain_pipeline(model, merged)
+    model_name, call_format = f"{model.backend}:{model.config.model}", model.call_format_name(merged)
+    inactive = list(_explain_inactive(host))
     if options.json:
         print_json(
             {
-                "model": f"{model.backend}:{model.config.model}",
-                "call_format": model.call_format_name(merged),
-                "pipeline": [_facts(one) for one in placed],
-                "left_out": left_out,
+                "model": model_name,
+                "call_format": call_format,
+                "pipeline": [_facts(entry) for entry in ordered],
+                "left_out": inactive,
             }
         )
         return 0
     rows = [
-        [str(number), one.processor.name, _origin(one), "; ".join(one.reasons)] for number, one in enumerate(placed, 1)
+        [str(number), entry.processor.name, _package(entry.processor), "; ".join(entry.reasons)]
+        for number, entry in enumerate(ordered, start=1)
     ]
-    print_table(["", "processor", "from", "reason for its place"], rows)
-    print(
-        printable(f"then {model.backend}:{model.config.model}; calls are written as {model.call_format_name(merged)!r}")
-    )
-    for line in left_out:
+    print_table(["", "processor", "from", "reason for its position"], rows)
+    print(printable(f"then {model_name}; tool calls are written in the format {call_format!r}"))
+    for line in inactive:
         print(printable(f"left out: {line}"))
     return 0
 
 
-def _model_of(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatModel, Any]:
+def _load_model(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatModel, dict[str, Any] | None]:
     if options.model:
         return get_chat_model(options.model, host=host), None
     if not options.agent_file:
-        raise ConfigError("which chain? Name an agent's file, or a model: jackfield pipeline -m backend:model")
+        raise ConfigError("no agent and no model: pass an agent file, or jackfield pipeline -m backend:model")
     config = with_consent(lambda: load_agent_config(options.agent_file, trust=options.trust))
     if config.llm is None:
         raise ConfigError(f"{options.agent_file} names no model: set llm")
     return get_chat_model(config.llm, host=host), config.extra_generate_cfg
 
 
-def _facts(placed: Placed) -> dict[str, object]:
-    processor = placed.processor
+def _facts(entry: OrderedProcessor) -> dict[str, object]:
+    processor = entry.processor
     return {
         "name": processor.name,
         "phase": processor.phase,
         "class": f"{type(processor).__module__}:{type(processor).__qualname__}",
-        "why": list(placed.reasons),
+        "why": list(entry.reasons),
     }
 
 
-def _origin(placed: Placed) -> str:
-    return type(placed.processor).__module__.partition(".")[0].replace("_", "-")
+def _package(processor: object) -> str:
+    return type(processor).__module__.partition(".")[0].replace("_", "-")
 
 
-def _left_out(host: PluginHost) -> Iterator[str]:
-    """What is enabled, and kept from loading by the user's own rules; and what of the project's file does not count."""
-    yield from filter(None, [remark_on_project(host.settings)])
-    for row, stands in standings(host).items():
-        if acts_by_default(row) and not stands.acts:
-            yield f"{row.kind} {row.address!r} {stands.why}"
-    yield from filter(None, (_why_blocked(name, host) for name in host.settings.enabled))
-
-
-def _why_blocked(component: str, host: PluginHost) -> str:
-    """Why a processor may not load, '' if it may, or is not one."""
-    kind, _, address = component.partition(".")
-    try:
+def _explain_inactive(host: PluginHost) -> Iterator[str]:
+    """Yield the processors that would act here if a rule did not prevent it, and the ignored part of a project file."""
+    if remark := remark_on_project(host.settings):
+        yield remark
+    for row, standing in standings(host).items():
+        if acts_by_default(row) and not standing.acts:
+            yield f"{row.kind} {row.address!r} {standing.why}"
+    for component in host.settings.enabled:
+        kind, _, address = component.partition(".")
         if kind == "processor":
-            host.find(kind, address)
-    except PluginBlockedError as error:
-        return str(error)
-    return ""
+            try:
+                host.find(kind, address)
+            except PluginBlockedError as error:
+                yield str(error)

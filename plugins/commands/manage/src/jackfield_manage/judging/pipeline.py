@@ -1,4 +1,4 @@
-"""Why the processors around a model stand in the order in which they do."""
+"""Explain the order of the processors around a model."""
 
 from __future__ import annotations
 
@@ -12,65 +12,59 @@ from jackfield.processors import Processor, in_order
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A processor in its place.
-
-    Attributes:
-        processor: The processor.
-        reasons: Why it stands where it does, one for each rule that had a say.
-    """
+class OrderedProcessor:
+    """A processor of a pipeline, and the rules that put it at its position."""
 
     processor: Processor
     reasons: tuple[str, ...]
 
 
-def pipeline(model: BaseChatModel, config: GenerateConfig | None = None) -> list[Placed]:
-    """The processors of a model from the caller inwards, with the reasons of their order."""
-    return placed_in_order(model.processors(config), model.host.settings.order)
+def explain_pipeline(model: BaseChatModel, config: GenerateConfig | None = None) -> list[OrderedProcessor]:
+    """Return the processors of a model from the caller inwards, with the reasons for their order."""
+    return explain_order(model.processors(config), model.host.settings.order)
 
 
-def placed_in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Placed]:
-    """As `jackfield.processors.in_order`, with the reasons.
+def explain_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[OrderedProcessor]:
+    """Order processors as `jackfield.processors.in_order` does, and give the reasons.
 
     Raises:
-        ConfigError: As there.
+        ConfigError: Two rules contradict each other.
     """
     chain = in_order(processors, order)
-    outer = _outer(chain, frozenset(order))
-    depths = {one.name: _depth(one.name, outer) for one in chain}
-    places = zip([None, *chain], chain, strict=False)
-    reasons = {one.name: tuple(_reasons(one, before, outer, depths)) for before, one in places}
-    reasons |= dict.fromkeys(reasons.keys() & set(order), ("listed in `order`",))
-    return [Placed(one, reasons[one.name]) for one in chain]
+    constraints = _constraints(chain, frozenset(order))
+    depths = {processor.name: _depth(processor.name, constraints) for processor in chain}
+    explained: list[OrderedProcessor] = []
+    previous: Processor | None = None
+    for processor in chain:
+        if processor.name in order:
+            reasons = ["listed in `order`"]
+        else:
+            reasons = [f"phase {processor.phase}", *constraints[processor.name].values()]
+            if previous and (previous.phase, depths[previous.name]) == (processor.phase, depths[processor.name]):
+                reasons.append(f"beside {previous.name}: by name")
+        explained.append(OrderedProcessor(processor, tuple(reasons)))
+        previous = processor
+    return explained
 
 
-def _reasons(
-    one: Processor, before: Processor | None, outer: Mapping[str, Mapping[str, str]], depths: Mapping[str, int]
-) -> Iterator[str]:
-    yield f"phase {one.phase}"
-    yield from outer[one.name].values()
-    if before and (before.phase, depths[before.name]) == (one.phase, depths[one.name]):
-        yield f"beside {before.name}: by name"
+def _constraints(chain: Sequence[Processor], listed: frozenset[str]) -> defaultdict[str, dict[str, str]]:
+    """Return for each processor those that `after` or `before` put outside of it, each with the reason."""
+    phases = {processor.name: processor.phase for processor in chain}
+    constraints: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for processor in chain:
+        for inner, outer, rule in _declared_pairs(processor):
+            if phases.get(inner) == phases.get(outer) and not {inner, outer} <= listed:
+                constraints[inner][outer] = f"inside of {outer} ({processor.name} says {rule})"
+    return constraints
 
 
-def _outer(chain: Sequence[Processor], listed: frozenset[str]) -> dict[str, dict[str, str]]:
-    """For each processor those that it stands inside of because one of the two says so, and why."""
-    phases = {one.name: one.phase for one in chain}
-    outer: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for speaker in chain:
-        for inner, name, why in _wishes(speaker):
-            if phases.get(inner) == phases.get(name) and not {inner, name} <= listed:
-                outer[inner][name] = f"inside of {name} ({speaker.name} says {why})"
-    return outer
+def _declared_pairs(processor: Processor) -> Iterator[tuple[str, str, str]]:
+    """Yield the inner and the outer name of each `after` and `before`, and the declaration itself."""
+    for name in processor.after:
+        yield processor.name, name, f"after={name!r}"
+    for name in processor.before:
+        yield name, processor.name, f"before={name!r}"
 
 
-def _wishes(processor: Processor) -> Iterator[tuple[str, str, str]]:
-    """What a processor says of its place: who stands inside of whom, and in which words."""
-    for earlier in processor.after:
-        yield processor.name, earlier, f"after={earlier!r}"
-    for later in processor.before:
-        yield later, processor.name, f"before={later!r}"
-
-
-def _depth(name: str, outer: Mapping[str, Mapping[str, str]]) -> int:
-    return 1 + max((_depth(one, outer) for one in outer[name]), default=0)
+def _depth(name: str, constraints: Mapping[str, Mapping[str, str]]) -> int:
+    return 1 + max((_depth(outer, constraints) for outer in constraints.get(name, ())), default=0)

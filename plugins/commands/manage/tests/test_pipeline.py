@@ -11,7 +11,7 @@ from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor, in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel
-from jackfield_manage.judging.pipeline import placed_in_order
+from jackfield_manage.judging.pipeline import explain_order, explain_pipeline
 
 
 def named(name: str, phase: Any = "context", after: Iterable[str] = (), before: Iterable[str] = ()) -> Processor:
@@ -55,14 +55,14 @@ CHAIN = [named("a", after=["b"]), named("b"), named("c"), named("z", "output", b
     ids=["by their wishes", "by a list"],
 )
 def test_a_place_has_the_reasons_for_it(order: tuple[str, ...], reasons: dict[str, tuple[str, ...]]) -> None:
-    placed = placed_in_order(CHAIN, order)
-    assert [one.processor for one in placed] == in_order(CHAIN, order)
-    assert {one.processor.name: one.reasons for one in placed} == reasons
+    ordered = explain_order(CHAIN, order)
+    assert [entry.processor for entry in ordered] == in_order(CHAIN, order)
+    assert {entry.processor.name: entry.reasons for entry in ordered} == reasons
 
 
 def test_a_model_shows_its_own_chain() -> None:
     model = ScriptedModel([], processors=[named("b"), named("a")])
-    assert [(one.processor.name, one.reasons) for one in model.pipeline()] == [
+    assert [(entry.processor.name, entry.reasons) for entry in explain_pipeline(model)] == [
         ("a", ("phase context",)),
         ("b", ("phase context", "beside a: by name")),
     ]
