@@ -609,7 +609,7 @@ def test_a_turn_begins_and_ends_in_the_events_with_what_it_brought() -> None:
 
 
 def test_an_agent_that_says_nothing_of_how_it_runs_is_refused() -> None:
-    with pytest.raises(TypeError, match="must define `_events` or `_run`"):
+    with pytest.raises(TypeError, match="must define `events` or `_run`"):
         Agent()
 
 

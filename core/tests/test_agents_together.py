@@ -182,10 +182,10 @@ def test_an_observer_sees_the_run_of_its_agent_each_event_once() -> None:
         def observe(self, event: RunEvent) -> None:
             self.seen.append(event)
 
-    above, below = Watching(), Watching()
+    parent, below = Watching(), Watching()
     child = helper([answer("It is 3.")], observers=[below])
-    events = events_of(boss([asks("helper"), answer("Three.")], child.as_tool(), observers=[above]))
-    assert above.seen == [event for event in events if not event.depth]
+    events = events_of(boss([asks("helper"), answer("Three.")], child.as_tool(), observers=[parent]))
+    assert parent.seen == [event for event in events if not event.depth]
     assert below.seen == [event for event in events if event.depth]
 
 
@@ -467,8 +467,8 @@ def test_the_other_agent_sees_of_the_history_what_it_should(history: Any, seen: 
 
 def test_what_a_kind_adds_for_its_own_model_stays_with_it() -> None:
     class Informed(FnCallAgent):
-        def _events(self, run: Run) -> AsyncIterator[Event]:
-            return super()._events(replace(run, messages=with_system_text(run.messages, "Mine alone.", first=False)))
+        def events(self, run: Run) -> AsyncIterator[Event]:
+            return super().events(replace(run, messages=with_system_text(run.messages, "Mine alone.", first=False)))
 
     target = helper([answer("Hello.")])
     agent = Informed(llm=ScriptedModel([hands_over()]), system_message="You are boss.", name="boss", handoffs=[target])

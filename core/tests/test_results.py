@@ -134,9 +134,9 @@ def test_sources_of_any_plugin_are_read_and_what_is_not_one_is_left_out() -> Non
 
 def test_sources_are_those_of_all_that_was_shown_each_once() -> None:
     class Knowing(FnCallAgent):
-        async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async def events(self, run: Run) -> AsyncIterator[Event]:
             yield PluginEvent("mine.found", {"sources": ["towns.pdf", "map.png"]})
-            async for event in super()._events(run):
+            async for event in super().events(run):
                 yield event
 
     asked = Knowing([look_up], ScriptedModel([calls(("look_up", {"town": "Bonn"})), answer("a")]))
@@ -247,9 +247,9 @@ def test_a_stream_that_is_left_early_ends_the_run() -> None:
         closed = []
 
         class Watching(BasicAgent):
-            async def _events(self, run: Run) -> AsyncIterator[Event]:
+            async def events(self, run: Run) -> AsyncIterator[Event]:
                 try:
-                    async for event in super()._events(run):
+                    async for event in super().events(run):
                         yield event
                 finally:
                     closed.append(run.id)

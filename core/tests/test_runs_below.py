@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jackfield import BaseTool, FunctionCall, Message, tool
 from jackfield.agents import Run, RunView, Spent
 from jackfield.agents._limits import limit_reached
-from jackfield.agents._run import RunAbove
+from jackfield.agents._run import ParentRun
 from jackfield.config import Limits
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, TextDelta, ToolStarted, TurnFinished, TurnStarted
@@ -29,15 +29,15 @@ from jackfield.tools._safety import Safety
 CALL = FunctionCall("act", "{}")
 
 
-def run_with(limits: Limits, above: RunAbove | None = None) -> Run:
-    return Run(messages=(), lang="en", limits=limits, context=ToolContext(), above=above)
+def run_with(limits: Limits, parent: ParentRun | None = None) -> Run:
+    return Run(messages=(), lang="en", limits=limits, context=ToolContext(), parent=parent)
 
 
-def chain(*limits: Limits) -> list[RunAbove]:
+def chain(*limits: Limits) -> list[ParentRun]:
     """The places of runs that wait for each other, the outermost first."""
-    places: list[RunAbove] = []
+    places: list[ParentRun] = []
     for limit in limits:
-        places.append(RunAbove(run_with(limit, places[-1] if places else None), Spent()))
+        places.append(ParentRun(run_with(limit, places[-1] if places else None), Spent()))
     return places
 
 
@@ -62,13 +62,13 @@ def test_calls_of_runs_side_by_side_never_pass_a_limit_of_any_run_above(
 
 
 def test_a_call_that_was_counted_when_it_was_decided_is_not_counted_again_when_it_begins() -> None:
-    [above] = chain(Limits(tool_calls=4))
-    assert above.take(2) is None
-    above.count(started(1))
-    above.count(started(2))
-    assert above.spent.tool_calls == 2
-    above.count(started(3))  # of a kind that decides nothing
-    assert above.spent.tool_calls == 3
+    [parent] = chain(Limits(tool_calls=4))
+    assert parent.take(2) is None
+    parent.count(started(1))
+    parent.count(started(2))
+    assert parent.spent.tool_calls == 2
+    parent.count(started(3))  # of a kind that decides nothing
+    assert parent.spent.tool_calls == 3
 
 
 def test_tokens_of_a_run_below_count_for_the_limit_of_the_outermost_run() -> None:
@@ -189,7 +189,7 @@ def test_a_recorded_run_that_is_no_longer_held_makes_no_call() -> None:
     run = run_with(Limits())
     record: Any = _Record()
     run.record = record
-    context = ToolContext(run=RunAbove(run, Spent()))
+    context = ToolContext(run=ParentRun(run, Spent()))
     result = asyncio.run(ToolExecutor({"pay": pay}).finish(PlannedCall(0, "c0", FunctionCall("pay", "{}")), context))
     assert (made, result.error) == ([], "NotHeld")
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Protocol, Self
+from typing import Any, Generic, Self
 
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield._lazy import needed
 from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
@@ -44,7 +43,6 @@ from jackfield.messages import (
 from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
-T_co = TypeVar("T_co", covariant=True)
 Output = type[T] | Mapping[str, object] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
 
@@ -84,24 +82,6 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
                 page = entry.get("page")
                 found.append(Source(location, page if isinstance(page, int) else None))
     return found
-
-
-class Form(Protocol[T_co]):
-    """How an answer that is data is read."""
-
-    def read(self, text: str) -> T_co:
-        """The value of an answer."""
-
-
-def form_of(wanted: Output[T] | Form[T]) -> Form[T]:
-    """The form of an answer that should be data.
-
-    Raises:
-        ConfigError: `wanted` is neither a type that can be read from JSON nor a JSON Schema, or the package for such
-            answers is not installed.
-    """
-    form: Form[T] = needed("jackfield.answers", "form_of", "an answer as data needs jackfield-answers")(wanted)
-    return form
 
 
 class _Missing:

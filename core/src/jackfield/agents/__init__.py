@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jackfield._lazy import fetching
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Handoff, Part, Response, Run, RunAbove, RunView
+from jackfield.agents._run import AgentLike, Event, Handoff, ParentRun, Part, Response, Run, RunView
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
 
 if TYPE_CHECKING:
     from jackfield.agents._configs import CORE_KINDS, AgentConfig, is_agent
     from jackfield.agents._creating import CreateOptions, create_agent
-    from jackfield.agents._handoffs import agent_of, run_as
+    from jackfield.agents._handoffs import run_as
     from jackfield.agents._subagents import AgentTool, approve_of, effects_of, run_below
 
 __all__ = [
     "CORE_KINDS",
     "Agent",
     "AgentConfig",
+    "AgentLike",
     "AgentOptions",
     "AgentTool",
     "BasicAgent",
@@ -32,15 +32,14 @@ __all__ = [
     "Event",
     "FnCallAgent",
     "Handoff",
+    "ParentRun",
     "Part",
     "Response",
     "Run",
-    "RunAbove",
     "RunOptions",
     "RunView",
     "Spent",
     "ToolEntry",
-    "agent_of",
     "approve_of",
     "create_agent",
     "effects_of",
@@ -51,39 +50,24 @@ __all__ = [
     "with_calls_closed",
 ]
 
-__getattr__, _ = fetching(
-    __name__,
-    {
-        **dict.fromkeys(
-            (
-                "CORE_KINDS",
-                "AgentConfig",
-                "is_agent",
-            ),
-            "agents._configs",
-        ),
-        **dict.fromkeys(
-            (
-                "CreateOptions",
-                "create_agent",
-            ),
-            "agents._creating",
-        ),
-        **dict.fromkeys(
-            (
-                "agent_of",
-                "run_as",
-            ),
-            "agents._handoffs",
-        ),
-        **dict.fromkeys(
-            (
-                "AgentTool",
-                "approve_of",
-                "effects_of",
-                "run_below",
-            ),
-            "agents._subagents",
-        ),
-    },
-)
+
+def __getattr__(name: str) -> object:
+    """Load what a first answer does not need when it is first used."""
+    if name in ("CORE_KINDS", "AgentConfig", "is_agent"):
+        from jackfield.agents import _configs
+
+        value = getattr(_configs, name)
+    elif name in ("CreateOptions", "create_agent"):
+        from jackfield.agents import _creating
+
+        value = getattr(_creating, name)
+    elif name == "run_as":
+        from jackfield.agents._handoffs import run_as as value
+    elif name in ("AgentTool", "approve_of", "effects_of", "run_below"):
+        from jackfield.agents import _subagents
+
+        value = getattr(_subagents, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
+from jackfield.agents._run import AgentLike
 from jackfield.config import Lang
-from jackfield.events import RunEvent
 from jackfield.messages import MessageLike, Messages, as_messages
-from jackfield.results import Output, RunResult, RunStream, form_of
+from jackfield.results import Output, RunResult, RunStream
 from jackfield.streams import CancelToken
 
 if TYPE_CHECKING:
@@ -43,22 +43,16 @@ class AskOptions(RunOptions, total=False):
     history: Sequence[MessageLike]
 
 
-class _Agent(Protocol):
-    system_message: str
-
-    def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]: ...
-
-
 @overload
 def stream(
-    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunStream[Any]: ...
 @overload
 def stream(
-    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunStream[T]: ...
 def stream(
-    agent: _Agent,
+    agent: AgentLike,
     messages: Messages,
     *,
     output: Output[Any] = None,
@@ -70,9 +64,14 @@ def stream(
     Arguments and errors are those of `ask`.
     """
     asked = (*as_messages(history), *as_messages(messages))
-    form = None if output is None else form_of(output)
-    events = agent.astream(asked, **options) if form is None else agent.astream(asked, output=form, **options)
-    read = str if form is None else form.read
+    read: Callable[[str], Any] = str
+    if output is None:
+        events = agent.astream(asked, **options)
+    else:
+        from jackfield.answers import form_of
+
+        form = form_of(output)
+        events, read = agent.astream(asked, output=form, **options), form.read
     if options.get("run_id") is None:
         return RunStream(events, asked, read)
     return RunStream(events, None, read, system_text=agent.system_message)
@@ -80,14 +79,14 @@ def stream(
 
 @overload
 async def aask(
-    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 async def aask(
-    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[T]: ...
 async def aask(
-    agent: _Agent, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """The same as `ask`, for code in an event loop."""
     async with stream(agent, messages, output=output, **options) as events:
@@ -98,14 +97,14 @@ async def aask(
 
 @overload
 def ask(
-    agent: _Agent, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
 ) -> RunResult[Any]: ...
 @overload
 def ask(
-    agent: _Agent, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
 ) -> RunResult[T]: ...
 def ask(
-    agent: _Agent, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
+    agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """Ask, and wait for the result.
 
@@ -125,7 +124,7 @@ def ask(
 
 
 async def aresume(
-    agent: _Agent,
+    agent: AgentLike,
     run_id: str,
     /,
     *,
@@ -139,7 +138,7 @@ async def aresume(
 
 
 def resume(
-    agent: _Agent,
+    agent: AgentLike,
     run_id: str,
     /,
     *,

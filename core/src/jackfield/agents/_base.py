@@ -14,7 +14,18 @@ from jackfield._lazy import method_of
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
-from jackfield.agents._run import Event, Handoff, Recording, Response, Run, RunAbove, RunView, new_run_id
+from jackfield.agents._qwen import QwenMethods
+from jackfield.agents._run import (
+    AgentLike,
+    Event,
+    Handoff,
+    ParentRun,
+    Recording,
+    Response,
+    Run,
+    RunView,
+    new_run_id,
+)
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError, LocalsForgotten, closest
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
@@ -31,7 +42,7 @@ from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
-from jackfield.results import Form, Output, form_of
+from jackfield.results import Output
 from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._resources import RunResources
 from jackfield.secrets import StatesSecrets
@@ -45,17 +56,10 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
 
 if TYPE_CHECKING:
+    from jackfield.answers import Form
     from jackfield.stores import Store
 
-_as_tool = method_of("jackfield.agents._subagents", "as_tool")
-_checked_handoffs = method_of("jackfield.agents._handoffs", "checked_handoffs", of="handoffs")
-_transfer_tools = method_of("jackfield.agents._handoffs", "transfer_tools", of="handoffs")
-_QWEN_FORMS = "jackfield.agents._qwen"
-_load_store = method_of("jackfield.stores", "load_store", of="store")
 _recording_of = method_of("jackfield_records.recording", "recording_of", of="store")
-_ending_in = method_of("jackfield.agents._structured", "ending_in", of="output")
-_events_of_run = method_of(_QWEN_FORMS, "events_of_run", of="_run")
-_options_of_run = method_of(_QWEN_FORMS, "options_of_run", of="_run")
 LEFT_TEXT = "the run was abandoned before it ended"
 
 
@@ -70,13 +74,13 @@ class AgentOptions(TypedDict, total=False):
     tool_timeout_s: float
     workspace: Workspace | str | None
     observers: Sequence[str | Observer]
-    handoffs: Sequence[Agent | Handoff]
+    handoffs: Sequence[AgentLike | Handoff]
     store: str | Mapping[str, object] | Store | None
     host: PluginHost | None
 
 
-class Agent(StatesSecrets):
-    """The base class of every agent kind: a subclass defines `_events`, or `_run` as in Qwen-Agent.
+class Agent(QwenMethods, StatesSecrets):
+    """The base class of every agent kind: a subclass defines `events`, or `_run` as in Qwen-Agent.
 
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
@@ -109,19 +113,26 @@ class Agent(StatesSecrets):
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
-    hands_off: ClassVar[bool] = False
-    """Whether agents of this kind can have `handoffs`: their models call tools, and they run through `FnCallAgent`."""
-    run_options: ClassVar[Collection[str]] = ()
-    """What a run of this kind of agent takes besides the arguments of `astream`; of one that writes `_run`, its own
-    parameters count, too."""
+    supports_handoff: ClassVar[bool] = False
+    """True if agents of this kind can have `handoffs`: their models call tools, and they run through `FnCallAgent`."""
 
-    goes_on: ClassVar[bool] = False
-    """Whether `_events` goes on after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. Only the
-    class that defines `_events` can say so; one that overrides it says it again."""
+    run_options: ClassVar[Collection[str]] = ()
+    """Options of a run of this kind, besides the arguments of `astream`. The parameters of a `_run` are added."""
+
+    resumable: ClassVar[bool] = False
+    """True if `events` continues after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. It holds
+    for the class that defines `events`; a subclass that overrides `events` must set it again."""
 
     passes_events: ClassVar[bool] = False
-    """True if `_events` passes on all events of agents below unchanged and counts none of them, as `Loop` does. Events
-    from below then reach the caller without a detour through it. Only the class that defines `_events` can say so."""
+    """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
+    events then reach the caller directly. A subclass that overrides `events` must set it again."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A claim about `events` is only worth something from the class that wrote it.
+        defining = next(base for base in cls.__mro__ if "events" in vars(base))
+        cls.resumable = vars(defining).get("resumable") is True
+        cls.passes_events = vars(defining).get("passes_events") is True
 
     def __init__(
         self,
@@ -139,7 +150,7 @@ class Agent(StatesSecrets):
         tool_timeout_s: float = DEFAULT_TIMEOUT_S,
         workspace: Workspace | str | None = None,
         observers: Sequence[str | Observer] = (),
-        handoffs: Sequence[Agent | Handoff] = (),
+        handoffs: Sequence[AgentLike | Handoff] = (),
         store: str | Mapping[str, object] | Store | None = None,
         host: PluginHost | None = None,
     ) -> None:
@@ -156,14 +167,20 @@ class Agent(StatesSecrets):
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
-            self.store: Store | None = None if store is None else _load_store(store, self.host)
+            self.store: Store | None = None
+            if store is not None:
+                from jackfield.stores import load_store
+
+                self.store = load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
             self.handoffs: tuple[Handoff, ...] = ()
             entries = [*checked_list(function_list or (), "function_list", "tools")]
             if handoffs:
-                self.handoffs = _checked_handoffs(handoffs, self)
-                entries += _transfer_tools(self.handoffs)
+                from jackfield.agents._handoffs import check_handoffs, transfer_tools
+
+                self.handoffs = check_handoffs(handoffs, self)
+                entries += transfer_tools(self.handoffs)
             for entry in entries:
                 self._init_tool(entry)
             self._check_parts()
@@ -172,12 +189,12 @@ class Agent(StatesSecrets):
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
     def _check_kind(self) -> None:
-        if type(self)._events is Agent._events and type(self)._run is Agent._run:
-            raise TypeError(f"{type(self).__name__} must define `_events` or `_run`")
+        if type(self).events is Agent.events and type(self)._run is Agent._run:
+            raise TypeError(f"{type(self).__name__} must define `events` or `_run`")
 
     def _check_parts(self) -> None:
         """Refuse what its kind cannot do."""
-        if self.handoffs and not self.hands_off:
+        if self.handoffs and not self.supports_handoff:
             raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
         if self.toolsets and type(self)._run is not Agent._run:
             raise ConfigError(
@@ -187,12 +204,9 @@ class Agent(StatesSecrets):
 
     # --- what a kind of agent writes ---
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
-        """The events of one run, after `RunStarted`; the last is `RunFinished`."""
-        events: AsyncIterator[Event] = _events_of_run(self, run)
-        return events
-
-    _run = method_of(_QWEN_FORMS, "run_of_events", of="_run")
+    def events(self, run: Run) -> AsyncIterator[Event]:
+        """Yield the events of one run, after `RunStarted`; the last is `RunFinished`."""
+        return self._events_of_lists(run)
 
     # --- running ---
 
@@ -208,7 +222,7 @@ class Agent(StatesSecrets):
         deps: object = None,
         output: Output[Any] | Form[Any] = None,
         attempts: int = 3,
-        above: RunAbove | None = None,
+        parent: ParentRun | None = None,
         session: str = "",
         run_id: str | None = None,
         **options: Any,
@@ -229,7 +243,7 @@ class Agent(StatesSecrets):
             output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
             attempts: How often the model may answer until the data fits.
-            above: The run that waits for this one, whose limits hold for both; see `run_below`.
+            parent: The run that waits for this one, whose limits hold for both; see `run_below`.
             session: The conversation that the run belongs to in the agent's store.
             run_id: A run of the agent's store, which goes on where its record ends; `messages` are left empty, and
                 `resume` has the answers to the calls that wait.
@@ -242,17 +256,21 @@ class Agent(StatesSecrets):
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_run_options(options)
-        form = None if output is None else form_of(output)
-        events_of = self._events if form is None else partial(_ending_in, self, form, attempts=attempts)
+        events_of = self.events
+        if output is not None:
+            from jackfield.agents._structured import end_in_data
+            from jackfield.answers import form_of
+
+            events_of = partial(end_in_data, self, form_of(output), attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
-            recording = self._recording_of(run_id, above)
+            recording = self._recording_of(run_id, parent)
             options |= {"resources": opened, "cancel": cancel, "deps": deps}
             run = await self._begun(messages, run_id, recording, lang=lang, resume=resume, **options)
-            run.approve, run.above, run.session = approve, above, session
-            if above is not None:
-                run.rules = above.run.rules_below
+            run.approve, run.parent, run.session = approve, parent, session
+            if parent is not None:
+                run.rules = parent.run.rules_below
             run.start_clock()
-            run.passes_events = form is None and self._passes_events() and not (self.handoffs or run.later)
+            run.passes_events = output is None and self.passes_events and not (self.handoffs or run.later)
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
@@ -269,8 +287,8 @@ class Agent(StatesSecrets):
                     places.of(RunFailed(LEFT_TEXT, type(error).__name__))
                 raise
             finally:
-                if above is not None:
-                    above.settle(run)
+                if parent is not None:
+                    parent.settle(run)
 
     async def _begun(
         self,
@@ -289,7 +307,7 @@ class Agent(StatesSecrets):
         if progress is not None:
             history = progress.messages
             asked = without_system_text(history, self.system_message)
-        run = self._make_run(history, lang or language_of(history), **options)
+        run = self.make_run(history, lang or language_of(history), **options)
         run.asked, run.resume = asked, resume is not False
         run.answers = resume if isinstance(resume, Mapping) else {}
         if progress is not None:
@@ -303,7 +321,7 @@ class Agent(StatesSecrets):
         if known >= given.keys():
             return
         if type(self)._run is not Agent._run:
-            known |= {*_options_of_run(self, given)}
+            known |= {*self._options_of_lists(given)}
         for name in sorted(given.keys() - known):
             raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{closest(name, known)}")
 
@@ -360,13 +378,9 @@ class Agent(StatesSecrets):
         Raises:
             ConfigError: It has no name or no description, or one that a tool cannot have.
         """
-        made: BaseTool = _as_tool(self, name=name, description=description, timeout_s=timeout_s)
-        return made
+        from jackfield.agents._subagents import AgentTool
 
-    # For subclasses in Qwen-Agent's way.
-    _call_llm = method_of(_QWEN_FORMS, "call_llm", of="_call_llm")
-    _call_tool = method_of(_QWEN_FORMS, "call_tool", of="_call_tool")
-    _detect_tool = method_of(_QWEN_FORMS, "detect_tool", of="_detect_tool")
+        return AgentTool(self, name=name, description=description, timeout_s=timeout_s)
 
     # --- parts ---
 
@@ -396,24 +410,13 @@ class Agent(StatesSecrets):
         made: Recording = _recording_of(self)
         return made
 
-    def _recording_of(self, run_id: str | None, above: RunAbove | None) -> Recording | None:
+    def _recording_of(self, run_id: str | None, parent: ParentRun | None) -> Recording | None:
         """How one run is recorded: in that of the run above, if there is one with a record."""
-        if run_id is None and above is not None:
-            inside = above.recording(self._label, goes_on=self._goes_on())
+        if run_id is None and parent is not None:
+            inside = parent.recording(self._label, resumable=self.resumable)
             if inside is not None:
                 return inside
         return None if run_id is None and self.store is None else self._recording
-
-    def _goes_on(self) -> bool:
-        return self._says_of_events("goes_on")
-
-    def _passes_events(self) -> bool:
-        return self._says_of_events("passes_events")
-
-    def _says_of_events(self, claim: str) -> bool:
-        """Read what the class that defines `_events` says about it; a subclass that overrides it says it again."""
-        defining = next(one for one in type(self).__mro__ if "_events" in vars(one))
-        return vars(defining).get(claim, False) is True
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
         """The loop of turns and tool calls, for the agent's model and tools.
@@ -441,7 +444,7 @@ class Agent(StatesSecrets):
             else:
                 self.toolsets.append(made)
 
-    def _make_run(
+    def make_run(
         self,
         history: tuple[Message, ...],
         lang: Lang,

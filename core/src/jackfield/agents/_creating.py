@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, TypeAlias, Unpack, overload
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, FnCallAgent, Handoff, ToolEntry
+from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._configs import AgentConfig, is_agent
+from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._run import AgentLike, Handoff
 from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, PluginNotFoundError, closest, near
-from jackfield.models import BaseChatModel, backend_of
+from jackfield.models._base import BaseChatModel
+from jackfield.models._factory import backend_of
 from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
-from jackfield.tools import name_of_entry
+from jackfield.tools._calling import name_of_entry
+from jackfield.tools._toolset import ToolEntry
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
 _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallAgent}
@@ -127,7 +131,7 @@ def _tools(entries: Any, inside: _Inside) -> list[ToolEntry]:
     return [inside(entry).as_tool() if is_agent(entry) else entry for entry in listed]
 
 
-def _handoffs(entries: Any, inside: _Inside) -> list[Agent | Handoff]:
+def _handoffs(entries: Any, inside: _Inside) -> list[AgentLike | Handoff]:
     listed = checked_list(entries or (), "handoffs", "agents")
     return [_handoff(entry, inside) if isinstance(entry, Mapping) else entry for entry in listed]
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from jackfield.agents import Agent, Event, Handoff, Part, Run, RunAbove, RunView, Spent, open_calls
+from jackfield.agents._decide import open_calls
+from jackfield.agents._limits import Spent
+from jackfield.agents._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunView
 from jackfield.agents._subagents import approve_of, effects_of
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
 from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.streams import closing
-from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
+from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._schema import check_tool_name
 
 _OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
 
 
-def checked_handoffs(entries: Iterable[Agent | Handoff], owner: Agent) -> tuple[Handoff, ...]:
+def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> tuple[Handoff, ...]:
     """The hand-offs that somebody named for an agent.
 
     Raises:
@@ -28,7 +31,7 @@ def checked_handoffs(entries: Iterable[Agent | Handoff], owner: Agent) -> tuple[
     return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
 
 
-def _checked(handoff: Handoff, owner: Agent) -> Handoff:
+def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
     target = handoff.agent
     if not hasattr(target, "astream"):
         raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
@@ -56,7 +59,7 @@ class _TransferTool(BaseTool):
     def __init__(self, handoff: Handoff) -> None:
         self._handoff = handoff
         self.name = handoff.tool_name
-        self.effects = effects_of(agent_of(handoff))
+        self.effects = effects_of(handoff.agent)
         self.description = {
             "en": f"Hands the conversation over to {handoff.agent.name}. {handoff.agent.description}",
             "zh": f"把对话交给 {handoff.agent.name}。{handoff.agent.description}",
@@ -65,10 +68,10 @@ class _TransferTool(BaseTool):
 
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
         """Hand over."""
-        above = None if context is None else context.run
-        if not isinstance(above, RunAbove):
+        parent = None if context is None else context.run
+        if not isinstance(parent, ParentRun):
             raise ToolServiceError("a conversation can be handed over in a run of an agent only")
-        run, target = above.run, self._handoff.agent
+        run, target = parent.run, self._handoff.agent
         if run.handoff is not None:
             raise ToolServiceError(f"The conversation is already being handed over to {run.handoff.agent.name}.")
         if any(target is earlier for earlier in (*run.path, run.agent)):
@@ -80,12 +83,7 @@ class _TransferTool(BaseTool):
         return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
 
 
-def agent_of(handoff: Handoff) -> Agent:
-    """The agent that takes over, of which a run knows less."""
-    return cast(Agent, handoff.agent)
-
-
-async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+async def hand_on(agent: AgentLike, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
     own, run.handoff = _OwnPart(agent, run), _at_once(agent, run)
     if run.handoff is None:
@@ -96,9 +94,9 @@ async def handed_on(agent: Agent, run: Run, events: AsyncIterator[Event]) -> Asy
         if not own.is_handed_on:
             return
     assert run.handoff is not None  # noqa: S101 - it is what the part ended with
-    target, before = agent_of(run.handoff), own.before
+    target, before = run.handoff.agent, own.before
     yield HandedOff(agent.name or type(agent).__name__, target.name or "")
-    async with closing(target._events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
+    async with closing(target.events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
         async for event in next_events:
             yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
 
@@ -112,7 +110,7 @@ class _OwnPart:
         is_handed_on: Whether it ended with a hand-off, and not with the run.
     """
 
-    def __init__(self, agent: Agent, run: Run) -> None:
+    def __init__(self, agent: AgentLike, run: Run) -> None:
         self.before: tuple[Message, ...] = run.done if _went_on(run) else ()
         self.spent = run.spent
         self.is_handed_on = False
@@ -137,21 +135,21 @@ def _went_on(run: Run) -> bool:
     return bool(run.later) and run.later[0].by_tool
 
 
-def _at_once(agent: Agent, run: Run) -> Handoff | None:
+def _at_once(agent: AgentLike, run: Run) -> Handoff | None:
     """The hand-off that an interrupted run begins with, if it goes on with another agent."""
     return _recorded(agent, run.later[0].agent) if _went_on(run) else _interrupted(agent, run)
 
 
-def _interrupted(agent: Agent, run: Run) -> Handoff | None:
+def _interrupted(agent: AgentLike, run: Run) -> Handoff | None:
     """The hand-off on the way to the agent whose calls the conversation ends in, where a paused run goes on."""
     if not run.resume or not open_calls(run.messages):
         return None
     caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
     known = {id(one) for one in (*run.path, agent)}
-    return next((one for one in agent.handoffs if caller in _names_behind(agent_of(one), known)), None)
+    return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
 
 
-def _recorded(agent: Agent, name: str) -> Handoff:
+def _recorded(agent: AgentLike, name: str) -> Handoff:
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
             return handoff
@@ -160,24 +158,24 @@ def _recorded(agent: Agent, name: str) -> Handoff:
     )
 
 
-def _names_behind(agent: Agent, known: set[int]) -> Iterator[str | None]:
+def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
     if id(agent) not in known:
         known.add(id(agent))
         yield agent.name
         for handoff in agent.handoffs:
-            yield from _names_behind(agent_of(handoff), known)
+            yield from _names_behind(handoff.agent, known)
 
 
-def _run_of_next(agent: Agent, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
+def _run_of_next(agent: AgentLike, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
     history = (*run.asked, *before)
-    made = run_as(agent_of(handoff), run, _seen(handoff, history), spent)
+    made = run_as(handoff.agent, run, _seen(handoff, history), spent)
     return replace(made, asked=history, path=(*run.path, agent))
 
 
-def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
+def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """A run in which `agent` goes on with another agent's run: the same id, limits, time, approval and resources.
 
-    Its `_events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
+    Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
 
     Args:
         agent: Which goes on, with its own system message, tools and model.
@@ -189,7 +187,7 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
     history = with_system_text(messages, agent.system_message, first=True)
-    made = agent._make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
+    made = agent.make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
     lang = None if run.config is None else run.config.lang
     made = replace(
         made,
@@ -206,12 +204,12 @@ def run_as(agent: Agent, run: Run, messages: Sequence[Message], spent: Spent) ->
         later=run.later,
         ends_at=run.ends_at,
         record=run.record,
-        above=run.above,
+        parent=run.parent,
     )
     return _going_on(agent, made, run.later.pop(0)) if run.later else made
 
 
-def _going_on(agent: Agent, run: Run, part: Part) -> Run:
+def _going_on(agent: AgentLike, run: Run, part: Part) -> Run:
     """The run, where the part of its agent was interrupted."""
     _check_part(agent, part.agent, has_begun=bool(part.done))
     return replace(
@@ -225,14 +223,14 @@ def _going_on(agent: Agent, run: Run, part: Part) -> Run:
     )
 
 
-def _check_part(agent: Agent, name: str, *, has_begun: bool) -> None:
+def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
     """Raise ConfigError where an agent cannot go on with the part of the agent of this name."""
     label = agent.name or type(agent).__name__
     if name != label:
         raise ConfigError(
             f"the run was interrupted at agent {name!r}, and {label!r} would go on now: resume it with the same agents"
         )
-    if has_begun and not agent._goes_on():
+    if has_begun and not agent.resumable:
         raise ConfigError(
             f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "
             f"was done"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls
 from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, Run, RunAbove
+from jackfield.agents._run import Event, ParentRun, Run
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -100,7 +100,7 @@ class Loop:
             # They are loaded for it, which may take time: a class may ask for more than its descriptor.
             names = await _waited_for(run, self.executor.needing_approval(action.calls))
             action = self._decided(run, state, names) if names else action
-        if isinstance(action, RunTools) and run.above is not None and (reached := run.above.take(len(action.calls))):
+        if isinstance(action, RunTools) and run.parent is not None and (reached := run.parent.take(len(action.calls))):
             return Finish(reached)
         return action
 
@@ -139,8 +139,8 @@ class Loop:
             in_doubt=state.in_doubt,
             turns_before=run.spent.turns,
         )
-        if run.above is not None and not isinstance(action, Finish):
-            reached = run.above.reached(len(action.calls) if isinstance(action, RunTools) else 0)
+        if run.parent is not None and not isinstance(action, Finish):
+            reached = run.parent.reached(len(action.calls) if isinstance(action, RunTools) else 0)
             return Finish(reached) if reached else action
         return action
 
@@ -176,8 +176,8 @@ class Loop:
         results: dict[int, Message] = {}
         is_fresh = state.spent.turns > run.spent.turns
         answers = {} if is_fresh else run.answers
-        above = RunAbove(run, state.spent, answers=answers, waiting=state.waiting)
-        context = replace(run.context, messages=tuple(state.history), run=above)
+        parent = ParentRun(run, state.spent, answers=answers, waiting=state.waiting)
+        context = replace(run.context, messages=tuple(state.history), run=parent)
         left: list[ToolFinished] = []
         try:
             doubtful, state.in_doubt = state.in_doubt, frozenset()
@@ -204,7 +204,7 @@ class Loop:
                 await run.record.finished([one for one in left if one.error not in (STOPPED, CANCELLED)])
             raise
         finally:
-            state.spent = above.spent
+            state.spent = parent.spent
             state.history += [results[index] for index in sorted(results)]
         if state.waiting:
             state.reason = "approval_needed"

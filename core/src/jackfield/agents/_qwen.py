@@ -1,4 +1,4 @@
-"""Methods for subclasses of `Agent` that are written for Qwen-Agent: functions over its run, model and tools."""
+"""The methods of Qwen-Agent's agents, for subclasses of `Agent` that are written for it."""
 
 from __future__ import annotations
 
@@ -8,92 +8,117 @@ from contextvars import ContextVar
 from typing import Any
 
 from jackfield import sync
-from jackfield.agents import Agent, Event, Run, RunView
-from jackfield.config import Lang
+from jackfield.agents._run import Event, Run, RunView
+from jackfield.config import GenerateConfig, Lang
 from jackfield.events import ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FunctionCall, Message, Messages, Usage, as_messages
+from jackfield.models._base import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
-from jackfield.tools import PlannedCall, ToolContext
-
-
-def run_of_events(agent: Agent, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-    """The run as growing lists: each item is the whole response so far."""
-    view = RunView(agent.name)
-    for batch in sync.batches(agent._events(agent._make_run(as_messages(messages), lang, **options))):
-        changed = [view.feed(event) for event in batch]
-        if any(changed):
-            yield view.messages()
-
+from jackfield.tools._base import ToolContext
+from jackfield.tools._executor import PlannedCall, ToolExecutor
+from jackfield.tools._rules import Approve
+from jackfield.tools._workspace import Workspace
 
 _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
-"""The run whose `_run` is being executed, in the context of the worker thread that does so."""
+"""The run whose `_run` executes, in the context of the worker thread that executes it."""
 
 
-def _next_in(run: Run, lists: Iterator[Any], end: list[Message]) -> Any:
+class QwenMethods:
+    """`_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as Qwen-Agent has them.
+
+    `_run` and `events` are each defined by the other; a kind of agent overrides one of them.
+    """
+
+    name: str | None
+    executor: ToolExecutor
+    approve: Approve | None
+    workspace: Workspace
+    extra_generate_cfg: GenerateConfig
+
+    @property
+    def model(self) -> BaseChatModel:
+        """See `Agent.model`."""
+        raise NotImplementedError
+
+    def make_run(self, history: tuple[Message, ...], lang: Lang, **options: Any) -> Run:
+        """See `Agent.make_run`."""
+        raise NotImplementedError
+
+    def events(self, run: Run) -> AsyncIterator[Event]:
+        """See `Agent.events`."""
+        raise NotImplementedError
+
+    def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
+        """Yield the response as growing lists: each item is all of it so far."""
+        view = RunView(self.name)
+        for batch in sync.batches(self.events(self.make_run(as_messages(messages), lang, **options))):
+            changed = [view.feed(event) for event in batch]
+            if any(changed):
+                yield view.messages()
+
+    async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
+        """Yield the lists of `_run` as events."""
+        lists = self._run(list(run.messages), lang=run.lang, **run.options)
+        last: tuple[Message, ...] = ()
+        end: list[Message] = []
+        try:
+            while (now := await sync.in_worker(_next_in, run, lists, end)) is not end:
+                last = as_messages(now)
+                yield ResponseReplaced(last)
+        finally:
+            close = getattr(lists, "close", None)
+            if close is not None:
+                await sync.in_worker(close)
+        yield RunFinished("finished", last, Usage())
+
+    def _options_of_lists(self, given: Iterable[str]) -> list[str]:
+        """Return the options that `_run` takes: its parameters, or all of `given` if it takes any."""
+        parameters = inspect.signature(type(self)._run).parameters
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            return [*given]
+        return [name for name in parameters if name not in ("self", "messages")]
+
+    def _call_llm(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Message]]:
+        """Ask the agent's model; yield growing lists, or one list if not streamed."""
+        config = self.extra_generate_cfg.merged(extra_generate_cfg)
+        if stream:
+            yield from self.model.chat(messages, functions, extra_generate_cfg=config)
+        else:
+            yield self.model.chat(messages, functions, stream=False, extra_generate_cfg=config)
+
+    def _call_tool(
+        self, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
+    ) -> str | list[ContentItem]:
+        """Call one of the agent's tools and wait for its result, in the form a model reads.
+
+        In a run of the agent, the tool gets what belongs to the run (files, deps, open resources), and the rules of
+        parent agents hold.
+        """
+        text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
+        planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
+        run = _RUN.get()
+        own: object = self
+        if run is None or run.agent is not own:
+            return sync.run(self.executor.finish(planned, ToolContext(workspace=self.workspace))).message.content
+        executor = self.executor.within(run.rules)
+        work = executor.finish(planned, run.context, approve=run.approve or self.approve)
+        return sync.run(work).message.content
+
+    def _detect_tool(self, message: Message) -> tuple[bool, str | None, str | None, str]:
+        """Return True for a call, with the tool's name, its arguments, and the text of the message."""
+        call = message.function_call
+        if call is None:
+            return False, None, None, message.get_text_content()
+        return True, call.name, call.arguments, message.get_text_content()
+
+
+def _next_in(run: Run, lists: Iterator[list[Message]], end: list[Message]) -> list[Message]:
     _RUN.set(run)  # in a context of its own: each call in a worker has one
     return next(lists, end)
-
-
-def options_of_run(agent: Agent, given: Iterable[str]) -> list[str]:
-    """The options that the `_run` of a subclass takes: its own parameters, or whatever is given if it takes all."""
-    parameters = inspect.signature(type(agent)._run).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return [*given]
-    return [name for name in parameters if name not in ("self", "messages")]
-
-
-async def events_of_run(agent: Agent, run: Run) -> AsyncIterator[Event]:
-    """The run of a subclass that writes `_run`: its lists, as events."""
-    lists = agent._run(list(run.messages), lang=run.lang, **run.options)
-    last: tuple[Message, ...] = ()
-    end: list[Message] = []
-    try:
-        while (now := await sync.in_worker(_next_in, run, lists, end)) is not end:
-            last = as_messages(now)
-            yield ResponseReplaced(last)
-    finally:
-        close = getattr(lists, "close", None)
-        if close is not None:
-            await sync.in_worker(close)
-    yield RunFinished("finished", last, Usage())
-
-
-def call_llm(
-    agent: Agent,
-    messages: Messages,
-    functions: Sequence[FunctionSchema] | None = None,
-    stream: bool = True,
-    extra_generate_cfg: GenerateOptions = None,
-) -> Iterator[list[Message]]:
-    """Ask the agent's model; growing lists, or one list if not streamed."""
-    config = agent.extra_generate_cfg.merged(extra_generate_cfg)
-    if stream:
-        yield from agent.model.chat(messages, functions, extra_generate_cfg=config)
-    else:
-        yield agent.model.chat(messages, functions, stream=False, extra_generate_cfg=config)
-
-
-def call_tool(
-    agent: Agent, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
-) -> str | list[ContentItem]:
-    """Call one of the agent's tools and wait for its result, in the form a model reads.
-
-    In a run of the agent, the tool gets what belongs to the run (files, deps, what it keeps open), and the rules of
-    agents above hold.
-    """
-    text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
-    planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
-    run = _RUN.get()
-    if run is None or run.agent is not agent:
-        return sync.run(agent.executor.finish(planned, ToolContext(workspace=agent.workspace))).message.content
-    executor = agent.executor.within(run.rules)
-    return sync.run(executor.finish(planned, run.context, approve=run.approve or agent.approve)).message.content
-
-
-def detect_tool(_agent: Agent, message: Message) -> tuple[bool, str | None, str | None, str]:
-    """Whether a message is a call, its tool's name, its arguments, and its text."""
-    call = message.function_call
-    if call is None:
-        return False, None, None, message.get_text_content()
-    return True, call.name, call.arguments, message.get_text_content()

@@ -31,21 +31,24 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import Message, Messages, Usage
+from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
+from jackfield.runs._resources import RunResources
 from jackfield.streams import CancelToken, interruptible
-from jackfield.tools._base import CallingRun, ToolContext
+from jackfield.tools._base import BaseTool, CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._toolbox import Toolbox
+from jackfield.tools._toolset import Toolset
 
 T = TypeVar("T")
 Event = ModelEvent | AgentEvent | RunEvent
-"""What an agent's `_events` yields; a `RunEvent` is one of an agent that it has asked."""
+"""What an agent's `events` yields; a `RunEvent` is one of an agent that it has asked."""
 
 
-class RunningAgent(Protocol):
-    """An agent, as its run knows it."""
+class AgentLike(Protocol):
+    """An agent as its runs and other agents use it; every `Agent` is one."""
 
     @property
     def name(self) -> str | None: ...
@@ -54,10 +57,45 @@ class RunningAgent(Protocol):
     def description(self) -> str: ...
 
     @property
+    def system_message(self) -> str: ...
+
+    @property
+    def llm(self) -> BaseChatModel | None: ...
+
+    @property
+    def function_map(self) -> Mapping[str, BaseTool]: ...
+
+    @property
+    def toolsets(self) -> Sequence[Toolset]: ...
+
+    @property
+    def handoffs(self) -> tuple[Handoff, ...]: ...
+
+    @property
     def approve(self) -> Approve | None: ...
 
     @property
     def executor(self) -> ToolExecutor: ...
+
+    @property
+    def resumable(self) -> bool: ...
+
+    def events(self, run: Run, /) -> AsyncIterator[Event]:
+        """See `Agent.events`."""
+
+    def make_run(
+        self,
+        history: tuple[Message, ...],
+        lang: Lang,
+        *,
+        resources: RunResources | None = None,
+        cancel: CancelToken | None = None,
+        deps: object = None,
+    ) -> Run:
+        """See `Agent.make_run`."""
+
+    def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]:
+        """See `Agent.astream`."""
 
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
@@ -77,7 +115,7 @@ class Handoff:
     METADATA_KEY: ClassVar[str] = "jackfield/handed_to"
     """Where the result of a hand-off names the agent, in its metadata."""
 
-    agent: RunningAgent
+    agent: AgentLike
     history: Literal["all", "question"] | HistoryFilter = "all"
     tool_name: str = ""
 
@@ -139,7 +177,7 @@ class Record(Protocol):
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
 
-    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, goes_on: bool) -> Recording:
+    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool) -> Recording:
         """Return the recording of an agent that is asked at a place of the run.
 
         Args:
@@ -160,7 +198,7 @@ class Tally:
 
 @dataclass(kw_only=True)
 class Run:
-    """What an agent's `_events` is given.
+    """What an agent's `events` is given.
 
     Attributes:
         id: The run's.
@@ -186,12 +224,12 @@ class Run:
         ends_at: The time limit as a point of the event loop's time; set when the run starts.
         options: Other options that the caller passed to `run`, for the agent kind.
         agent: Whose run it is.
-        above: The run that waits for this one, if another agent has asked.
+        parent: The run that waits for this one, if another agent has asked.
         later: What other agents had done after that, in order; `run_as` takes the next.
         handing: The agent to which it was about to be handed over then, by name; ''.
         path: The agents that had the conversation before, in this run.
         handoff: Where it goes next.
-        passes_events: True if the agent's `_events` passes on every event from below unchanged.
+        passes_events: True if the agent's `events` passes on every event from below unchanged.
         tally: The usage of the runs below it.
     """
 
@@ -217,11 +255,11 @@ class Run:
     record: Record | None = None
     ends_at: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    agent: RunningAgent | None = None
-    above: RunAbove | None = None
+    agent: AgentLike | None = None
+    parent: ParentRun | None = None
     later: list[Part] = field(default_factory=list)
     handing: str = ""
-    path: tuple[RunningAgent, ...] = ()
+    path: tuple[AgentLike, ...] = ()
     handoff: Handoff | None = None
     passes_events: bool = False
     tally: Tally = field(default_factory=Tally)
@@ -229,7 +267,7 @@ class Run:
     @property
     def depth(self) -> int:
         """How many runs wait for it, each for the next."""
-        return 0 if self.above is None else self.above.depth + 1
+        return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def rules_below(self) -> CallRules:
@@ -266,7 +304,7 @@ class _Account:
     reserved: int = 0
 
 
-class RunAbove(CallingRun):
+class ParentRun(CallingRun):
     """A run that waits for the agents it has asked: their shared limits, their place in it, and their events.
 
     Attributes:
@@ -297,23 +335,23 @@ class RunAbove(CallingRun):
         self.direct: Callable[[RunEvent], None] | None = None
         self._account = _Account(spent)
         # The nearest run above that limits what runs below it use; the others need no live figures.
-        above = run.above
-        self._limited: RunAbove | None = above if above is None or is_shared(above.run.limits) else above._limited
+        parent = run.parent
+        self._limited: ParentRun | None = parent if parent is None or is_shared(parent.run.limits) else parent._limited
 
     @property
     def spent(self) -> Spent:
         """The usage of the run and of the runs below it that have ended; of a limited run, of all below it."""
         return self._account.spent
 
-    def at(self, place: str) -> RunAbove:
+    def at(self, place: str) -> ParentRun:
         """Return the same run at another place, so that what is asked there is found again after an interruption."""
-        other = RunAbove.__new__(RunAbove)
-        for name in RunAbove.__slots__:
+        other = ParentRun.__new__(ParentRun)
+        for name in ParentRun.__slots__:
             setattr(other, name, getattr(self, name))
         other.emit, other.place = self.emit, place
         return other
 
-    def of_call(self, call_id: str) -> RunAbove:
+    def of_call(self, call_id: str) -> ParentRun:
         """Return the same run at one of its tool calls."""
         other = self.at(f"{self.place}/{self.call_id}" if self.call_id else self.place)
         other.call_id = call_id
@@ -326,7 +364,7 @@ class RunAbove(CallingRun):
         makes one step, however deep it comes from. A call begins only after its `ToolStarted` was passed on, so no
         event overtakes the one that it follows from.
         """
-        outer = self.run.above if self.run.passes_events else None
+        outer = self.run.parent if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
         return self.direct
 
@@ -335,26 +373,26 @@ class RunAbove(CallingRun):
         record = self.run.record
         return "" if record is None else await record.before_call()
 
-    def recording(self, agent: str, *, goes_on: bool) -> Recording | None:
+    def recording(self, agent: str, *, resumable: bool) -> Recording | None:
         """How a run of an agent that is asked here is recorded; None if the run that waits is not."""
         record = self.run.record
         if record is None:
             return None
-        return record.below(agent, self.place, self.call_id, self.answers, goes_on=goes_on)
+        return record.below(agent, self.place, self.call_id, self.answers, resumable=resumable)
 
     def reached(self, calls: int) -> StopReason | None:
         """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.
 
         Turns are not among them: they are each agent's own.
         """
-        above: RunAbove | None = self
-        while above is not None:
-            limits, spent = above.run.limits, above._account.spent
+        parent: ParentRun | None = self
+        while parent is not None:
+            limits, spent = parent.run.limits, parent._account.spent
             if calls and limits.tool_calls is not None and spent.tool_calls + calls > limits.tool_calls:
                 return "tool_call_limit"
             if not calls and (reached := budget_reached(spent, limits)):
                 return reached
-            above = above._limited
+            parent = parent._limited
         return None
 
     def take(self, calls: int) -> StopReason | None:
@@ -364,11 +402,11 @@ class RunAbove(CallingRun):
         """
         if reached := self.reached(calls):
             return reached
-        above: RunAbove | None = self
-        while above is not None:
-            above._account.spent = above._account.spent.plus_calls(calls)
-            above._account.reserved += calls
-            above = above._limited
+        parent: ParentRun | None = self
+        while parent is not None:
+            parent._account.spent = parent._account.spent.plus_calls(calls)
+            parent._account.reserved += calls
+            parent = parent._limited
         return None
 
     def count(self, event: RunEvent) -> None:
@@ -377,14 +415,14 @@ class RunAbove(CallingRun):
         if not (is_call or isinstance(event.event, TurnFinished)):
             return
         self.run.tally.spent = self.run.tally.spent.plus(event)
-        above: RunAbove | None = self
-        while above is not None:
-            account = above._account
+        parent: ParentRun | None = self
+        while parent is not None:
+            account = parent._account
             if is_call and account.reserved:
                 account.reserved -= 1
             else:
                 account.spent = account.spent.plus(event)
-            above = above._limited
+            parent = parent._limited
 
     def settle(self, ended: Run) -> None:
         """Take over what the runs below a run have used that has just ended, unless it was counted live."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TypeVar
 
-from jackfield.agents import Agent, Event, Run
+from jackfield.agents._run import AgentLike, Event, Run
 from jackfield.answers import Form, MisfitError, asking_text, sent_back_text
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
@@ -19,7 +19,7 @@ from jackfield.streams import closing
 T = TypeVar("T")
 
 
-async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> AsyncIterator[Event]:
+async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: int) -> AsyncIterator[Event]:
     """The events of a run that ends in data, or at a limit.
 
     Args:
@@ -59,7 +59,7 @@ async def ending_in(agent: Agent, form: Form[T], run: Run, *, attempts: int) -> 
     raise AssertionError("the last attempt returns or raises")
 
 
-def _is_held_to_schemas(agent: Agent) -> bool:
+def _is_held_to_schemas(agent: AgentLike) -> bool:
     """Whether the model's server sees to it. Not where there are tools: many servers then let the model call none."""
     return agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
 
@@ -78,9 +78,9 @@ class _Attempt:
         done = () if said else run.done
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), done=done)
 
-    async def events(self, agent: Agent) -> AsyncIterator[Event]:
+    async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
         """Its events, without the end."""
-        async with closing(agent._events(self._run)) as events:
+        async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     self.end = event

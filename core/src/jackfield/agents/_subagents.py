@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jackfield.agents import Agent, Run, RunAbove
+from jackfield.agents import _asking as asking
+from jackfield.agents._run import AgentLike, ParentRun, Run
 from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import USER, FunctionCall, Message, Messages
 from jackfield.results import ResultFold, RunResult
 from jackfield.streams import closing
-from jackfield.tools import BaseTool, ToolContext, ToolResult, check_tool_name
+from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._schema import check_tool_name
 
 _ALL_EFFECTS = frozenset({"files", "network", "processes"})
 _PARAMETERS: Mapping[str, object] = {
@@ -24,13 +26,15 @@ _PARAMETERS: Mapping[str, object] = {
 }
 
 
-def run_below(agent: Agent, messages: Messages, above: RunAbove | None, **options: Any) -> AsyncIterator[RunEvent]:
+def run_below(
+    agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
+) -> AsyncIterator[RunEvent]:
     """The events of a run of `agent` for a run that waits for it: what it uses counts against the limits of both.
 
     Args:
         agent: Which is asked.
         messages: What it is asked.
-        above: The run that waits; None for a run of its own.
+        parent: The run that waits; None for a run of its own.
         options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
 
     Raises:
@@ -38,61 +42,61 @@ def run_below(agent: Agent, messages: Messages, above: RunAbove | None, **option
             it need approval; if a tool call of a recorded run asks it, that run pauses with it.
         JackfieldError: The run failed.
     """
-    if above is None:
+    if parent is None:
         return agent.astream(messages, **options)
-    return _asked(agent, messages, above, options, name=agent.name or type(agent).__name__)
+    return _asked(agent, messages, parent, options, name=agent.name or type(agent).__name__)
 
 
 async def _asked(
-    agent: Agent, messages: Messages, above: RunAbove, options: Mapping[str, object], *, name: str
+    agent: AgentLike, messages: Messages, parent: ParentRun, options: Mapping[str, object], *, name: str
 ) -> AsyncIterator[RunEvent]:
-    if any(agent is busy for busy in _at_work(above)):
+    if any(agent is busy for busy in _agents_at_work(parent)):
         raise ToolServiceError(
             f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
             f"do it without it, or say what you need"
         )
-    context = above.run.context
-    own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": approve_of(above.run)}
-    call_id, depth = above.call_id, above.depth + 1
+    context = parent.run.context
+    own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": approve_of(parent.run)}
+    call_id, depth = parent.call_id, parent.depth + 1
     if call_id:
-        own["resume"] = _answers(above, call_id)
+        own["resume"] = _answers(parent, call_id)
     needed: ApprovalNeeded | None = None
     try:
-        async with closing(agent.astream(messages, above=above, **{**own, **options})) as events:
+        async with closing(agent.astream(messages, parent=parent, **{**own, **options})) as events:
             async for event in events:
                 if event.depth == depth:
-                    above.count(event)
+                    parent.count(event)
                     if isinstance(event.event, ApprovalNeeded):
                         needed = event.event
                     elif isinstance(event.event, RunFinished) and event.event.stop_reason != "approval_needed":
                         needed = None
                 yield event
     except InDoubtError as error:
-        _wait_in_doubt(above, name, error)
+        _wait_in_doubt(parent, name, error)
         raise
     if needed is None:
         return
-    if call_id and above.run.record is not None:
-        above.waiting[call_id] = _as_below(needed, name, call_id)
+    if call_id and parent.run.record is not None:
+        parent.waiting[call_id] = _as_below(needed, name, call_id)
     calls = ", ".join(sorted({call.name for call in needed.calls}))
     raise ToolServiceError(
         f"Agent {name} could not go on: its calls of {calls} need approval, and there is nobody to ask"
     )
 
 
-def _wait_in_doubt(above: RunAbove, name: str, error: InDoubtError) -> None:
+def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
     """Have the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
-    call_id = above.call_id
+    call_id = parent.call_id
     if call_id and error.call_id == call_id and not error.is_refused:
         call = FunctionCall(name, dumps({"request": error.question}))
-        above.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
+        parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
 
 
-def _at_work(above: RunAbove | None) -> Iterator[object]:
-    while above is not None:
-        yield above.run.agent
-        yield from above.run.path
-        above = above.run.above
+def _agents_at_work(parent: ParentRun | None) -> Iterator[object]:
+    while parent is not None:
+        yield parent.run.agent
+        yield from parent.run.path
+        parent = parent.run.parent
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
@@ -100,11 +104,11 @@ def approve_of(run: Run) -> Callable[..., Any] | None:
     return run.approve or (run.agent.approve if run.agent else None)
 
 
-def effects_of(agent: Agent) -> frozenset[str]:
+def effects_of(agent: AgentLike) -> frozenset[str]:
     """What an agent may do besides answering: the effects of its tools; all, if nobody says what tools of a run do."""
     of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
-    members: Sequence[Agent] = getattr(agent, "agents", ())
+    members: Sequence[AgentLike] = getattr(agent, "agents", ())
     return frozenset().union(*of_sets, *(one.safety().effects for one in tools.values()), *map(effects_of, members))
 
 
@@ -114,7 +118,7 @@ class AgentTool(BaseTool):
     parameters = _PARAMETERS
 
     def __init__(
-        self, agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None
+        self, agent: AgentLike, *, name: str | None = None, description: str | None = None, timeout_s: float | None
     ) -> None:
         label = f"agent {agent.name or type(agent).__name__!r}"
         self.name, self.description = name or agent.name or "", description or agent.description
@@ -126,23 +130,23 @@ class AgentTool(BaseTool):
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
         # A call that failed has done something all the same, so it is not idempotent.
-        self.resumable = agent._goes_on()
+        self.resumable = agent.resumable
         self.agent = agent
         super().__init__()
 
     async def call(self, params: str | Mapping[str, object], *, context: ToolContext | None = None) -> ToolResult:
         """Ask the agent."""
         question = (Message(USER, str(self.parse_arguments(params)["request"])),)
-        above = None if context is None else context.run
-        if context is None or not isinstance(above, RunAbove):
-            return _result_of(self.name, await self.agent.aask(question))
-        return await self._call_below(above, question, context)
+        parent = None if context is None else context.run
+        if context is None or not isinstance(parent, ParentRun):
+            return _result_of(self.name, await asking.aask(self.agent, question))
+        return await self._call_in_run(parent, question, context)
 
-    async def _call_below(self, above: RunAbove, question: tuple[Message, ...], context: ToolContext) -> ToolResult:
+    async def _call_in_run(self, parent: ParentRun, question: tuple[Message, ...], context: ToolContext) -> ToolResult:
         call_id = context.call_id
-        fold, emit = ResultFold(question), above.pass_up()
+        fold, emit = ResultFold(question), parent.pass_up()
         try:
-            async with closing(_asked(self.agent, question, above, {}, name=self.name)) as events:
+            async with closing(_asked(self.agent, question, parent, {}, name=self.name)) as events:
                 async for event in events:
                     emit(event)
                     fold.feed(event)
@@ -150,7 +154,7 @@ class AgentTool(BaseTool):
             if error.is_refused or error.call_id != call_id:
                 raise
             call = _call_of(self.name, context, question[0])
-            above.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
+            parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
             raise
         return _result_of(self.name, fold.result(str))
 
@@ -163,17 +167,10 @@ def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall
     return FunctionCall(name, dumps({"request": question.content}))
 
 
-def as_tool(
-    agent: Agent, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
-) -> BaseTool:
-    """See `Agent.as_tool`, which fetches this."""
-    return AgentTool(agent, name=name, description=description, timeout_s=timeout_s)
-
-
-def _answers(above: RunAbove, call_id: str) -> dict[str, bool]:
+def _answers(parent: ParentRun, call_id: str) -> dict[str, bool]:
     """What somebody has said to the calls of the agent that a call asks."""
     prefix = f"{call_id}/"
-    return {one.removeprefix(prefix): said for one, said in above.answers.items() if one.startswith(prefix)}
+    return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:

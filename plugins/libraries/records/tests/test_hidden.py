@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, ToolContext, tool
-from jackfield.agents import RunAbove, run_below
+from jackfield.agents import ParentRun, run_below
 from jackfield.errors import StoreError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor
@@ -186,7 +186,7 @@ def test_the_keys_of_an_agent_that_only_a_function_knows_are_in_no_record() -> N
     @tool
     async def consult(context: ToolContext) -> str:
         """Ask the helper."""
-        assert isinstance(context.run, RunAbove)
+        assert isinstance(context.run, ParentRun)
         async for event in run_below(helper, "Help.", context.run):
             context.run.emit(event)
         return "asked"

@@ -311,14 +311,14 @@ def test_without_a_store_a_run_cannot_be_resumed() -> None:
 
 def test_a_kind_that_would_begin_again_does_not_resume() -> None:
     class Twice(Agent):
-        async def _events(self, run: Run) -> AsyncIterator[Event]:
+        async def events(self, run: Run) -> AsyncIterator[Event]:
             message = Message("assistant", "Hello.")
             yield TurnFinished(1, (message,), Usage())
             yield RunFinished("finished", (message,), Usage())
 
     class Inherits(FnCallAgent):
-        async def _events(self, run: Run) -> AsyncIterator[Event]:
-            async for event in Twice()._events(run):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            async for event in Twice().events(run):
                 yield event
 
     for kind in (Twice, Inherits):
@@ -443,10 +443,10 @@ def test_what_is_not_a_store_is_refused(wrong: Any) -> None:
 
 
 class BeginsAgain(FnCallAgent):
-    """It says nothing of `goes_on`, so nobody knows."""
+    """It says nothing of `resumable`, so nobody knows."""
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
-        return super()._events(run)
+    def events(self, run: Run) -> AsyncIterator[Event]:
+        return super().events(run)
 
 
 def handing_over(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jackfield import Agent, FnCallAgent, sync, tool
-from jackfield.agents import Event, Run, RunAbove
+from jackfield.agents import Event, ParentRun, Run
 from jackfield.errors import InDoubtError
 from jackfield.events import (
     ApprovalNeeded,
@@ -107,19 +107,19 @@ def test_a_helper_whose_question_contains_a_secret_continues(monkeypatch: pytest
 class Dated(FnCallAgent):
     """Asks its helper without a tool call, in words that change from day to day."""
 
-    goes_on = True
+    resumable = True
     day = "Monday"
     helper: Agent
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        above, answered = RunAbove(run, run.spent), Answered()
-        async with closing(ask_below(self.helper, f"{self.day}: pay Ada.", above, answered)) as events:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        parent, answered = ParentRun(run, run.spent), Answered()
+        async with closing(ask_below(self.helper, f"{self.day}: pay Ada.", parent, answered)) as events:
             async for event in events:
                 yield event
         if answered.stop_reason == "approval_needed":
-            yield RunFinished("approval_needed", (), above.spent.usage)
+            yield RunFinished("approval_needed", (), parent.spent.usage)
             return
-        yield RunFinished("finished", (Message("assistant", answered.text),), above.spent.usage)
+        yield RunFinished("finished", (Message("assistant", answered.text),), parent.spent.usage)
 
 
 def dated(world: World, day: str, asked: FnCallAgent | None = None) -> Dated:
@@ -139,7 +139,7 @@ class Dating(BaseTool):
 
     async def call(self, params: Any, *, context: ToolContext | None = None) -> str:
         assert context is not None
-        assert isinstance(context.run, RunAbove)
+        assert isinstance(context.run, ParentRun)
         said = []
         for _ in range(self._times):
             answered = Answered()
@@ -254,10 +254,10 @@ def test_several_calls_of_one_turn_to_the_same_helper_find_their_own_runs() -> N
 
 
 class BeginsAgain(FnCallAgent):
-    """It says nothing of `goes_on`."""
+    """It says nothing of `resumable`."""
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
-        return super()._events(run)
+    def events(self, run: Run) -> AsyncIterator[Event]:
+        return super().events(run)
 
 
 def test_a_kind_that_would_begin_again_is_in_doubt_also_without_a_tool_call() -> None:
@@ -480,15 +480,15 @@ def test_a_tool_of_anybody_that_asks_a_helper_cannot_take_its_pause_for_an_answe
         async def delegate(context: ToolContext) -> str:
             """Ask the payer."""
             answered = Answered()
-            assert isinstance(context.run, RunAbove)
+            assert isinstance(context.run, ParentRun)
             async with closing(ask_below(payer, "Pay Ada.", context.run, answered)) as events:
                 async for _ in events:
                     pass
             took.append(answered.text)
             return answered.text
 
-        above: Script = [calls(("delegate", {})), answer("All done.")]
-        return FnCallAgent([delegate], world.model("boss", above), name="boss", **options)
+        parent: Script = [calls(("delegate", {})), answer("All done.")]
+        return FnCallAgent([delegate], world.model("boss", parent), name="boss", **options)
 
     [told] = [one for one in agent().ask("Go.").messages if one.role == "function"]
     assert "need approval, and there is nobody to ask" in told.get_text_content()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, RunAbove, ToolEntry
+from jackfield.agents import AgentOptions, Event, FnCallAgent, ParentRun, Run, ToolEntry
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import RunFinished
 from jackfield.messages import with_system_text
@@ -42,7 +42,7 @@ class Assistant(FnCallAgent):
     """
 
     run_options: ClassVar[Collection[str]] = ("knowledge",)
-    goes_on: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -60,34 +60,34 @@ class Assistant(FnCallAgent):
         self.memory = Memory(llm=self.llm, files=self.files, rag_cfg=rag_cfg, prompts=prompts, host=self.host)
         self.rag_cfg = self.memory.rag_cfg
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        recalled, above = Recalled(), RunAbove(run, run.spent)
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        recalled, parent = Recalled(), ParentRun(run, run.spent)
         if "knowledge" in run.options:
             block = knowledge_block(run.options["knowledge"], run.lang)
         else:
             try:
-                async with closing(self._recalling(run, above, recalled)) as events:
+                async with closing(self._recalling(run, parent, recalled)) as events:
                     async for event in events:
                         yield event
             except Interrupted:
-                yield RunFinished(run.interruption, (), above.spent.usage)
+                yield RunFinished(run.interruption, (), parent.spent.usage)
                 return
             block = knowledge_block(recalled.passages, run.lang)
         messages = with_system_text(run.messages, self._knowing(block, run.lang), first=False)
-        informed = replace(run, messages=messages, spent=above.spent)
+        informed = replace(run, messages=messages, spent=parent.spent)
         async with closing(self._answering(informed)) as events:
             async for event in events:
                 yield event
 
-    def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
-        return self.memory.recall(run, above, recalled)
+    def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
+        return self.memory.recall(run, parent, recalled)
 
     def _knowing(self, block: str, lang: Lang) -> str:  # noqa: ARG002 - other kinds say more about it
         """What the system message says of the passages."""
         return block
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:
-        return super()._events(run)
+        return super().events(run)
 
 
 class DocQAAgent(Assistant):
@@ -98,7 +98,7 @@ class DocQAAgent(Assistant):
         llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
     """
 
-    hands_off: ClassVar[bool] = False
+    supports_handoff: ClassVar[bool] = False
 
     def _knowing(self, block: str, lang: Lang) -> str:
         return self.memory.prompts.text("doc_qa", lang, knowledge=block) if block else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from jackfield import sync
-from jackfield.agents import BasicAgent, Event, Run, RunAbove
+from jackfield.agents import BasicAgent, Event, ParentRun, Run
 from jackfield.messages import ASSISTANT, SYSTEM, USER, Message
 from jackfield.streams import closing
 from jackfield_agent_parts import Answered, ask_below
@@ -33,13 +33,13 @@ class DialogueRetrievalAgent(Assistant):
 
     run_options: ClassVar[Collection[str]] = (*Assistant.run_options, "session_id")
 
-    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
+    async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         question = question_in(run.messages)
         if len(question) > LONG_CHARS:
             asked, answered = BasicAgent(llm=self.llm, name="reader", host=self.host), Answered()
             beginning, end = question[:LONG_CHARS], question[-LONG_CHARS:]
             prompt = self.memory.prompts.text("long_question", run.lang, beginning=beginning, end=end)
-            async with closing(ask_below(asked, prompt, above, answered)) as answering:
+            async with closing(ask_below(asked, prompt, parent, answered)) as answering:
                 async for placed in answering:
                     yield placed
             question = answered.text.strip() or question
@@ -50,7 +50,7 @@ class DialogueRetrievalAgent(Assistant):
             files = (*files, str(path))
         context = replace(run.context, files=files)
         searching = replace(run, messages=(Message(USER, question),), context=context)
-        async with closing(self.memory.recall(searching, above, recalled)) as events:
+        async with closing(self.memory.recall(searching, parent, recalled)) as events:
             async for event in events:
                 yield event
 

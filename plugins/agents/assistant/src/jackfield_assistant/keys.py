@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.agents import Agent, RunAbove
+from jackfield.agents import Agent, ParentRun
 from jackfield.errors import ModelServiceError
 from jackfield.events import PluginEvent, RunEvent
 from jackfield.plugins import PluginHost
@@ -49,31 +49,31 @@ class QueryMaker:
             host.find("tool", VOCABULARY)
 
     async def query(
-        self, question: str, files: Sequence[str], above: RunAbove, made: Query
+        self, question: str, files: Sequence[str], parent: ParentRun, made: Query
     ) -> AsyncIterator[RunEvent | PluginEvent]:
         """The events of asking; `made` gets what is to be searched for.
 
         A model that fails, or answers something else, costs only its words: the question itself is searched for, and an
         event says so.
         """
-        agent, lang = self._agent, above.run.lang
+        agent, lang = self._agent, parent.run.lang
         if self.strategy == "none" or agent is None:
             return
         answers: dict[str, Mapping[str, Any]] = {}
         if self.strategy.startswith("SplitQuery"):
             prompt = self._prompts.text("split", lang, question=question)
-            async with closing(self._ask(agent, prompt, above, answers)) as events:
+            async with closing(self._ask(agent, prompt, parent, answers)) as events:
                 async for event in events:
                     yield event
             information = " ".join(_words(answers.get("", {}), "information"))
             question = information if 0 < len(information) < len(question) else question
         if self._knows_words:
-            words = await self._words_of(files, question, above)
+            words = await self._words_of(files, question, parent)
             prompt = self._prompts.text("keywords_with_words", lang, words=words, question=question)
         else:
             prompt = self._prompts.text("keywords", lang, question=question)
         answers.clear()
-        async with closing(self._ask(agent, prompt, above, answers)) as events:
+        async with closing(self._ask(agent, prompt, parent, answers)) as events:
             async for event in events:
                 yield event
         found = answers.get("", {})
@@ -81,11 +81,11 @@ class QueryMaker:
         made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
 
     async def _ask(
-        self, agent: Agent, prompt: str, above: RunAbove, answers: dict[str, Mapping[str, Any]]
+        self, agent: Agent, prompt: str, parent: ParentRun, answers: dict[str, Mapping[str, Any]]
     ) -> AsyncIterator[RunEvent | PluginEvent]:
         answered = Answered()
         try:
-            async with closing(ask_below(agent, prompt, above, answered)) as events:
+            async with closing(ask_below(agent, prompt, parent, answered)) as events:
                 async for event in events:
                     yield event
         except ModelServiceError as error:
@@ -96,9 +96,9 @@ class QueryMaker:
         except ValueError as error:
             yield _plain(str(error))
 
-    async def _words_of(self, files: Sequence[str], question: str, above: RunAbove) -> str:
+    async def _words_of(self, files: Sequence[str], question: str, parent: ParentRun) -> str:
         arguments = {"files": list(files), "query": question}
-        words = await acall_tool(VOCABULARY, arguments, context=above.run.context, host=self._host)
+        words = await acall_tool(VOCABULARY, arguments, context=parent.run.context, host=self._host)
         return str(getattr(words, "content", words))
 
 

@@ -32,7 +32,7 @@ class MemoAssistant(Assistant):
         options: As for every agent.
     """
 
-    goes_on: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class MemoAssistant(Assistant):
         tools = [*(function_list or ()), {**(storage_cfg or {}), "name": STORAGE}]
         super().__init__(tools, llm, system_message, name, description, rag_cfg=rag_cfg, prompts=prompts, **options)
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
+    def events(self, run: Run) -> AsyncIterator[Event]:
         kept = kept_in(run.messages)
         lines = "\n".join(f"- {key}: {value}" for key, value in kept.items())
         memory = lines or self.memory.prompts.text("nothing_kept", run.lang)
         told = self.memory.prompts.text("memo", run.lang, memory=memory)
         seen = with_system_text(_last_turns(run.messages), told, first=False)
-        return super()._events(replace(run, messages=seen))
+        return super().events(replace(run, messages=seen))
 
 
 def kept_in(messages: Sequence[Message]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 from jackfield import sync
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
@@ -75,7 +75,7 @@ class Memory(Agent):
         ConfigError: A strategy needs a model, and there is none.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -101,26 +101,26 @@ class Memory(Agent):
         self._queries = QueryMaker(strategy, asked, self.prompts, self.host)
         self._retrieval = find_tool({"name": "retrieval", **given}, self.host)
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        recalled, above = Recalled(), RunAbove(run, run.spent)
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        recalled, parent = Recalled(), ParentRun(run, run.spent)
         try:
-            async with closing(self.recall(run, above, recalled)) as events:
+            async with closing(self.recall(run, parent, recalled)) as events:
                 async for event in events:
                     yield event
         except Interrupted:
-            yield RunFinished(run.interruption, (), above.spent.usage)
+            yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         text = json.dumps(list(recalled.passages), ensure_ascii=False, indent=4) if recalled.passages else ""
         message = Message(ASSISTANT, text, name=self.name)
         yield ResponseReplaced((message,))
-        yield RunFinished("finished", (message,), above.spent.usage)
+        yield RunFinished("finished", (message,), parent.spent.usage)
 
-    async def recall(self, run: Run, above: RunAbove, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
+    async def recall(self, run: Run, parent: ParentRun, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
         """The events of looking up what fits the last question of a run; `recalled` gets what was found.
 
         Args:
             run: Whose messages and files count.
-            above: What is used is counted there.
+            parent: What is used is counted there.
             recalled: Is filled in.
             also: More that is searched for.
 
@@ -131,7 +131,7 @@ class Memory(Agent):
         if not files or not question.strip():
             return
         query = Query(question)
-        async with closing(self._queries.query(question, files, above, query)) as events:
+        async with closing(self._queries.query(question, files, parent, query)) as events:
             async for event in events:
                 yield event
         retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))

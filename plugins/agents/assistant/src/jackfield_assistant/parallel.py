@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from jackfield import sync
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, DocParserError, ModelServiceError
 from jackfield.events import PluginEvent
@@ -68,14 +68,14 @@ class ParallelDocQA(DocQAAgent):
         self._reader: DocumentReader = self.rag_cfg.reader(self.host)
         self._reader_agent = BasicAgent(llm=self.llm, name="reader", host=self.host)
 
-    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:
+    async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         parts, question = await self._parts(run), question_in(run.messages)
-        reading = _Reading(self._reader_agent, self.memory.prompts, parts if question.strip() else (), question, above)
+        reading = _Reading(self._reader_agent, self.memory.prompts, parts if question.strip() else (), question, parent)
         async with closing(reading.events(self.at_once)) as events:
             async for event in events:
                 yield event
         answers = [reading.answers[index] for index in sorted(reading.answers)]
-        async with closing(self.memory.recall(run, above, recalled, also=" ".join(answers))) as events:
+        async with closing(self.memory.recall(run, parent, recalled, also=" ".join(answers))) as events:
             async for event in events:
                 yield event
         if answers:
@@ -110,12 +110,14 @@ class _Reading:
         answers: What the parts say about the question, by their place.
     """
 
-    def __init__(self, agent: Agent, prompts: Prompts, parts: Sequence[Chunk], question: str, above: RunAbove) -> None:
+    def __init__(
+        self, agent: Agent, prompts: Prompts, parts: Sequence[Chunk], question: str, parent: ParentRun
+    ) -> None:
         self._agent = agent
         self._prompts = prompts
         self._parts = parts
         self._question = question
-        self._above = above
+        self._parent = parent
         self._events: asyncio.Queue[Event | Exception] = asyncio.Queue()
         self._done = 0
         self._failures: list[ModelServiceError] = []
@@ -153,11 +155,11 @@ class _Reading:
 
     async def _read(self, index: int) -> str:
         """Ask about one part; why it could not be read, or ''."""
-        text, lang = self._parts[index].text, self._above.run.lang
+        text, lang = self._parts[index].text, self._parent.run.lang
         prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
         answered = Answered()
         try:
-            async for event in ask_below(self._agent, prompt, self._above.at(f"part {index}"), answered):
+            async for event in ask_below(self._agent, prompt, self._parent.at(f"part {index}"), answered):
                 self._events.put_nowait(event)
         except ModelServiceError as error:
             self._failures.append(error)

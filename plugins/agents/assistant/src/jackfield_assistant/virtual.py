@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import ChatRequest
-from jackfield.agents import AgentOptions, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import AgentOptions, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import PluginEvent
 from jackfield.messages import FUNCTION, Message, basename_of, with_system_text
@@ -52,7 +52,7 @@ class VirtualMemoryAgent(Assistant):
         tools = [{**given, "name": RETRIEVAL}, *(function_list or ()), paged]
         super().__init__(tools, llm, system_message, name, description, rag_cfg=config, prompts=prompts, **options)
 
-    async def _recalling(self, run: Run, above: RunAbove, recalled: Recalled) -> AsyncIterator[Event]:  # noqa: ARG002
+    async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:  # noqa: ARG002
         nothing: tuple[Event, ...] = ()  # the model decides what is looked up, and when
         for event in nothing:
             yield event

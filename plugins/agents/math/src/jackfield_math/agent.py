@@ -44,8 +44,8 @@ class TIRMathAgent(FnCallAgent):
     Source: Gou et al., ToRA: A Tool-Integrated Reasoning Agent for Mathematical Problem Solving, ICLR 2024.
     """
 
-    hands_off: ClassVar[bool] = False
-    goes_on: ClassVar[bool] = True
+    supports_handoff: ClassVar[bool] = False
+    resumable: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class TIRMathAgent(FnCallAgent):
         self._prompts = Prompts.read(PROMPTS, prompts)
         (self._tool,) = self.function_map
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         work = _Work(run)
         waiting = open_calls([*run.messages, *work.messages])
         if waiting and not run.resume:  # whoever can write a history can write a call

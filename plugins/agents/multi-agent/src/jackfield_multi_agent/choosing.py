@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, closest
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
@@ -16,7 +16,7 @@ from jackfield.models import BaseChatModel
 from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_multi_agent.files import PROMPTS
-from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
+from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 from jackfield_multi_agent.transcript import STOP, Transcript, named
 
 Method = Literal["auto", "round_robin", "random", "manual"]
@@ -69,7 +69,7 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         ConfigError: There are no agents, or one has no name or the name of another.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -85,32 +85,32 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
-        self.agents = checked_agents(agents, "a group chat")
+        self.agents = check_agents(agents, "a group chat")
         self.background = background
         self._prompts = Prompts.read(PROMPTS, prompts)
         self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        chosen, above = Chosen(), RunAbove(run, run.spent)
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        chosen, parent = Chosen(), ParentRun(run, run.spent)
         try:
-            async with closing(self.choose(Transcript(self.agent_names, run.messages), above, chosen)) as events:
+            async with closing(self.choose(Transcript(self.agent_names, run.messages), parent, chosen)) as events:
                 async for event in events:
                     yield event
         except Interrupted:
-            yield RunFinished(run.interruption, (), above.spent.usage)
+            yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         message = Message(ASSISTANT, chosen.name or STOP, name=self.name)
         yield ResponseReplaced((message,))
-        yield RunFinished("finished", (message,), above.spent.usage)
+        yield RunFinished("finished", (message,), parent.spent.usage)
 
-    async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
+    async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
         """The events of asking; `chosen` gets the name."""
         lines = "\n".join(transcript.lines)
         prompt = self._prompts.text(
-            "host", above.run.lang, background=self.background, agents=described(self.agents), transcript=lines
+            "host", parent.run.lang, background=self.background, agents=described(self.agents), transcript=lines
         )
         answered = Answered()
-        async with closing(ask_below(self._asked, prompt, above, answered)) as events:
+        async with closing(ask_below(self._asked, prompt, parent, answered)) as events:
             async for event in events:
                 yield event
         if STOP in answered.text:

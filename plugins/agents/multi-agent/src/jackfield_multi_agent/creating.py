@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
@@ -31,7 +31,7 @@ class GroupChatCreator(Agent):
         options: As for every agent.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -48,21 +48,21 @@ class GroupChatCreator(Agent):
         self._prompts = Prompts.read(PROMPTS, prompts)
         self._asked = BasicAgent(llm=self.llm, name=self.name or type(self).__name__, host=self.host)
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
-        above, answered = RunAbove(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.spent), Answered()
         try:
-            async with closing(ask_below(self._asked, asked, above, answered, lang=run.lang)) as events:
+            async with closing(ask_below(self._asked, asked, parent, answered, lang=run.lang)) as events:
                 async for event in events:
                     yield event
         except Interrupted:
-            yield RunFinished(run.interruption, (), above.spent.usage)
+            yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         messages, problem = self._design(answered.text)
         if problem:
             yield PluginEvent(NO_DESIGN, {"note": problem})
         yield ResponseReplaced(messages)
-        yield RunFinished(answered.stop_reason, messages, above.spent.usage)
+        yield RunFinished(answered.stop_reason, messages, parent.spent.usage)
 
     def _design(self, text: str) -> tuple[tuple[Message, ...], str]:
         """The messages of a design, and why there is none."""

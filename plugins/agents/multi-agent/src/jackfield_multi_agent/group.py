@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import create_agent
-from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, Spent, ToolEntry, run_as
+from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError, closest
 from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason
@@ -19,7 +19,7 @@ from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
 from jackfield_multi_agent.files import PROMPTS
-from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
+from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 from jackfield_multi_agent.transcript import STOP, Transcript, caller_of_open_calls, mentioned
 from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent
 
@@ -56,7 +56,7 @@ class GroupChat(MultiAgentHub, Agent):
         ConfigError: There are no agents, one has no name or the name of another, or `auto` has no model.
     """
 
-    goes_on = True
+    resumable = True
     run_options: ClassVar[Collection[str]] = ("max_round", "need_batch_response", "mentioned_agents_name")
 
     def __init__(
@@ -79,7 +79,7 @@ class GroupChat(MultiAgentHub, Agent):
         if isinstance(agents, Mapping):
             background = background or str(agents.get("background") or "")
             agents = _made(agents, self)
-        self.agents = checked_agents(agents, "a group chat")
+        self.agents = check_agents(agents, "a group chat")
         self.background = background
         self.method = checked_method(agent_selection_method)
         self._way = self.method if len(self.agents) > 1 else "round_robin"
@@ -94,7 +94,7 @@ class GroupChat(MultiAgentHub, Agent):
             llm=self.llm, agents=self.agents, background=background, prompts=prompts, host=self.host
         )
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         chat = _Chat(self, run)
         label = self.name or type(self).__name__
         while chat.reason is None:
@@ -133,17 +133,17 @@ class GroupChat(MultiAgentHub, Agent):
                 raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
         return list(names)
 
-    async def choose(self, transcript: Transcript, above: RunAbove, chosen: Chosen) -> AsyncIterator[Event]:
+    async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose the next speaker, by the method."""
         if self._way == "auto":
-            async with closing(self._host_agent.choose(transcript, above, chosen)) as events:
+            async with closing(self._host_agent.choose(transcript, parent, chosen)) as events:
                 async for event in events:
                     yield event
         elif self._way == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:
             # From the place in the run alone: the same in a run that is resumed, and in each run with a seed.
-            seed = f"{above.run.id if self.seed is None else self.seed} {above.place}"
+            seed = f"{parent.run.id if self.seed is None else self.seed} {parent.place}"
             chance = random.Random(seed)  # noqa: S311 - nothing depends on it
             chosen.name = another(transcript.last_speaker, self.agent_names, chance)
 
@@ -177,24 +177,24 @@ class _Chat:
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose who speaks, unless the chat is over; nobody where a person has spoken just now."""
-        above = RunAbove(self._run, self.spent, f"speech {self._speeches + 1}")
-        chosen.name = self._known(above)
+        parent = ParentRun(self._run, self.spent, f"speech {self._speeches + 1}")
+        chosen.name = self._known(parent)
         if chosen.name is not None or self.reason is not None:
             return
         if self._group._way == "manual":
             yield PluginEvent(INPUT_NEEDED, {"agent": "", "choices": list(self._agents)})
             self.stop("input_needed")
             return
-        async with closing(self._group.choose(self._transcript, above, chosen)) as events:
+        async with closing(self._group.choose(self._transcript, parent, chosen)) as events:
             async for event in events:
                 yield event
-        self.spent = above.spent
+        self.spent = parent.spent
         if chosen.name is None:
             self.stop("finished")
         elif isinstance(self._agents[chosen.name], UserAgent) and self._has_said(chosen.name):
             chosen.name = None  # somebody is chosen after what was said
 
-    def _known(self, above: RunAbove) -> str | None:
+    def _known(self, parent: ParentRun) -> str | None:
         """Who speaks without having to be chosen; None if somebody has to be, or the chat is over."""
         spoke = self._run.later[0].agent if self._run.later else ""  # before the run was interrupted
         if not self._left:
@@ -202,7 +202,7 @@ class _Chat:
         elif spoke in self._agents:
             self._first = self._first[self._first[:1] == [spoke] :]
             return spoke
-        elif reached := above.reached(0):
+        elif reached := parent.reached(0):
             self.stop(reached)
         elif self._first:
             return self._first.pop(0)
@@ -230,7 +230,7 @@ class _Chat:
         spent = replace(self.spent, turns=0) if self.messages else self.spent
         part = run_as(agent, self._run, seen, spent)
         end = RunFinished("finished", (), Usage())
-        async with closing(agent._events(part)) as events:
+        async with closing(agent.events(part)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event

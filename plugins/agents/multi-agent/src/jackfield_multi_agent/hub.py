@@ -30,30 +30,25 @@ class MultiAgentHub:
         return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
 
 
-def checked_agents(agents: Iterable[Agent], what: str) -> tuple[Agent, ...]:
-    """Agents as a hub has them.
+def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
+    """Return the agents of a hub.
 
     Raises:
         ConfigError: There are none, one is not an agent or has no name, or two have the same name.
     """
-    listed = tuple(checked_list(agents, "agents", "agents"))
-    if not listed:
+    checked: dict[str, Agent] = {}
+    for agent in checked_list(agents, "agents", "agents"):
+        if not isinstance(agent, Agent):
+            hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
+            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
+        if not agent.name:
+            raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
+        if agent.name in checked:
+            raise ConfigError(f"two agents of {what} are named {agent.name!r}: rename one of them")
+        checked[agent.name] = agent
+    if not checked:
         raise ConfigError(f"{what} needs at least one agent")
-    seen: set[str] = set()
-    for name in (_name_of(agent, what) for agent in listed):
-        if name in seen:
-            raise ConfigError(f"two agents of {what} are named {name!r}: rename one of them")
-        seen.add(name)
-    return listed
-
-
-def _name_of(agent: object, what: str) -> str:
-    if not isinstance(agent, Agent):
-        hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
-        raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
-    if not agent.name:
-        raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
-    return agent.name
+    return tuple(checked.values())
 
 
 def described(agents: Iterable[Agent]) -> str:

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Run, ToolEntry, agent_of
+from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Handoff, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_multi_agent.files import PROMPTS
-from jackfield_multi_agent.hub import MultiAgentHub, checked_agents, described
+from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 
 
 class Router(MultiAgentHub, FnCallAgent):
@@ -31,7 +31,7 @@ class Router(MultiAgentHub, FnCallAgent):
         ConfigError: There are no agents, or one has no name, no description, or the name of another.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Router(MultiAgentHub, FnCallAgent):
         **options: Unpack[AgentOptions],
     ) -> None:
         handoffs = options.get("handoffs", ())
-        of_handoffs = [entry if isinstance(entry, Agent) else agent_of(entry) for entry in handoffs]
-        self.agents = checked_agents([*agents, *of_handoffs], "a router")
+        targets = [entry.agent if isinstance(entry, Handoff) else entry for entry in handoffs]
+        self.agents = check_agents([*agents, *targets], "a router")
         options = {**options, "handoffs": [*agents, *handoffs]}
         super().__init__(function_list, llm, system_message, name, description, **options)
         self._prompts = Prompts.read(PROMPTS, prompts)
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
+    def events(self, run: Run) -> AsyncIterator[Event]:
         told = self._prompts.text("router", run.lang, agents=described(self.agents))
-        return super()._events(replace(run, messages=with_system_text(run.messages, told, first=False)))
+        return super().events(replace(run, messages=with_system_text(run.messages, told, first=False)))

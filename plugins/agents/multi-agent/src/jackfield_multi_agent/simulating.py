@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, open_calls, run_as
+from jackfield.agents import (
+    Agent,
+    AgentOptions,
+    BasicAgent,
+    Event,
+    ParentRun,
+    Run,
+    Spent,
+    ToolEntry,
+    open_calls,
+    run_as,
+)
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, ResponseReplaced, RunFinished, StopReason
@@ -18,7 +29,7 @@ from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, list_in
 from jackfield_multi_agent.files import PROMPTS
-from jackfield_multi_agent.hub import MultiAgentHub, checked_agents
+from jackfield_multi_agent.hub import MultiAgentHub, check_agents
 
 STOP = "<|STOP|>"
 NO_QUESTIONS = "jackfield-multi-agent.no_questions"
@@ -39,7 +50,7 @@ class HumanSimulator(Agent):
         options: As for every agent.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -58,15 +69,15 @@ class HumanSimulator(Agent):
         self._seed = seed
         self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         asked = with_system_text(run.messages, self._prompts.text("human", run.lang), first=False)
-        above, answered = RunAbove(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.spent), Answered()
         try:
-            async with closing(ask_below(self._asked, asked, above, answered, lang=run.lang)) as events:
+            async with closing(ask_below(self._asked, asked, parent, answered, lang=run.lang)) as events:
                 async for event in events:
                     yield event
         except Interrupted:
-            yield RunFinished(run.interruption, (), above.spent.usage)
+            yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         try:
             questions = _questions(answered.text)
@@ -76,7 +87,7 @@ class HumanSimulator(Agent):
         chance = random.Random(f"{self._seed} {len(run.messages)}")  # noqa: S311 - the same for the same dialogue
         message = Message(ASSISTANT, chance.choice(questions) if questions else STOP, name=self.name)
         yield ResponseReplaced((message,))
-        yield RunFinished("finished", (message,), above.spent.usage)
+        yield RunFinished("finished", (message,), parent.spent.usage)
 
 
 def _questions(text: str) -> list[str]:
@@ -99,7 +110,7 @@ class DialogueSimulator(MultiAgentHub, Agent):
         ConfigError: An agent is missing or has no name, both have the same one, or `max_round` is less than 1.
     """
 
-    goes_on = True
+    resumable = True
 
     def __init__(
         self,
@@ -119,10 +130,10 @@ class DialogueSimulator(MultiAgentHub, Agent):
         if max_round < 1:
             raise ConfigError(f"max_round must be at least 1, got {max_round}")
         super().__init__(function_list, llm, system_message, name, description, **options)
-        self.agents = checked_agents((user_agent, assistant_agent), "a dialogue")
+        self.agents = check_agents((user_agent, assistant_agent), "a dialogue")
         self.max_round = max_round
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         dialogue, label = _Dialogue(run, run.spent), self.name or type(self).__name__
         start = 1 if _is_asked(run.messages) else 0
         for name, agent in islice(
@@ -158,7 +169,7 @@ class _Dialogue:
         seen = (*self.run.messages, *self.said)
         part = run_as(agent, self.run, _swapped(seen) if asks else seen, replace(self.spent, turns=0))
         end = RunFinished("finished", (), Usage())
-        async with closing(agent._events(part)) as events:
+        async with closing(agent.events(part)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event
@@ -174,7 +185,7 @@ class _Dialogue:
     def _reason(self, end: RunFinished, text: str) -> StopReason | None:
         if end.stop_reason != "finished":
             return end.stop_reason
-        return RunAbove(self.run, self.spent).reached(0) or ("finished" if STOP in text else None)
+        return ParentRun(self.run, self.spent).reached(0) or ("finished" if STOP in text else None)
 
 
 def _is_asked(messages: Sequence[Message]) -> bool:

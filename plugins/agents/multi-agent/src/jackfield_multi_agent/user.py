@@ -17,8 +17,8 @@ class UserAgent(Agent):
         name, description: Who it is, for the others. Other arguments are those of every agent, and are not used.
     """
 
-    goes_on = True
+    resumable = True
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         yield PluginEvent(INPUT_NEEDED, {"agent": self.name or ""})
         yield RunFinished("input_needed", (), run.spent.usage)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import create_agent
-from jackfield.agents import Agent, AgentOptions, Event, Run, RunAbove, ToolEntry
+from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import RunFinished
 from jackfield.models import BaseChatModel
@@ -31,7 +31,7 @@ class ArticleAgent(Agent):
         PluginError: The agent `memory` is not installed (`jackfield-assistant`).
     """
 
-    goes_on: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
     run_options: ClassVar[Collection[str]] = ("full_article",)
 
     def __init__(
@@ -51,18 +51,18 @@ class ArticleAgent(Agent):
         self._short = ContinueWriting(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
         self._long = WriteFromScratch(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        above, answered = RunAbove(run, run.spent), Answered()
-        looking = ask_below(self.memory, run.asked or run.messages, above, answered, lang=run.lang)
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        parent, answered = ParentRun(run, run.spent), Answered()
+        looking = ask_below(self.memory, run.asked or run.messages, parent, answered, lang=run.lang)
         try:
             async with closing(looking):
                 async for event in looking:
                     yield event
         except Interrupted:
-            yield RunFinished(run.interruption, (), above.spent.usage)
+            yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         writer = self._long if run.options.get("full_article") else self._short
-        part = replace(run, spent=above.spent, options={"knowledge": answered.text})
-        async with closing(writer._events(part)) as events:
+        part = replace(run, spent=parent.spent, options={"knowledge": answered.text})
+        async with closing(writer.events(part)) as events:
             async for written in events:
                 yield written

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, Run, RunAbove, Spent, ToolEntry, run_as
+from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig
 from jackfield.events import HandedOff, RunFinished, StopReason
 from jackfield.messages import Message, Usage, with_system_text
@@ -29,7 +29,7 @@ class _Writer(Agent):
         options: As for every agent.
     """
 
-    goes_on: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
     prompt: ClassVar[str]
     run_options: ClassVar[Collection[str]] = ("knowledge",)
 
@@ -47,7 +47,7 @@ class _Writer(Agent):
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.prompts = Prompts.read(PROMPTS, prompts)
 
-    def _events(self, run: Run) -> AsyncIterator[Event]:
+    def events(self, run: Run) -> AsyncIterator[Event]:
         told = self.prompts.text(self.prompt, run.lang, **self._values(run)).strip()
         messages = with_system_text(run.messages, told, first=False)
         return self.make_loop(functions=()).events(replace(run, messages=messages))
@@ -95,9 +95,9 @@ class WriteFromScratch(_Writer):
     from all of it. Limits hold for the whole text, turns for each part.
     """
 
-    goes_on: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         work, material = _Work(run, self.name or type(self).__name__), str(run.options.get("knowledge") or "")
         async with closing(self._parts(work, material)) as events:
             async for event in events:
@@ -150,16 +150,16 @@ class _Work:
 
     async def below(self, agent: Agent, prompt: str, answered: Answered) -> AsyncIterator[Event]:
         """Ask for what only helps to write."""
-        above = RunAbove(self.run, self.spent)
+        parent = ParentRun(self.run, self.spent)
         try:
-            async with closing(ask_below(agent, prompt, above, answered)) as events:
+            async with closing(ask_below(agent, prompt, parent, answered)) as events:
                 async for event in events:
                     yield event
         except Interrupted:
             self.reason = self.run.interruption
         if answered.stop_reason not in ("finished", "empty_reply"):
             self.reason = answered.stop_reason
-        self.spent = above.spent
+        self.spent = parent.spent
 
     def end_paragraph(self) -> None:
         """What is written next begins a new one."""
@@ -168,7 +168,7 @@ class _Work:
 
     async def part(self, writer: Agent, options: dict[str, Any]) -> AsyncIterator[Event]:
         """Write one part."""
-        if reached := RunAbove(self.run, self.spent).reached(0):
+        if reached := ParentRun(self.run, self.spent).reached(0):
             self.reason = reached
             return
         yield HandedOff(self._label, writer.name or "")
@@ -176,7 +176,7 @@ class _Work:
         spent = replace(self.spent, turns=0) if self.messages else self.spent
         part = replace(run_as(writer, self.run, self.run.messages, spent), options=options)
         end = RunFinished("finished", (), Usage())
-        async with closing(writer._events(part)) as events:
+        async with closing(writer.events(part)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     end = event

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.agents import Agent, RunAbove, run_below
+from jackfield.agents import Agent, ParentRun, run_below
 from jackfield.events import RunEvent, RunFinished, StopReason
 from jackfield.messages import Message, Messages
 from jackfield.results import text_of_answer
@@ -23,14 +23,14 @@ class Answered:
 
 
 async def ask_below(
-    agent: Agent, messages: Messages, above: RunAbove, answered: Answered, **options: Any
+    agent: Agent, messages: Messages, parent: ParentRun, answered: Answered, **options: Any
 ) -> AsyncIterator[RunEvent]:
     """The events of an agent that a run asks; at their end, `answered` has what it said.
 
     Args:
         agent: Which is asked.
         messages: What it is asked.
-        above: The run that waits; what the agent uses is counted there.
+        parent: The run that waits; what the agent uses is counted there.
         answered: Is filled in.
         options: As for `Agent.astream`.
 
@@ -38,8 +38,8 @@ async def ask_below(
         Interrupted: The run that waits was cancelled, or its time is over.
         JackfieldError: The run below failed.
     """
-    depth = above.depth + 1
-    async with closing(above.run.guarded(run_below(agent, messages, above, **options))) as events:
+    depth = parent.depth + 1
+    async with closing(parent.run.guarded(run_below(agent, messages, parent, **options))) as events:
         async for event in events:
             if event.depth == depth and isinstance(event.event, RunFinished):
                 answered.messages, answered.stop_reason = event.event.messages, event.event.stop_reason

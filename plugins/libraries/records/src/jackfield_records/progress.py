@@ -56,7 +56,7 @@ class Progress:
         reported: What plugins have reported.
         run_id, agent: Which run, and whose; of the run itself, the store says whose.
         number: Of a run below, in the record; 0 for the run itself.
-        above: The run that waits for it.
+        parent: The run that waits for it.
         asked: The runs below, by their places; where one began again, the last one.
         turns: How often models have answered in it, whichever agent had the conversation.
         entries, below: How many entries and runs below the record has.
@@ -75,7 +75,7 @@ class Progress:
     run_id: str = ""
     agent: str = ""
     number: int = 0
-    above: Progress | None = None
+    parent: Progress | None = None
     asked: dict[str, Progress] = field(default_factory=dict)
     turns: int = 0
     depth: int = 0
@@ -275,7 +275,7 @@ class Progress:
     def ask(self, told: Mapping[str, Any], number: int) -> Progress:
         """A run below begins."""
         run_id, agent = str(told.get("run_id", "")), str(told.get("agent", ""))
-        below = Progress(run_id=run_id, agent=agent, number=number, above=self, depth=self.depth + 1)
+        below = Progress(run_id=run_id, agent=agent, number=number, parent=self, depth=self.depth + 1)
         self.asked[str(told.get("place", ""))] = below
         return below
 
@@ -324,17 +324,17 @@ def steps(
     progress.below = len(runs) - 1
     for run in reversed(runs):  # a run below has a higher number than the run above it
         run.now()
-        if run.above is not None:
-            run.above.spent = run.above.spent.plus_below(run.spent)
+        if run.parent is not None:
+            run.parent.spent = run.parent.spent.plus_below(run.spent)
 
 
 def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
     """The run that an entry belongs to; the first entry of one below says more of it."""
     number: object = told.pop("below", 0)
     begins = told.pop("asked", None)
-    above = begins.get("above") if isinstance(begins, dict) else None
-    if isinstance(begins, dict) and isinstance(above, int) and 0 <= above < len(runs):
-        runs.append(runs[above].ask(begins, len(runs)))
+    parent = begins.get("above") if isinstance(begins, dict) else None
+    if isinstance(begins, dict) and isinstance(parent, int) and 0 <= parent < len(runs):
+        runs.append(runs[parent].ask(begins, len(runs)))
     if not isinstance(number, int) or not 0 <= number < len(runs):
         raise StoreError(f"the record cannot be read: there is no run {number!r} below")
     return runs[number]

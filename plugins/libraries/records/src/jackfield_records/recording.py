@@ -71,7 +71,7 @@ class Recording:
     store: Store
     secrets: Secrets
     agent: str
-    goes_on: bool
+    resumable: bool
     recovery: Recovery | None = None
 
     async def found(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
@@ -86,7 +86,7 @@ class Recording:
         stored, entries = await self.store.read(run_id)
         progress = await _read_progress(entries, self.secrets)
         progress.run_id, progress.entries, progress.state = run_id, len(entries), stored.state
-        if not self.goes_on and progress.now():
+        if not self.resumable and progress.now():
             raise ConfigError(
                 f"agent {self.agent!r} cannot resume a run: it would begin again, and repeat what was done"
             )
@@ -156,7 +156,7 @@ def recording_of(agent: Agent) -> Recording:
         raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
     secrets = secrets_of(agent, settings=agent.host.settings)
     recovery = Recovery(agent) if agent.store.recover else None
-    return Recording(store=agent.store, secrets=secrets, agent=label, goes_on=agent._goes_on(), recovery=recovery)
+    return Recording(store=agent.store, secrets=secrets, agent=label, resumable=agent.resumable, recovery=recovery)
 
 
 async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
@@ -179,7 +179,7 @@ class RecordingBelow:
     the date in it, or somebody edits it.
 
     Attributes:
-        above: What records the run that waits.
+        parent: What records the run that waits.
         agent: The name of the agent that is asked.
         place: Where in the run above.
         call_id: The tool call that asks; '' if the agent kind itself asks.
@@ -187,12 +187,12 @@ class RecordingBelow:
         goes_on: Whether it can go on with an interrupted run.
     """
 
-    above: Recorder
+    parent: Recorder
     agent: str
     place: str
     call_id: str
     answer: bool | None
-    goes_on: bool
+    resumable: bool
     _note: str = ""
 
     async def found(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
@@ -201,11 +201,11 @@ class RecordingBelow:
         Raises:
             InDoubtError: It cannot continue, may have called tools, and nobody has agreed to begin again.
         """
-        before = self.above.asked_before(self.place)
+        before = self.parent.asked_before(self.place)
         problem = None if before is None else self._problem(before, messages)
         if before is None or problem is None:
             return before
-        if (before.may_have_acted or not self.goes_on) and self.answer is not True:
+        if (before.may_have_acted or not self.resumable) and self.answer is not True:
             raise InDoubtError(
                 f"Agent {before.agent} was interrupted while it worked on this, and cannot continue: {problem}. "
                 f"It may have done some of its work; it was not asked again.",
@@ -222,16 +222,16 @@ class RecordingBelow:
         """Say why the recorded run is not the answer to what is asked now; None if it is."""
         if before.agent != self.agent:
             return f"agent {self.agent} is asked in its place"
-        if self.above.as_recorded(messages) != _without_system(before.messages):
+        if self.parent.as_recorded(messages) != _without_system(before.messages):
             return "it is asked another question now"
-        if not (self.goes_on or before.has_ended):
+        if not (self.resumable or before.has_ended):
             return "agents of its kind cannot resume"
         return None
 
     def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of the run, each step after it is written; of one that had ended, its end."""
         before = run.recorded
-        if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.goes_on)):
+        if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.resumable)):
             return _ended(before, self.agent)
         if not self._note:
             return _recorded(events_of, run, self._recorder)
@@ -240,8 +240,8 @@ class RecordingBelow:
 
     async def _recorder(self, run: Run) -> Recorder:
         if not isinstance(run.recorded, Progress):
-            return await self.above.asks(run, self.agent, self.place)
-        recorder = Recorder(self.above.writer, run.recorded)
+            return await self.parent.asks(run, self.agent, self.place)
+        recorder = Recorder(self.parent.writer, run.recorded)
         await recorder.resumed(run.answers)
         return recorder
 
@@ -391,7 +391,7 @@ class Recorder:
     # --- runs below ---
 
     def below(
-        self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, goes_on: bool
+        self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool
     ) -> RecordingBelow:
         """Return the recording of an agent that is asked at a place of the run; see `RecordingBelow`."""
         if call_id:  # servers repeat the ids of calls in later turns
@@ -400,7 +400,9 @@ class Recorder:
         self._asked_at[place] += 1
         place = f"{place} #{self._asked_at[place]}"
         answer = answers.get(call_id) if call_id else self._answers.get(place)
-        return RecordingBelow(above=self, agent=agent, place=place, call_id=call_id, answer=answer, goes_on=goes_on)
+        return RecordingBelow(
+            parent=self, agent=agent, place=place, call_id=call_id, answer=answer, resumable=resumable
+        )
 
     def asked_before(self, place: str) -> Progress | None:
         """The run below that was asked at a place before the run was interrupted."""

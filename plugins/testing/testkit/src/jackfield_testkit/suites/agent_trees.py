@@ -73,8 +73,8 @@ class AnswerTreeTests(AgentTests):
 
     def test_as_a_tool_it_answers_one_level_deeper_and_what_it_uses_counts(self) -> None:
         child = self.make_agent([answer("Twice.")], name="child", description="Knows.")
-        above = asking(child)
-        stream = above.stream(QUESTION)
+        parent = asking(child)
+        stream = parent.stream(QUESTION)
         events = list(stream)
         below = [event for event in events if isinstance(event, RunEvent)]
         assert {event.depth for event in below if event.run_id == below[0].run_id} == {1}
@@ -83,7 +83,7 @@ class AnswerTreeTests(AgentTests):
         assert results_of(result.messages) == ["Twice."]
         assert sum(result.usage_by_agent.values(), Usage()) == result.usage
         assert len(result.usage_by_agent) > 1
-        assert result.usage.total_tokens == 2 * (len(requests_of(child)) + len(requests_of(above)))
+        assert result.usage.total_tokens == 2 * (len(requests_of(child)) + len(requests_of(parent)))
 
     def test_as_a_tool_it_does_not_say_that_a_failed_call_may_be_repeated(self) -> None:
         safety = self.make_agent([answer("Twice.")]).as_tool(name="helper", description="Helps.").safety()
@@ -132,8 +132,8 @@ class AgentTreeTests(AgentTests):
     def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]
         child = self.make_agent(script, [repeat()], name="child", description="Repeats.")
-        above = asking(child)
-        events = self._events(above)
+        parent = asking(child)
+        events = self._events(parent)
         begun = next(event for event in events if event.depth == 1)
         inner = [event for event in events if event.run_id == begun.run_id]
         assert "child" in {event.agent for event in inner}
@@ -161,7 +161,7 @@ class AgentTreeTests(AgentTests):
         other = FnCallAgent(llm=scripted([answer("Gladly.")]), system_message="You are other.", name="other")
         other.description = "Knows more."
         script = [calls(("transfer_to_other", {})), answer("I keep it.")]
-        if not self.make_agent(script).hands_off:
+        if not self.make_agent(script).supports_handoff:
             with pytest.raises(ConfigError, match="handoffs"):
                 self.make_agent(script, handoffs=[other])
             return

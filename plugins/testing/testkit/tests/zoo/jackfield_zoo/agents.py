@@ -20,10 +20,10 @@ from jackfield.tools._rules import NO_RULES
 
 
 class Honest(FnCallAgent):
-    goes_on = True
+    resumable = True
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async with closing(super()._events(self.prepared(run))) as events:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super().events(self.prepared(run))) as events:
             async for event in events:
                 for out in self.changed(event):
                     yield out
@@ -111,7 +111,7 @@ class CostsNothing(Honest):
 
 class ForgetsWhoWaits(Honest):
     def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
-        return super().astream(*args, **{**options, "above": None})
+        return super().astream(*args, **{**options, "parent": None})
 
 
 class HidesAgentsBelow(Honest):
@@ -120,9 +120,9 @@ class HidesAgentsBelow(Honest):
 
 
 class HidesErrors(Honest):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         try:
-            async for event in super()._events(run):
+            async for event in super().events(run):
                 yield event
         except ModelServiceError:
             yield RunFinished("finished", (), Usage())
@@ -237,11 +237,11 @@ class LeavesCallsOpen(Honest):
 class StaysBusy(Honest):
     busy = False
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         if self.busy:
             raise RuntimeError("busy")
         self.busy = True
-        async with closing(super()._events(run)) as events:
+        async with closing(super().events(run)) as events:
             async for event in events:
                 yield event
         self.busy = False
@@ -250,23 +250,23 @@ class StaysBusy(Honest):
 class MixesRuns(Honest):
     current: Any = None
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         self.current = run
         await asyncio.sleep(0)
-        async for event in super()._events(self.current):
+        async for event in super().events(self.current):
             yield event
 
 
 class LeavesOpen(Honest):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        self.kept = super()._events(run)  # so that it is not closed by chance
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        self.kept = super().events(run)  # so that it is not closed by chance
         async for event in self.kept:
             yield event
 
 
 class ClosesByChance(Honest):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async for event in super()._events(run):
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async for event in super().events(run):
             yield event
 
 
@@ -294,7 +294,7 @@ class NeedsAQuestionLast(Honest):
 
 
 class KeepsConversations(Honest):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
         async with closing(loop.events(run)) as events:
             async for event in events:
@@ -302,9 +302,9 @@ class KeepsConversations(Honest):
 
 
 class WorksInTheBackground(Honest):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         happened: asyncio.Queue[Event] = asyncio.Queue()
-        whole = super()._events(run)
+        whole = super().events(run)
 
         async def work() -> None:
             async for event in whole:
@@ -326,17 +326,17 @@ class ForgetsRulesAbove(Honest):
 
 
 class BeginsAgain(Honest):
-    goes_on = True
+    resumable = True
 
     def prepared(self, run: Run) -> Run:
         return replace(run, done=())
 
 
 class AsksAgain(BeginsAgain):
-    goes_on = True
+    resumable = True
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async with closing(super()._events(run)) as events:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super().events(run)) as events:
             async for event in events:
                 yield event
 

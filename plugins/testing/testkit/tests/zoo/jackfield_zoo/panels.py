@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jackfield.agents import Agent, Event, Run, RunAbove, open_calls, run_as
+from jackfield.agents import Agent, Event, ParentRun, Run, open_calls, run_as
 from jackfield.errors import ConfigError, ModelServiceError
 from jackfield.events import HandedOff, RunFinished
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Message, Usage, with_system_text
@@ -25,14 +25,14 @@ class Panel(Agent):
         if not agents or not all(agent.name for agent in agents) or len({a.name for a in agents}) < len(agents):
             raise ConfigError("a panel needs members with names of their own")
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         said: list[Message] = []
         spent, reason, label = run.spent, None, "panel"
         for agent in self.speakers(run):
             yield HandedOff(label, agent.name or "")
             label = agent.name or ""
             part = self.part_of(agent, run, said, spent)
-            async with closing(agent._events(part)) as events:
+            async with closing(agent.events(part)) as events:
                 async for event in events:
                     if isinstance(event, RunFinished):
                         end = event
@@ -41,7 +41,7 @@ class Panel(Agent):
                         yield event
             said += self.heard(end.messages)
             run = replace(run, resume=False, answers={})
-            reason = self.reason_of(end, RunAbove(run, spent))
+            reason = self.reason_of(end, ParentRun(run, spent))
             if reason is not None:
                 break
         yield RunFinished(reason or "finished", tuple(said), self.usage_of(spent.usage))
@@ -74,8 +74,8 @@ class Panel(Agent):
     def heard(self, messages: Sequence[Message]) -> Sequence[Message]:
         return messages
 
-    def reason_of(self, end: RunFinished, above: RunAbove) -> Any:
-        return end.stop_reason if end.stop_reason != "finished" else above.reached(0)
+    def reason_of(self, end: RunFinished, parent: ParentRun) -> Any:
+        return end.stop_reason if end.stop_reason != "finished" else parent.reached(0)
 
     def usage_of(self, usage: Usage) -> Usage:
         return usage
@@ -120,15 +120,15 @@ class LosesTheLastResult(Panel):
 
 
 class ClosesNothing(Panel):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async for event in super()._events(run):
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async for event in super().events(run):
             yield event
 
 
 class Polite(Panel):
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
         try:
-            async with closing(super()._events(run)) as events:
+            async with closing(super().events(run)) as events:
                 async for event in events:
                     yield event
         except ModelServiceError:
@@ -136,8 +136,8 @@ class Polite(Panel):
 
 
 class LikesSilence(Panel):
-    def reason_of(self, end: RunFinished, above: RunAbove) -> Any:
-        return None if end.stop_reason == "empty_reply" else super().reason_of(end, above)
+    def reason_of(self, end: RunFinished, parent: ParentRun) -> Any:
+        return None if end.stop_reason == "empty_reply" else super().reason_of(end, parent)
 
 
 class TakesTwins(Panel):
@@ -146,9 +146,9 @@ class TakesTwins(Panel):
 
 
 class ResumesFromTheStart(Panel):
-    goes_on = True
+    resumable = True
 
-    async def _events(self, run: Run) -> AsyncIterator[Event]:
-        async with closing(super()._events(replace(run, later=[]))) as events:
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super().events(replace(run, later=[]))) as events:
             async for event in events:
                 yield event
