@@ -154,7 +154,7 @@ def test_an_unrelated_package_with_a_file_that_is_not_utf8_is_reported_and_costs
     site.add_tools("acme-sound", "search")
     host = site.host()
     assert describe(host, "search") == "From acme_sound_light."
-    assert [problem.distribution for problem in host.problems()] == ["unrelated"]
+    assert [problem.distribution for problem in host.catalog.problems] == ["unrelated"]
 
 
 def test_a_plugin_whose_file_is_not_utf8_is_a_problem_of_its_own(site: FakeSite) -> None:
@@ -162,7 +162,9 @@ def test_a_plugin_whose_file_is_not_utf8_is_a_problem_of_its_own(site: FakeSite)
     site.add_tools("acme-sound", "search")
     host = site.host()
     assert describe(host, "search") == "From acme_sound_light."
-    assert [(problem.distribution, "UTF-8" in problem.text) for problem in host.problems()] == [("acme-latin", True)]
+    assert [(problem.distribution, "UTF-8" in problem.text) for problem in host.catalog.problems] == [
+        ("acme-latin", True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_a_malformed_line_costs_its_own_name_only(site: FakeSite, line: str) -> 
     file.write_text(f"[jackfield.v1]\n{line}\ntool.search = {module}\n")
     host = site.host()
     assert describe(host, "search") == "From acme_odd_light."
-    assert [problem.distribution for problem in host.problems()] == ["acme-odd"]
+    assert [problem.distribution for problem in host.catalog.problems] == ["acme-odd"]
 
 
 def test_a_folder_where_a_file_should_be_and_an_empty_file_matter_to_nobody(site: FakeSite) -> None:

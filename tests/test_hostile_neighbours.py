@@ -445,7 +445,7 @@ def test_two_versions_of_one_distribution_are_one_row_and_one_problem(
     site.add("acme-twice", {"tool.twice": "acme_twice"}, version="2.0")
     host = site.host()
     assert [row.distribution for row in host.catalog.rows] == ["acme-twice"]
-    assert ["twice" in problem.text for problem in host.problems()] == [True]
+    assert ["twice" in problem.text for problem in host.catalog.problems] == [True]
     source = f"raise RuntimeError('{RED}{OSC}')"
     site.add("acme-red", {"tool.red": "acme_red"}, modules={"acme_red": source})
     code, out, err = lean.jackfield(["plugins", "doctor"], cwd=tmp_path, path=site.folder)

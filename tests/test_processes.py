@@ -80,7 +80,7 @@ def test_an_upgraded_plugin_is_listed_with_its_new_version_and_components(site: 
     site.remove("acme-one")
     site.add_tools("acme-one", "one", "another", version="2.0")
     host.refresh()
-    assert [(row.name, row.version) for row in host.rows("tool")] == [("another", "2.0"), ("one", "2.0")]
+    assert [(row.name, row.version) for row in host.policy.rows("tool")] == [("another", "2.0"), ("one", "2.0")]
 
 
 def test_two_plugins_that_come_to_clash_are_an_error_from_the_refresh_on(site: FakeSite) -> None:
@@ -218,7 +218,7 @@ def test_a_fork_while_another_thread_holds_the_hosts_lock_does_not_wait_for_ever
     entered, leave = Barrier(2), Barrier(2)
 
     def hold() -> None:
-        with host._lock:
+        with host._lock, host._loader._lock, host._loader._once._lock:
             entered.wait()
             leave.wait()
 

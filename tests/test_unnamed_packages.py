@@ -176,6 +176,7 @@ WITHOUT_DEFAULTS = """
     from jackfield.errors import JackfieldError
     from jackfield.plugins import PluginHost, _host
     from jackfield.plugins._catalog import Catalog
+    from jackfield.plugins._policy import Policy
     from jackfield.testing import ScriptedModel, answer
 
     pathlib.Path("a.txt").write_text("some text")
@@ -200,7 +201,7 @@ WITHOUT_DEFAULTS = """
         rows = tuple(row for row in everything.rows if row.id != name or row.distribution == "spy")
         assert [row.distribution for row in rows if row.id == name] == ["spy"], name
         _host._default = host = PluginHost()
-        host._scanned = host._catalog = Catalog(rows, ())
+        host._installed, host._resolver = Policy(host.settings, Catalog(rows, ())), None
         try:
             deed()
         except (JackfieldError, SystemExit) as error:
@@ -273,7 +274,7 @@ def test_a_bare_name_does_not_mean_a_package_of_ours_that_nothing_proves(squatte
 def test_what_the_user_names_is_considered(site: FakeSite, rules: dict[str, object]) -> None:
     host = site.host(**rules)
     assert [row.address for row in host.considered("parser")] == ["spy/spy"]
-    assert not host.left_out("parser")
+    assert not host.policy.left_out("parser")
 
 
 def test_the_allow_list_of_a_project_names_nothing(site: FakeSite, tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_the_allow_list_of_a_project_names_nothing(site: FakeSite, tmp_path: Pat
     assert settings.allow == {"spy"}
     host = PluginHost(settings, paths=[str(site.folder)])
     assert host.considered("sandbox") == []
-    assert [row.address for row in host.left_out("sandbox")] == ["spy/spy"]
+    assert [row.address for row in host.policy.left_out("sandbox")] == ["spy/spy"]
 
 
 def test_a_package_of_ours_that_nothing_proves_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,4 +293,4 @@ def test_a_package_of_ours_that_nothing_proves_is_left_out(tmp_path: Path, monke
     assert [row.address for row in site.host().considered("parser")] == ["jackfield-pdf/pdf"]
     (tmp_path / "pdf_light.py").write_text("raise SystemExit('changed')")
     assert site.host().considered("parser") == []
-    assert "was changed after installation" in next(iter(site.host().left_out("parser").values()))
+    assert "was changed after installation" in next(iter(site.host().policy.left_out("parser").values()))

@@ -82,16 +82,16 @@ def test_a_distribution_as_an_installer_leaves_it_is_proven(site: Any) -> None:
     (site.folder / "acme/deep/__init__.py").write_text("")
     record(site, "acme", "acme/deep/__init__.py")
     host = site.host(allow=frozenset({"acme"}))
-    assert host.unproven(only(host)) == ""
+    assert host.policy.unproven(only(host)) == ""
     assert says(host) == "acme"
 
 
 def test_metadata_that_another_wheel_brought_prove_nothing(carried: Any) -> None:
     host = carried.host(allow=frozenset({"jackfield-openai"}))
-    assert "claimed by evil," in host.unproven(only(host))
+    assert "claimed by evil," in host.policy.unproven(only(host))
     with pytest.raises(PluginBlockedError, match=r"claimed by evil.*does not count as the jackfield-openai"):
         says(host)
-    assert host.rows() == []
+    assert host.policy.rows() == []
     assert "evil_light" not in sys.modules
 
 
@@ -102,15 +102,15 @@ def test_of_two_that_list_the_same_metadata_neither_is_believed(site: Any, prefi
     with (site.metadata("evil") / "RECORD").open("a") as file:
         file.write(f"{prefix}acme-1.0.dist-info/RECORD,,\n")
     host = site.host(allow=frozenset({"acme", "evil"}))
-    assert host.rows() == []
-    assert len([row for row in host.catalog.rows if host.unproven(row)]) == 2
+    assert host.policy.rows() == []
+    assert len([row for row in host.catalog.rows if host.policy.unproven(row)]) == 2
 
 
 def test_a_name_that_anothers_ends_in_is_another_name(site: Any) -> None:
     site.add("big-acme", {"tool.search": "acme_light"}, modules={"acme_light": tool("acme")})
     site.add("acme")
     record(site, "acme", *files_of(site, "big-acme"))
-    assert "claimed by acme," in (host := site.host()).unproven(only(host))
+    assert "claimed by acme," in (host := site.host()).policy.unproven(only(host))
 
 
 def test_a_copy_below_a_package_takes_nobodys_name(site: Any) -> None:
@@ -176,7 +176,7 @@ def test_what_is_not_proven_may_load_when_it_is_named_and_is_on_no_list(
     spoil(site)
     host = site.host()
     row = host.find("tool", "search")
-    assert told in host.unproven(row)
+    assert told in host.policy.unproven(row)
     assert told in " ".join(remarks(row, host))
     assert says(host)
     with pytest.raises(PluginBlockedError, match="does not count as"):
@@ -190,7 +190,7 @@ def test_a_record_that_was_spoilt_proves_nothing_and_breaks_nothing(site: Any, c
     site.add("acme", {"tool.search": "acme_light"}, modules={"acme_light": tool("acme")})
     (site.metadata("acme") / "RECORD").write_text(content, errors="surrogateescape")
     host = site.host(allow=frozenset({"acme"}))
-    assert host.rows() == []
+    assert host.policy.rows() == []
     with pytest.raises(PluginError):
         says(site.host())
 
@@ -219,16 +219,18 @@ def test_an_editable_distribution_is_proven_for_its_folder(
     host = site.host(allow=frozenset({"acme"}))
     assert says(host) == "acme"
     (sources / "acme_dev.py").write_text(tool("acme, again"))
-    assert host.unproven(only(host)) == ""
+    assert host.policy.unproven(only(host)) == ""
     for url in ("https://example.com/a%20folder", "file:///", "file://", "/a folder", (tmp_path / "a").as_uri()):
         make_editable(site, "acme", tmp_path, url)
-        assert site.host(allow=frozenset({"acme"})).rows() == [], url
+        assert site.host(allow=frozenset({"acme"})).policy.rows() == [], url
     sys.modules.pop("acme_dev")
 
 
 def test_our_own_environment_is_proven() -> None:
     host = PluginHost()
-    doubts = {row.address: host.unproven(row) for row in host.catalog.rows if row.distribution.startswith("jackfield-")}
+    doubts = {
+        row.address: host.policy.unproven(row) for row in host.catalog.rows if row.distribution.startswith("jackfield-")
+    }
     assert {address: doubt for address, doubt in doubts.items() if doubt} == {}
 
 

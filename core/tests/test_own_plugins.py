@@ -88,7 +88,7 @@ def run_shout(host: PluginHost, tool: str = "shout") -> str:
 def test_a_registered_module_is_found_by_name_and_says_where_it_is_from(site: Any, shouting: ModuleType) -> None:
     host = site.host()
     assert host.register(shouting) == "shouting@code"
-    (row,) = host.rows("tool")
+    (row,) = host.policy.rows("tool")
     assert (row.id, row.address, row.location) == ("tool.shout", "shouting@code/shout", "registered in code")
     assert run_shout(host) == "HEY"
     assert run_shout(host, "shouting@code/shout") == "HEY"
@@ -186,8 +186,8 @@ def test_policy_holds_for_what_is_registered(site: Any) -> None:
 def test_a_distribution_cannot_pass_for_what_is_registered(site: Any) -> None:
     site.add("offers@code", {"tool.two": "acme_light"})
     host = site.host(allow=frozenset({"offers@code"}))
-    assert host.rows("tool") == []
-    assert len(host.problems()) == 1
+    assert host.policy.rows("tool") == []
+    assert len(host.catalog.problems) == 1
 
 
 def test_many_threads_register_and_ask_at_once(site: Any) -> None:
@@ -334,7 +334,7 @@ def test_what_may_not_be_a_local_file_is_a_row_with_its_reason(tmp_path: Path, g
     (folder / "large.py").write_bytes(b"#" * (1 << 20) + b"#")
     host = PluginHost(Settings(local=local_files(folder, [given], "project")), paths=[])
     (row,) = host.catalog.rows
-    assert reason in host.why_not(row)
+    assert reason in host.policy.why_not(row)
     assert host.names("tool") == []
     with pytest.raises(PluginNotFoundError, match=reason):
         host.find("tool", "shout")
@@ -435,7 +435,7 @@ def test_a_source_is_asked_when_its_address_is_written(site: Any) -> None:
     marker = add_source(site, "acme", "read", "write")
     host = site.host()
     assert [row.id for row in host.catalog.rows] == ["tool.*"]
-    assert (host.rows("tool"), host.names("tool"), host.specs("tool", ToolSpec)) == ([], [], [])
+    assert (host.policy.rows("tool"), host.names("tool"), host.specs("tool", ToolSpec)) == ([], [], [])
     with pytest.raises(PluginNotFoundError, match=r"tool\.acme/\* was not asked: .* enable 'tool\.acme/\*'"):
         host.find("tool", "read")
     assert not marker.exists()

@@ -158,7 +158,7 @@ def test_whatever_a_project_says_the_user_answers_as_before_or_is_told_why_not(
     def outcome() -> Any:
         try:
             host = PluginHost(place.load(**environ), paths=[str(place.site.folder)])
-            return [row.address for row in host.enabled("processor")], {row.address for row in host.rows()}
+            return [row.address for row in host.enabled("processor")], {row.address for row in host.policy.rows()}
         except JackfieldError as error:
             return error
 

@@ -39,7 +39,7 @@ def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
     """Print the lines of the list, and what is wrong with the metadata of plugins."""
-    problems = host.problems()
+    problems = host.catalog.problems
     if as_json:
         shown = [{"distribution": one.distribution, "text": one.text, "location": one.location} for one in problems]
         print_json({"plugins": rows, "problems": shown})
@@ -48,7 +48,7 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         _print_absence(kind)
-    if not (kind or host.rows("llm")):  # not `names`: local files would be asked
+    if not (kind or host.policy.rows("llm")):  # not `names`: local files would be asked
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
     sys.stderr.writelines(f"{printable(one.distribution)} {printable(one.text)}\n" for one in problems)
 
@@ -76,9 +76,10 @@ def states(host: PluginHost) -> dict[Row, str]:
         acts |= dict.fromkeys(default_chain(host, kind, besides=enabled), "acts by default")
         acts |= dict.fromkeys(enabled, "enabled")
     idle = dict.fromkeys(ENABLED_KINDS, "not enabled")
+    policy = host.policy
     return {
-        row: host.why_not(row) or state_of_source(row, host) or acts.get(row) or idle.get(row.kind, "ready")
-        for row in host.catalog.rows
+        row: policy.why_not(row) or state_of_source(row, host) or acts.get(row) or idle.get(row.kind, "ready")
+        for row in policy.catalog.rows
     }
 
 

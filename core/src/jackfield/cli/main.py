@@ -108,7 +108,7 @@ def _tell_news(host: PluginHost) -> None:
     # Nobody there, nothing to say: a pipe must not pay for looking.
     row = _managers(_NEWS, host) if sys.stderr.isatty() else None
     # Nobody has named it, so it must be proven to be ours.
-    if row is None or host.why_not(row) or host.unproven(row):
+    if row is None or host.policy.why_not(row) or host.policy.unproven(row):
         return
     try:
         _call(row, [], host)
@@ -147,7 +147,7 @@ def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> in
     row = _managers(command, host)
     if row is None:
         return _run_without_manager(command, arguments, host)
-    if doubt := host.unproven(row):
+    if doubt := host.policy.unproven(row):
         raise PluginBlockedError(
             f"{MANAGER} {doubt}, so it is not trusted to manage this installation: "
             f"pip install --force-reinstall {MANAGER}. To run it anyway: jackfield {row.address}"
@@ -166,7 +166,7 @@ def _run_without_manager(command: str, arguments: Sequence[str], host: PluginHos
 
 
 def _same_name(command: str, host: PluginHost) -> str:
-    others = [f"jackfield {row.address}" for row in host.rows("command") if row.name == command]
+    others = [f"jackfield {row.address}" for row in host.policy.rows("command") if row.name == command]
     return f". A command of another package has the same name: {', '.join(others)}" if others else ""
 
 

@@ -64,7 +64,7 @@ def _made(cfg: str | Mapping[str, object] | LLMConfig, host: PluginHost) -> Base
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
         raise BrokenPluginError(f"backend {backend!r}: {spec.target} is not a subclass of jackfield.BaseChatModel")
     return model_class(
-        {**values, "model_type": backend, "model": model}, host=host.handed_to(host.find("llm", backend))
+        {**values, "model_type": backend, "model": model}, host=host.narrowed_to(host.find("llm", backend))
     )
 
 

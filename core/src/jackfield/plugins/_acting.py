@@ -31,8 +31,9 @@ def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> l
     if kind != "processor":
         return []
     taken = {row.name for row in besides}
-    ours = [row for row in host.rows(kind) if row.address in DEFAULT_CHAIN and row.name not in taken]
-    return [row for row in ours if not host.unproven(row)]
+    policy = host.policy
+    ours = [row for row in policy.rows(kind) if row.address in DEFAULT_CHAIN and row.name not in taken]
+    return [row for row in ours if not policy.unproven(row)]
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
@@ -40,7 +41,7 @@ def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
     found: dict[Row, str] = {}
     for name in host.settings.enabled:
         try:
-            row = host.enabled_as(name) if name.partition(".")[0] == kind else None
+            row = host.find_enabled(name) if name.partition(".")[0] == kind else None
         except PluginError:
             continue
         if row is not None:

@@ -17,6 +17,8 @@ from functools import cached_property
 from jackfield.plugins._metadata import read_some
 
 API = 1
+ANY = "*"
+"""The name of a row that offers components when it is asked; of a local file, the kind as well."""
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
 _SECTION = re.compile(r"^\[[^\S\n]*(.*?)[^\S\n]*\]$", re.MULTILINE)
@@ -67,7 +69,7 @@ class Row:
     @property
     def is_source(self) -> bool:
         """Whether it stands for components that are known only when somebody asks."""
-        return self.name == "*"
+        return self.name == ANY
 
     @property
     def address(self) -> str:

@@ -1,4 +1,4 @@
-"""Levels 1 and 2: what components say of themselves, and what they are; each is imported when somebody asks for it."""
+"""Import plugins: the light module that describes a component, and the class behind it, each at most once."""
 
 from __future__ import annotations
 
@@ -6,141 +6,115 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from jackfield.errors import (
-    BrokenPluginError,
-    ConfigError,
-    JackfieldError,
-    LocalsForgotten,
-    PluginBlockedError,
-    PluginError,
-    some_of,
-)
+from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError, some_of
 from jackfield.hookspecs import KINDS
-from jackfield.plugins._catalog import Row
-from jackfield.plugins._known import known_distribution
-from jackfield.plugins._names import Names
-from jackfield.plugins._own import ANY, module_of_local
-from jackfield.plugins._policy import why_not
-from jackfield.settings import Settings, load_settings
+from jackfield.plugins._catalog import ANY, Row
+from jackfield.plugins._once import Once
+from jackfield.plugins._own import CodePlugins, module_of_local
+from jackfield.plugins._policy import Policy, why_not
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
+    from jackfield.plugins._registration import RegistrationManager
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
-Key = tuple[str, str, object]  # what is made, of whose distribution, and of what
-Found = TypeVar("Found")
 
 
-class Loading(Names):
-    """What loads plugins: outside of any lock, each at most once. One that fails fails again with the same error."""
+class Loader:
+    """Imports plugins, asks their hooks, and translates every error of theirs.
 
-    def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
-        if settings is None:
-            settings = load_settings()
-            if settings.project is not None:
-                settings.project.tell()
-        super().__init__(settings, paths)
-        self._manager: Any = None
-        self._known: dict[Key, object] = {}
-        self._cells: dict[Key, threading.RLock] = {}
+    Args:
+        code_plugins: The plugins that code registers.
+        current_policy: Returns the policy in force. Loaded components outlive a change of it.
+    """
+
+    def __init__(self, code_plugins: CodePlugins, current_policy: Callable[[], Policy]) -> None:
+        self._code_plugins = code_plugins
+        self._policy = current_policy
+        self._once = Once()
+        self._lock = threading.Lock()
+        self._manager: RegistrationManager | None = None
+        self._logged: dict[Row, PluginError] = {}
 
     # --- level 1: descriptors ---
 
-    def spec(self, kind: str, address: str, spec_class: type[Spec]) -> Spec:
-        """The descriptor of a component; imports its light module.
+    def spec(self, row: Row, spec_class: type[Spec]) -> Spec:
+        """Return the descriptor of a component.
 
         Raises:
-            PluginError: As `find`, and BrokenPluginError if the module cannot be imported or does not offer the name.
+            BrokenPluginError: The light module cannot be imported, does not offer the component, or describes it as
+                something other than a `spec_class`.
         """
-        return self.spec_of(self.find(kind, address), spec_class)
+        spec = self._once.get(("spec", row.distribution, row), lambda: self._describe(row))
+        if not isinstance(spec, spec_class):
+            raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(spec).__name__}")
+        return spec
 
-    def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
-        """The descriptor of a row."""
-        found = self._once(("spec", row.distribution, row), lambda: self._describe(row))
-        if not isinstance(found, spec_class):
-            raise BrokenPluginError(f"{row.address} describes {row.id} as a {type(found).__name__}")
-        return found
-
-    def _any_spec(self, row: Row) -> ComponentSpec:
+    def any_spec(self, row: Row) -> ComponentSpec:
+        """Return the descriptor of a component of any kind; see `spec`."""
         from jackfield.descriptors import ComponentSpec
 
-        return self.spec_of(row, ComponentSpec)
-
-    def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """Describe the components of a kind that may be picked without a name (`considered`).
-
-        One that cannot be described is left out, unless the settings are strict. A package that is only installed is
-        never imported for it; `left_out` says which those are.
-        """
-        described = []
-        for row in self.considered(kind):
-            try:
-                described.append((row, self.spec_of(row, spec_class)))
-            except PluginError:
-                if self.settings.strict:
-                    raise
-        return described
-
-    def offered_by(self, source: Row, kind: str = ANY) -> list[Row]:
-        """What a source offers, of one kind or all; it is asked, and loaded if need be.
-
-        Raises:
-            PluginError: It cannot be loaded, or its hook fails.
-        """
-        kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
-        return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
+        return self.spec(row, ComponentSpec)
 
     def _describe(self, row: Row) -> ComponentSpec:
         from jackfield.plugins._faults import fault_of
 
         offers = self._answers(row, row.kind)
-        meant = [spec for spec in offers if spec.name == row.name]
-        if not meant:
+        candidates = [spec for spec in offers if spec.name == row.name]
+        if not candidates:
+            names = some_of([str(spec.name)[:80] for spec in offers]) or "none"
             raise BrokenPluginError(
                 f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it (it offers: "
-                f"{_names_of(offers)}); report this to its authors, or: pip uninstall {row.distribution}"
+                f"{names}); report this to its authors, or: pip uninstall {row.distribution}"
             )
-        if len(meant) > 1:
+        if len(candidates) > 1:
             raise BrokenPluginError(
-                f"{row.distribution} describes {row.id} {len(meant)} times; report this to its authors"
+                f"{row.distribution} describes {row.id} {len(candidates)} times; report this to its authors"
             )
-        if fault := fault_of(meant[0]):
+        if fault := fault_of(candidates[0]):
             raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
-        return meant[0]
+        return candidates[0]
+
+    def offers(self, source: Row, kind: str = ANY) -> list[Row]:
+        """Return the components that a source offers, of one kind or all; the source is loaded and asked.
+
+        Raises:
+            PluginError: The source cannot be loaded, or its hook fails.
+        """
+        kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
+        return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
+
+    def offers_or_log(self, source: Row, kind: str) -> list[Row]:
+        """Return what a source offers; a source that fails offers nothing, and the error is logged once.
+
+        Raises:
+            PluginError: As `offers`, if the settings are strict.
+        """
+        try:
+            return self.offers(source, kind)
+        except PluginError as error:
+            if self._policy().settings.strict:
+                raise
+            if self._logged.setdefault(source, error) is error:  # atomic: one of two threads logs
+                import logging  # few have a broken source
+
+                logging.getLogger("jackfield").warning("jackfield: %s", error)
+            return []
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
-        """What the plugin of a row offers of a kind; it is imported, registered and asked once."""
-        plugin = self._once(("plugin", row.distribution, row.module), lambda: self._registered(row))
-        with _blaming(row, f"its hook for {kind}s failed"):
-            return self._once(("offers", plugin, kind), lambda: self._manager.offers(plugin, kind))
+        """Return the plugin's answers to the hooks of a kind. It is imported, registered and asked once."""
+        manager, name = self._once.get(("plugin", row.distribution, row.module), lambda: self._register(row))
+        with blaming(row, f"its hook for {kind}s failed"):
+            return self._once.get(("offers", name, kind), lambda: manager.offers(name, kind))
 
-    def _once(self, key: Key, make: Callable[[], Found]) -> Found:
-        """What is made once, while others are made; whoever asks again for what failed gets the same error."""
-        found = self._known.get(key)
-        if found is None:
-            with self._lock:
-                cell = self._cells.setdefault(key, threading.RLock())
-            with cell:
-                found = self._known.get(key)
-                if found is None:
-                    try:
-                        found = make()
-                    except PluginError as error:
-                        found = error
-                    self._known[key] = found
-        if isinstance(found, PluginError):
-            raise _again(found)
-        return cast("Found", found)
-
-    def _registered(self, row: Row) -> str:
-        """The name that the plugin of a row has in pluggy, where it is registered now."""
-        plugin = self._plugin_of(row)  # outside of the host's lock: it may wait for another import
+    def _register(self, row: Row) -> tuple[RegistrationManager, str]:
+        """Register the plugin of a row with pluggy. Return the manager and the plugin's name there."""
+        plugin = self._plugin_of(row)  # outside of the lock: it may wait for another import
         with self._lock:
             if self._manager is None:
                 from jackfield.plugins._registration import RegistrationManager
@@ -148,101 +122,52 @@ class Loading(Names):
                 self._manager = RegistrationManager()
             # Two distributions may name one module, which has its hooks only once.
             if self._manager.is_registered(plugin):
-                return str(self._manager.get_name(plugin))
-            name = row.distribution if row.distribution in self._own else row.module
-            with _blaming(row, "its hooks are not valid"):
+                return self._manager, str(self._manager.get_name(plugin))
+            name = row.distribution if row.distribution in self._code_plugins else row.module
+            with blaming(row, "its hooks are not valid"):
                 self._manager.register(plugin, name)
-        return name
+        return self._manager, name
 
     def _plugin_of(self, row: Row) -> object:
-        """What has the hooks of a row: its light module, or what nobody installed."""
-        if row.distribution in self._own:
-            return self._own[row.distribution].plugin
-        for file in self.settings.local:
+        """Return the object with the hooks of a row: a registered object, a local file's module or a light module."""
+        if row.distribution in self._code_plugins:
+            return self._code_plugins.object_of(row.distribution)
+        policy = self._policy()
+        for file in policy.settings.local:
             if file.name == row.distribution:
-                with _blaming(row, f"{file.path} cannot be run"):
+                with blaming(row, f"{file.path} cannot be run"):
                     return module_of_local(file, row.module)
-        foreign = self._identity.foreign(row, self._is_denied)
-        if foreign:
+        if reason := policy.foreign(row):
             raise BrokenPluginError(
-                f"{row.address} {foreign}. It is not loaded; remove it: pip uninstall {row.distribution}"
+                f"{row.address} {reason}. It is not loaded; remove it: pip uninstall {row.distribution}"
             )
         return self._import(row, row.module)
 
-    def _is_denied(self, distribution: str) -> bool:
-        return any(row.distribution == distribution and self.why_not(row) for row in self.catalog.rows)
-
     # --- level 2: classes ---
 
-    def load(self, kind: str, address: str) -> Any:
-        """The class (or function) of a component; imports what it needs.
+    def load(self, row: Row) -> Any:
+        """Return the class or function of a component.
 
         Raises:
             PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
         """
-        return self.load_row(self.find(kind, address))
-
-    def load_row(self, row: Row) -> Any:
-        """The class of a row."""
-        return self._once(("class", row.distribution, row), lambda: self.load_target(row, self._any_spec(row).target))
-
-    def make(self, row: Row, cfg: Mapping[str, object], base: type) -> Any:
-        """A new component of a row's class, made with settings as keywords, and with this host if it takes a `host`.
-
-        Raises:
-            ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
-            PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
-        """
-        with LocalsForgotten():  # a key may be among them
-            made_by = self._made_by(row)
-            self._check_settings(row, cfg)
-            with _blaming(row, f"making {row.id} failed", besides=JackfieldError):
-                made = made_by(**cfg, **self.for_parameters(row, made_by))
-        if not isinstance(made, base):
-            raise BrokenPluginError(f"{row.distribution}: {row.id} is not a {base.__module__}.{base.__name__}")
-        return made
-
-    def _check_settings(self, row: Row, cfg: Mapping[str, object]) -> None:
-        config = self._any_spec(row).config if cfg else ""
-        if cfg and not config:
-            raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
-        if config:
-            self.load_target(row, config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
-
-    def _made_by(self, row: Row) -> Any:
-        """What makes the component: its target, or what the class of its descriptor makes of that."""
-        target, spec = self.load_row(row), self._any_spec(row)
-        if not spec.made_by:
-            return target
-        module, _, name = spec.made_by.partition(":")
-        return partial(getattr(importlib.import_module(module), name), target, spec)
-
-    def for_parameters(self, row: Row, made_by: Any) -> dict[str, Self]:
-        """`host`, if what makes a component has a parameter of that name, because it asks for others; else nothing."""
-        from inspect import signature
-
-        try:
-            return {"host": self.handed_to(row)} if "host" in signature(made_by).parameters else {}
-        except (TypeError, ValueError):  # written in C, or no callable: making it says which
-            return {}
-
-    def handed_to(self, row: Row) -> Self:
-        """The host that a component is given: this one, or, if it has the name of one of ours and is of another
-        distribution, one that tells it no key but those it declares. Whoever reads the name thinks of the other.
-        """
-        if known_distribution(row.kind, row.name) in (None, row.distribution):
-            return self
-        other = type(self)(self.settings.with_secrets(self._any_spec(row).secrets), paths=self.paths)
-        other._own = self._own
-        return other
+        return self._once.get(
+            ("class", row.distribution, row), lambda: self.load_target(row, self.any_spec(row).target)
+        )
 
     def load_target(self, row: Row, target: str) -> Any:
-        """What a descriptor names as `module:name`: its class, or that of its settings."""
+        """Return an object that the descriptor of a row names as `module:name`.
+
+        Raises:
+            PluginBlockedError: The object belongs to a package that may not load.
+            BrokenPluginError: The object cannot be imported.
+        """
+        policy = self._policy()
         module_name, _, attribute = target.partition(":")
         package = module_name.partition(".")[0]
-        for other in self.catalog.rows:
+        for other in policy.catalog.rows:
             if other.module.partition(".")[0] == package != row.module.partition(".")[0] and (
-                reason := why_not(other, self.settings)
+                reason := why_not(other, policy.settings)
             ):
                 raise PluginBlockedError(f"{row.address} uses {target}, but {other.address} {reason}")
         module = self._import(row, module_name)
@@ -256,7 +181,7 @@ class Loading(Names):
     def _import(self, row: Row, module_name: str) -> object:
         started = time.perf_counter()
         try:
-            with _blaming(row, f"{module_name} cannot be imported", besides=ModuleNotFoundError):
+            with blaming(row, f"{module_name} cannot be imported", besides=ModuleNotFoundError):
                 return importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
@@ -266,45 +191,55 @@ class Loading(Names):
                 ) from error
             raise _broken(row, f"{module_name} cannot be imported", error) from error
         finally:
-            if self.settings.trace:
+            if self._policy().settings.trace:
                 milliseconds = (time.perf_counter() - started) * 1000
                 sys.stderr.write(f"jackfield: {row.distribution} loads {module_name} ({milliseconds:.1f} ms)\n")
 
+    # --- changes ---
 
-def _names_of(offers: Iterable[ComponentSpec]) -> str:
-    return some_of([str(spec.name)[:80] for spec in offers]) or "none"
+    def forget_plugin(self, name: str) -> None:
+        """Drop everything that came from a plugin which code had registered."""
+        self._once.forget(lambda key, _: key[1] == name)
+        with self._lock:
+            if self._manager is not None and self._manager.has_plugin(name):
+                self._manager.unregister(name=name)
+
+    def forget_failures(self) -> None:
+        """Have plugins that failed tried again, and all of them asked again what they offer."""
+        self._once.forget(lambda key, result: key[0] == "offers" or isinstance(result, PluginError))
+
+    def renew_locks(self) -> None:
+        """Replace all locks, in the child of a fork."""
+        self._lock = threading.Lock()
+        self._once.renew_locks()
 
 
 @contextmanager
-def _blaming(row: Row, what: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
-    """Whatever a plugin raises is its fault, `SystemExit` too; but for Ctrl-C, and one more class of errors."""
+def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
+    """Turn every error of a plugin into a `BrokenPluginError`, `SystemExit` included.
+
+    Ctrl-C and one more class of errors pass through.
+    """
     try:
         yield
     except (besides, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise _broken(row, what, error) from error
+        raise _broken(row, failure, error) from error
 
 
-def _again(error: PluginError) -> PluginError:
-    """A remembered error to raise once more: a new one, because each raising adds to the traceback of an old one."""
-    fresh = type(error)(*error.args)
-    fresh.__cause__ = error.__cause__
-    return fresh
-
-
-def _broken(row: Row, what: str, error: BaseException) -> BrokenPluginError:
-    cause = f"{type(error).__name__}: {_text_of(error)}".strip().rstrip(":")
+def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
+    cause = f"{type(error).__name__}: {_line_of(error)}".strip().rstrip(":")
     advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Fix it ({row.location})"
     return BrokenPluginError(
-        f"{row.distribution} is broken, {what} ({cause}). {advice}; everything else works without it"
+        f"{row.distribution} is broken, {failure} ({cause}). {advice}; everything else works without it"
     )
 
 
-def _text_of(error: BaseException) -> str:
-    """What an error of a plugin says, in a line that fits a terminal and cannot command it."""
+def _line_of(error: BaseException) -> str:
+    """Return the text of a plugin's error as one line without control characters, short enough for a terminal."""
     try:
         text = str(error)[:500]
-    except Exception:  # noqa: BLE001 - it is the plugin's own code that makes the text
+    except Exception:  # noqa: BLE001 - the plugin's own code makes the text
         return "(it has no text)"
     return "".join(char if char.isprintable() else " " for char in text)

@@ -1,68 +1,131 @@
-"""Plugins that nobody installed: a module or an object that code registers, and local files that settings name.
+"""Plugins that belong to no distribution: modules and objects that code registers, and local files in settings.
 
-In place of a distribution they have a name that no distribution can have, `my-tools@code` or `my-tools@project`, so
-that neither can pass for the other. Everything else is as for installed plugins.
+In place of a distribution they have a name that no distribution can have, such as `my-tools@code` or
+`my-tools@project`, so that neither can pass for the other. Otherwise they are treated like installed plugins.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from jackfield._localfiles import LocalFile, source_of
-from jackfield.errors import ConfigError
-from jackfield.plugins._catalog import API, Row
-
-ANY = "*"
-"""The name (and of a local file, the kind) of what is known only when it is asked."""
+from jackfield.errors import ConfigError, closest
+from jackfield.plugins._catalog import ANY, API, Row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Registered:
-    """A plugin that was registered in code, with what it offers."""
-
+class _Registered:
     plugin: object
     rows: tuple[Row, ...] = ()
 
 
-def name_in_code(plugin: object, name: str) -> str:
-    """What a registered plugin has in place of a distribution's name.
+class CodePlugins:
+    """The plugins that code registers, by the names that they have in place of a distribution's.
 
-    Raises:
-        ConfigError: The name cannot be one.
+    Readers need no lock, because each change replaces the table; who changes it holds a lock.
     """
-    given = name or (plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__name__)
-    normal = re.sub(r"[-_.]+", "-", given).strip("-").lower()
+
+    def __init__(self) -> None:
+        self._plugins: dict[str, _Registered] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._plugins
+
+    def adopt(self, other: CodePlugins) -> None:
+        """Take over the plugins that another table has now."""
+        self._plugins = other._plugins
+
+    def object_of(self, name: str) -> object:
+        """Return the module or object that was registered under a name."""
+        return self._plugins[name].plugin
+
+    def rows(self) -> list[Row]:
+        """List the components of all plugins."""
+        return [row for entry in self._plugins.values() for row in entry.rows]
+
+    def add(self, plugin: object, name: str) -> Row:
+        """Add a plugin that offers nothing yet.
+
+        Args:
+            plugin: A module or an object.
+            name: Its name; '' for that of the module or the class.
+
+        Returns:
+            A row that stands for all components of the plugin.
+
+        Raises:
+            ConfigError: The name is invalid or taken, or the plugin has another one already.
+        """
+        name = _name_in_code(plugin, name)
+        if name in self._plugins:
+            raise ConfigError(f"{name} is already registered: choose another name, or unregister it first")
+        if getattr(type(plugin), "__hash__", None) is None:
+            raise ConfigError(f"{name} cannot be registered, because a {type(plugin).__name__} has no hash")
+        if any(entry.plugin is plugin for entry in self._plugins.values()):
+            raise ConfigError(f"{plugin!r:.200} is already registered under another name")
+        self._plugins = {**self._plugins, name: _Registered(plugin)}
+        module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+        return Row(ANY, ANY, module, name, "", API, "registered in code")
+
+    def offer(self, name: str, rows: tuple[Row, ...]) -> None:
+        """Replace the components of a plugin."""
+        self._plugins = {**self._plugins, name: _Registered(self._plugins[name].plugin, rows)}
+
+    def remove(self, name: str) -> None:
+        """Remove a plugin.
+
+        Raises:
+            ConfigError: There is no plugin of that name.
+        """
+        if name not in self._plugins:
+            raise ConfigError(f"{name!r} is not registered{closest(name, list(self._plugins))}")
+        self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
+
+    def module_names(self) -> tuple[tuple[str, str], ...]:
+        """Pair the name of each plugin with that of its module, from which another process can register it again.
+
+        Raises:
+            ConfigError: A plugin is not a module that can be imported.
+        """
+        pairs = []
+        for name, entry in self._plugins.items():
+            module = entry.plugin
+            if not isinstance(module, ModuleType) or sys.modules.get(module.__name__) is not module:
+                raise ConfigError(
+                    f"a host with {name} cannot be pickled: the registered object is not a module that can be "
+                    f"imported. Register a module, or register it again in the other process"
+                )
+            pairs.append((name.removesuffix("@code"), module.__name__))
+        return tuple(pairs)
+
+
+def _name_in_code(plugin: object, name: str) -> str:
+    label = name or (plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__name__)
+    normal = re.sub(r"[-_.]+", "-", label).strip("-").lower()
     if not re.fullmatch(r"[a-z0-9-]{1,64}", normal):
-        raise ConfigError(f"{given[:80]!r} is not a valid name for a plugin: use letters, digits, '-' and '_'")
+        raise ConfigError(f"{label[:80]!r} is not a valid name for a plugin: use letters, digits, '-' and '_'")
     return f"{normal}@code"
 
 
-def row_in_code(plugin: object, own_name: str, kind: str, name: str) -> Row:
-    """The row of a component of a registered plugin."""
-    module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
-    return Row(kind, name, module, own_name, "", API, "registered in code")
-
-
 def row_of_local(file: LocalFile) -> Row:
-    """The row that stands for a local file: what it offers is known when it is asked."""
+    """Return a row that stands for all components of a local file, which has to be asked for them."""
     import hashlib  # few have a local file
 
-    # The name is of the content, too: a changed file is another module, and what was made by the old one goes on.
+    # The content is part of the name: a changed file is another module, and components of the old one keep working.
     mark = hashlib.sha256(f"{file.path}\n{file.content}".encode(errors="surrogateescape")).hexdigest()[:12]
     stem = re.sub(r"\W+", "_", Path(file.path).stem, flags=re.ASCII)
     return Row(ANY, ANY, f"_jackfield_local_{stem}_{mark}", file.name, "", API, file.path)
 
 
 def module_of_local(file: LocalFile, name: str) -> ModuleType:
-    """Run a local file as a module of a name of its own; once in a process.
+    """Run a local file as a module with its own name, once in a process.
 
     Raises:
-        Exception: Whatever the file raises; OSError or ValueError if it is not what it was.
+        Exception: Any error of the file's code; OSError or ValueError if the file has gone or changed.
     """
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -72,26 +135,8 @@ def module_of_local(file: LocalFile, name: str) -> ModuleType:
     module.__file__ = file.path
     sys.modules[name] = module  # its classes and functions are found by this name
     try:
-        exec(code, module.__dict__)  # noqa: S102 - it is what the user, or whoever was asked, wants to be run
+        exec(code, module.__dict__)  # noqa: S102 - the user named the file, or agreed to it
     except BaseException:
         del sys.modules[name]
         raise
     return module
-
-
-def modules_by_name(registered: Iterable[tuple[str, Registered]]) -> tuple[tuple[str, str], ...]:
-    """What another process can register again: the names of plugins, each with that of its module.
-
-    Raises:
-        ConfigError: One is not a module that can be imported.
-    """
-    found = []
-    for own_name, one in registered:
-        module = one.plugin
-        if not isinstance(module, ModuleType) or sys.modules.get(module.__name__) is not module:
-            raise ConfigError(
-                f"a host with {own_name} cannot be pickled: the registered object is not a module that can be "
-                f"imported. Register a module, or register it again in the other process"
-            )
-        found.append((own_name.removesuffix("@code"), module.__name__))
-    return tuple(found)

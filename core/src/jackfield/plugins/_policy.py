@@ -1,29 +1,131 @@
-"""Which plugins may load, decided from metadata before anything is imported. Deny always wins."""
+"""Which components may be used, judged from metadata before anything is imported. Deny always wins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jackfield.defaults import MANAGER
 from jackfield.errors import near
 from jackfield.hookspecs import KINDS
-from jackfield.plugins._catalog import API, Row
-from jackfield.settings import Settings
+from jackfield.plugins._catalog import ANY, API, Catalog, Row
+from jackfield.plugins._known import known_distribution
+from jackfield.settings import Settings, normalise
+
+if TYPE_CHECKING:
+    from jackfield.plugins._identity import Identities
+
+
+class Policy:
+    """The rules of one application, applied to the components there are.
+
+    Reasons are the end of a sentence that begins with the name of the component, and '' if there is none.
+    """
+
+    def __init__(self, settings: Settings, catalog: Catalog) -> None:
+        self.settings = settings
+        self.catalog = catalog
+
+    def with_catalog(self, catalog: Catalog) -> Policy:
+        """Return the same rules for a catalog with the same installed components; nothing is proved again."""
+        other = copy(self)
+        other.catalog = catalog
+        return other
+
+    @property
+    def rules(self) -> Settings:
+        """The user's own rules, without those of the project's file."""
+        return self.settings.unnarrowed or self.settings
+
+    def rows(self, kind: str | None = None) -> list[Row]:
+        """List the usable components, of one kind or all. Sources are left out, since they would have to be asked."""
+        return self.usable(row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
+
+    def sources(self, kind: str) -> list[Row]:
+        """List the usable sources of a kind: local files first, then the `kind.*` of distributions."""
+        return self.usable((*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY)))
+
+    def usable(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows that may load."""
+        return [row for row in rows if not self.why_not(row)]
+
+    def why_not(self, row: Row) -> str:
+        """Return why a component may not load.
+
+        `allow` lists distributions, so it admits only what is proven to belong to one of them. The manager repairs
+        installations: if it is proven to be ours, only a rule that names it keeps it from loading.
+        """
+        reason = why_not(row, self.settings) or self._fault_of_local_file(row) or self._doubt_of_allowed(row)
+        if reason and row.distribution == MANAGER and not self.unproven(row):
+            return why_not(row, replace(self.settings, safe=False, allow=None))
+        return reason
+
+    def _fault_of_local_file(self, row: Row) -> str:
+        for file in self.settings.local:
+            if file.name == row.distribution:
+                return file.fault
+        return ""
+
+    def _doubt_of_allowed(self, row: Row) -> str:
+        if self.settings.allow is None or not (doubt := self.unproven(row)):
+            return ""
+        return (
+            f"{doubt}, so it does not count as the {row.distribution} that is allowed "
+            f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
+        )
+
+    def unproven(self, row: Row) -> str:
+        """Return why a component is not proven to belong to its distribution.
+
+        A plugin without a distribution has a name that no distribution can have, so it needs no proof.
+        """
+        return self._identities.unproven(row) if row.is_installed else ""
+
+    def foreign(self, row: Row) -> str:
+        """Return why the module of an installed component is not its distribution's to load."""
+        return self._identities.foreign(row, self._is_denied)
+
+    def _is_denied(self, distribution: str) -> bool:
+        return any(row.distribution == distribution and self.why_not(row) for row in self.catalog.rows)
+
+    @cached_property
+    def _identities(self) -> Identities:
+        from jackfield.plugins._identity import Identities
+
+        return Identities(row for row in self.catalog.rows if row.is_installed)
+
+    def left_out(self, kind: str) -> dict[Row, str]:
+        """Map each usable component of a kind that is never picked unless it is named to the reason."""
+        return {row: reason for row in self.rows(kind) if (reason := self.why_unconsidered(row))}
+
+    def why_unconsidered(self, row: Row) -> str:
+        """Return why a component is never picked unless it is named, with the command that changes it."""
+        if not row.is_installed or self._is_chosen(row):
+            return ""
+        remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
+        if known_distribution(row.kind, row.name) != row.distribution:
+            return f"is not used unless it is named, because {row.distribution} is not one of our packages; {remedy}"
+        doubt = self.unproven(row)
+        return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
+
+    def _is_chosen(self, row: Row) -> bool:
+        """Return True if the user's rules name the component or its package; a project's `allow` only narrows."""
+        preferred = {name for key, name in self.rules.prefer.items() if key.partition(".")[0] == row.kind}
+        return (
+            row.distribution in (self.rules.allow or ())
+            or f"{row.kind}.{row.address}" in self.rules.enabled
+            or f"{row.kind}.{row.distribution}/{ANY}" in self.rules.enabled
+            or row.distribution in {normalise(name) for name in preferred}
+        )
 
 
 def why_not(row: Row, settings: Settings) -> str:
-    """Why a component may not load, or '' if it may; the sentence goes on after its name."""
-    return _unsuited(row) or _forbidden(row, settings)
-
-
-def _unsuited(row: Row) -> str:
-    if row.api != API:
-        return f"is made for plugin API v{row.api}, but this core has v{API}"
-    if row.kind in KINDS or not row.is_installed:  # what nobody installed is asked by the hooks there are
-        return ""
-    close = near(row.kind, KINDS)
-    meant = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"is of kind {row.kind!r}, which this core does not know{meant}"
-
-
-def _forbidden(row: Row, settings: Settings) -> str:
+    """Return why settings keep a component from loading; see `Policy.why_not` for all reasons."""
+    if reason := _misfit(row):
+        return reason
     if settings.safe:
         return f"does not load in safe mode ({settings.origins.get('safe', 'safe')})"
     if name := is_blocked(row, settings):
@@ -33,13 +135,25 @@ def _forbidden(row: Row, settings: Settings) -> str:
     return ""
 
 
-def is_blocked(row: Row, settings: Settings) -> str:
-    """The name by which `block` has a component, its own or that of its whole distribution; '' if it is not blocked."""
-    if not settings.block:  # as everywhere, and this is asked of every row
+def _misfit(row: Row) -> str:
+    if row.api != API:
+        return f"is made for plugin API v{row.api}, but this core has v{API}"
+    if row.kind in KINDS or not row.is_installed:  # a plugin without a distribution answers the hooks there are
         return ""
-    return next((name for name in (row.distribution, row.id, row.address) if name in settings.block), "")
+    close = near(row.kind, KINDS)
+    hint = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"is of kind {row.kind!r}, which this core does not know{hint}"
+
+
+def is_blocked(row: Row, settings: Settings) -> str:
+    """Return the name under which `block` lists a component or its whole distribution, or ''."""
+    if settings.block:  # rarely; this runs for every row
+        for name in (row.distribution, row.id, row.address):
+            if name in settings.block:
+                return name
+    return ""
 
 
 def is_incompatible(row: Row) -> bool:
-    """Whether a component is for another core, whatever the policy says."""
-    return bool(_unsuited(row))
+    """Return True if a component is made for another core, whatever the rules say."""
+    return bool(_misfit(row))

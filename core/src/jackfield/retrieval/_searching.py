@@ -116,7 +116,7 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     row = host.find("searcher", name)
     made_by = host.load_row(row)
     with LocalsForgotten():  # a key may be among them
-        made = made_by(dict(cfg or {}), **host.for_parameters(row, made_by))
+        made = made_by(dict(cfg or {}), **host.host_argument(row, made_by))
     if not isinstance(made, Searcher):
         raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval._searching.Searcher")
     return made

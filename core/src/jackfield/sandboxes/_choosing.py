@@ -91,7 +91,7 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
             usable.append((-len(made.protection().covers), not is_ours, spec.name, made))
         except JackfieldError as error:  # another one may work; if none does, this is part of the message
             problems.append(f"{spec.name}: {error}")
-    left_out = [f"{row.address} {reason}" for row, reason in host.left_out("sandbox").items()]
+    left_out = [f"{row.address} {reason}" for row, reason in host.policy.left_out("sandbox").items()]
     if usable:
         return min(usable, key=lambda one: one[:3])[3]
     raise SandboxError(

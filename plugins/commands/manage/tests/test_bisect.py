@@ -181,7 +181,7 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
         wheelhouse.add(name, offers=[f"tool.{name}"], source=breaks if name == "two" else "")
     place.done("install", "--any", *place.offline, "one", "two", "three")
     source = "import importlib, sys; from jackfield.plugins._host import PluginHost\n"
-    source += "for row in PluginHost().rows(): importlib.import_module(row.module)\n"
+    source += "for row in PluginHost().policy.rows(): importlib.import_module(row.module)\n"
     source += "sys.exit('jackfield_broke_it' in sys.modules)"
     said = place.done("bisect", "--timeout", "60", "--", place.python, "-c", source, "--option-of-the-command")
     assert said.splitlines()[-1] == "two makes it fail (6 runs). To switch it off: jackfield plugins disable two"

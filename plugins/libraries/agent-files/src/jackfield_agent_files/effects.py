@@ -278,9 +278,10 @@ class _Reader:
     def _foreign_names(self) -> tuple[Mapping[str, tuple[str, str]], frozenset[str]]:
         """The names that foreign packages offer, and these packages, which may offer more when they are asked."""
         if self._foreign is None:
-            rows = [row for kind in KINDS for row in self.host.left_out(kind)]
+            policy = self.host.policy
+            rows = [row for kind in KINDS for row in policy.left_out(kind)]
             named = {row.name: (row.id, row.distribution) for row in rows}
-            sources = [row for kind in KINDS for row in self.host.sources(kind) if self.host.why_unconsidered(row)]
+            sources = [row for kind in KINDS for row in policy.sources(kind) if policy.why_unconsidered(row)]
             self._foreign = named, frozenset(row.distribution for row in (*rows, *sources))
         return self._foreign
 

@@ -293,8 +293,9 @@ class DocumentReader:
         )
 
     def _broken_beside(self, specs: list[tuple[Row, ParserSpec]]) -> str:
-        described, left_out = {row for row, _ in specs}, self._plugins.left_out("parser")
-        broken = [row.address for row in self._plugins.rows("parser") if row not in described and row not in left_out]
+        policy = self._plugins.policy
+        described, left_out = {row for row, _ in specs}, policy.left_out("parser")
+        broken = [row.address for row in policy.rows("parser") if row not in described and row not in left_out]
         text = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
         return text + "".join(f"; {row.address} {reason}" for row, reason in left_out.items())
 

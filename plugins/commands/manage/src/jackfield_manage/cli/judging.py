@@ -95,4 +95,4 @@ def _loadable() -> list[str]:
     if host.settings.safe:
         raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
     # The manager is there in every run: a command of its own would fail without it, and look like a cause.
-    return list(dict.fromkeys(row.distribution for row in host.rows() if row.distribution != MANAGER))
+    return list(dict.fromkeys(row.distribution for row in host.policy.rows() if row.distribution != MANAGER))

@@ -150,7 +150,7 @@ def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object
     """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
     from jackfield_manage.judging.processes import probe_apart
 
-    loadable = dict.fromkeys(row.distribution for row in rows if not host.why_not(row))
+    loadable = dict.fromkeys(row.distribution for row in rows if not host.policy.why_not(row))
     return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
 
 
@@ -161,7 +161,7 @@ def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> d
 
 def _state_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
     """Whether it may load, and what it says then."""
-    reason = host.why_not(row)
+    reason = host.policy.why_not(row)
     if reason:
         return {"state": reason}
     if row.is_source and not answer["errors"]:

@@ -48,7 +48,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
 
 def _needs_enabling(host: PluginHost, row: Row) -> bool:
     """True if the component does nothing without a name unless it is enabled."""
-    return _is_enabled(row) or (row.kind in CONSIDERED_KINDS and row in host.left_out(row.kind))
+    return _is_enabled(row) or (row.kind in CONSIDERED_KINDS and row in host.policy.left_out(row.kind))
 
 
 def _is_enabled(row: Row) -> bool:
@@ -114,4 +114,4 @@ def _report(host: PluginHost, names: Sequence[str]) -> bool:
     rows = _all_meant(fresh, names)
     for row in rows:
         print(printable(f"{row.kind} {row.address} {standing(row, fresh).why}"))
-    return any(map(fresh.why_not, rows))
+    return any(fresh.policy.why_not(row) for row in rows)

@@ -49,8 +49,8 @@ def standing(row: Row, host: PluginHost) -> Standing:
     """The same for one component, of whichever kind."""
     if row.kind in ENABLED_KINDS:
         return _of_kind(host, row.kind)[row]
-    left_out = host.left_out(row.kind).get(row, "") if row.kind in CONSIDERED_KINDS else ""
-    return Standing(row, "", host.why_not(row) or left_out or "may be loaded by name")
+    left_out = host.policy.left_out(row.kind).get(row, "") if row.kind in CONSIDERED_KINDS else ""
+    return Standing(row, "", host.policy.why_not(row) or left_out or "may be loaded by name")
 
 
 def acting_by_default(host: PluginHost) -> frozenset[str]:
@@ -67,7 +67,7 @@ def acts_by_default(row: Row) -> bool:
 def remarks(row: Row, host: PluginHost) -> list[str]:
     """What somebody who is shown a component should know of who offers it, as ends of sentences after `it`."""
     known = known_components().get(row.id)
-    lines = [host.unproven(row)]
+    lines = [host.policy.unproven(row)]
     if known is not None and known.distribution != row.distribution:
         lines.insert(0, f"has the same name as a component of {known.distribution}, but comes from {row.distribution}")
     return list(filter(None, lines))
@@ -80,7 +80,7 @@ def _of_kind(host: PluginHost, kind: str) -> dict[Row, Standing]:
 
 
 def _standing(row: Row, enabled: Mapping[Row, str], default: frozenset[Row], host: PluginHost) -> Standing:
-    if reason := host.why_not(row):
+    if reason := host.policy.why_not(row):
         return Standing(row, "", reason)
     if row in enabled:
         origin = host.settings.origins.get(f"enabled:{enabled[row]}", "`enabled`")
@@ -95,4 +95,4 @@ def _standing(row: Row, enabled: Mapping[Row, str], default: frozenset[Row], hos
 def _why_not_by_default(row: Row, enabled: Collection[Row], host: PluginHost) -> str:
     if row.name in (other.name for other in enabled):
         return f"another {row.name!r} is enabled or named and takes its place"
-    return host.unproven(row)
+    return host.policy.unproven(row)

@@ -113,7 +113,7 @@ def _answers(
     host: PluginHost, rows: Mapping[str, Sequence[Row]], deep: bool, timeout_s: float
 ) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
     """What each distribution answers, in their order; None if none of it may load."""
-    answers: dict[str, Any] = {name: None for name in rows if all(map(host.why_not, rows[name]))}
+    answers: dict[str, Any] = {name: None for name in rows if all(map(host.policy.why_not, rows[name]))}
     loadable = list(filterfalse(answers.__contains__, rows))
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
         for name in rows:
@@ -127,7 +127,7 @@ def _vanished(name: str) -> Finding:
 
 
 def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
-    for problem in (*host.problems(), *misspelt_groups(host.paths)):
+    for problem in (*host.catalog.problems, *misspelt_groups(host.paths)):
         status: Status = "duplicate" if problem.used else "malformed"
         yield Finding(problem.distribution, "", (), status, None, problem.text, _remedy(problem, status))
 
@@ -198,7 +198,7 @@ class _Neighbours:
     def __init__(self, host: PluginHost) -> None:
         self.addresses: defaultdict[str, list[str]] = defaultdict(list)
         self.owners: defaultdict[str, set[str]] = defaultdict(set)
-        for row in host.rows():
+        for row in host.policy.rows():
             self.addresses[row.id].append(row.address)
             self.owners[_package(row)].add(row.distribution)
         self.prefer = host.settings.prefer
@@ -310,7 +310,7 @@ def _verdicts(
     rows: Sequence[Row], answer: Mapping[str, object], host: PluginHost, neighbours: _Neighbours
 ) -> Iterator[Verdict]:
     """All that is wrong with a distribution of which something may load."""
-    usable = list(filterfalse(host.why_not, rows))
+    usable = [row for row in rows if not host.policy.why_not(row)]
     for row in usable:
         yield from neighbours.verdicts(row, failed=bool(answer["errors"]))
     yield from _of_answer(rows, answer, neighbours)
@@ -325,7 +325,7 @@ def _verdicts(
 
 def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
     """Who offers it, as far as that can be told."""
-    doubt = host.unproven(row)
+    doubt = host.policy.unproven(row)
     for remark in remarks(row, host):
         if remark == doubt:
             yield "unproven", f"{row.id} {doubt}", f"pip install --force-reinstall {row.distribution}"
@@ -334,7 +334,7 @@ def _of_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 
 
 def _kept_out(row: Row, host: PluginHost) -> Verdict:
-    reason = host.why_not(row)
+    reason = host.policy.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
         return "broken", reason, f"repair {row.location}, or correct `local`"
     if "did its authors mean" in reason:

@@ -180,8 +180,8 @@ def _import_bases() -> None:
 def main() -> None:
     """Do the task on standard input."""
     task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - from the process that has started this one
-    for row in task.host.rows():
-        task.host.unproven(row)  # reads the RECORDs, which every fork would have to
+    for row in task.host.policy.rows():
+        task.host.policy.unproven(row)  # reads the RECORDs, which every fork would have to
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

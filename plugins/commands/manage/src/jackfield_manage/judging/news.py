@@ -147,7 +147,7 @@ def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
 
     The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
     """
-    loadable = by_distribution(row for row in host.catalog.rows if row.is_installed and not host.why_not(row))
+    loadable = by_distribution(row for row in host.catalog.rows if row.is_installed and not host.policy.why_not(row))
     loadable.pop(MANAGER, None)
     newcomers = [_newcomer(rows, seen.get(name)) for name, rows in loadable.items()]
     gone = seen.keys() - by_distribution(host.catalog.rows).keys()

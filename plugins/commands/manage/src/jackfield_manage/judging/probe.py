@@ -80,7 +80,7 @@ def _schemas(host: PluginHost, distribution: str) -> dict[str, object]:
 
 
 def _rows_of(host: PluginHost, distribution: str) -> list[Row]:
-    return [row for row in host.rows() if row.distribution == distribution]
+    return [row for row in host.policy.rows() if row.distribution == distribution]
 
 
 def _specs_of(host: PluginHost, rows: Iterable[Row], answer: dict[str, Any]) -> Iterable[tuple[Row, ComponentSpec]]:
@@ -96,7 +96,7 @@ def _of_local_file(host: PluginHost, name: str, answer: dict[str, Any]) -> list[
     """What a local file offers, if the name is that of one."""
     sources = [row for row in host.catalog.rows if (row.distribution, row.is_installed) == (name, False)]
     try:
-        return list(chain.from_iterable(map(host.offered_by, sources)))
+        return list(chain.from_iterable(map(host.offers, sources)))
     except PluginError as error:
         _note(error, answer)
         return []
@@ -112,7 +112,7 @@ def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[s
 
 def _offered_by(host: PluginHost, row: Row, kind: str) -> list[str]:
     try:
-        return [one.id for one in host.offered_by(dataclasses.replace(row, kind="*", name="*"), kind)]
+        return [one.id for one in host.offers(dataclasses.replace(row, kind="*", name="*"), kind)]
     except PluginError:  # whoever asks for one of them is told
         return []
 

@@ -142,7 +142,7 @@ def _backends(host: PluginHost) -> list[str]:
 def _parser_of(file: Path, host: PluginHost) -> str:
     """The parser of a file, or its extension if nobody is known to parse such files."""
     extension = file.suffix.lower().removeprefix(".")
-    for row in host.rows("parser"):
+    for row in host.policy.rows("parser"):
         described = described_in_source(row, host.paths)
         if described and extension in described.values.get("extensions", ()):
             return row.name

@@ -157,7 +157,7 @@ def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -
 
 
 def _offer(host: PluginHost, row: Row) -> Offer:
-    reason = host.why_not(row)
+    reason = host.policy.why_not(row)
     others = _others_with(row, host)
     offer = Offer(row.id, row.address, not reason, reason, tuple(sorted(others)), remarks=tuple(remarks(row, host)))
     if others and not reason:
@@ -170,7 +170,7 @@ def _offer(host: PluginHost, row: Row) -> Offer:
 
 def _others_with(row: Row, host: PluginHost) -> set[str]:
     """The other distributions that offer a component of this name and may load."""
-    loadable = filterfalse(host.why_not, host.catalog.rows)
+    loadable = filterfalse(host.policy.why_not, host.catalog.rows)
     return {other.distribution for other in loadable if other.id == row.id} - {row.distribution}
 
 

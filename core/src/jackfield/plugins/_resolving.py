@@ -1,0 +1,182 @@
+"""Find the component that a name means, or explain why there is none."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping
+
+from jackfield.errors import (
+    AmbiguousPluginError,
+    IncompatiblePluginError,
+    PluginBlockedError,
+    PluginNotFoundError,
+    closest,
+)
+from jackfield.plugins._catalog import ANY, Row
+from jackfield.plugins._known import install_hint, known_distribution
+from jackfield.plugins._loading import Loader
+from jackfield.plugins._policy import Policy, is_blocked, is_incompatible, why_not
+from jackfield.settings import Settings, normalise
+
+
+class Resolver:
+    """Resolves names under one policy. It asks local files, and sources that are named or enabled.
+
+    Args:
+        policy: The rules, and the components there are.
+        loader: Asks the sources.
+        explain: Called with a kind and an address that nothing offers. It returns more sentences for the error, or ''.
+    """
+
+    def __init__(self, policy: Policy, loader: Loader, *, explain: Callable[[str, str], str]) -> None:
+        self.policy = policy
+        self._settings = policy.settings
+        self._loader = loader
+        self._explain = explain
+
+    def names(self, kind: str) -> list[str]:
+        """List the usable names of a kind, each once. Local files are asked."""
+        return list(dict.fromkeys(row.name for row in (*self.policy.rows(kind), *self._local_rows(kind))))
+
+    def considered(self, kind: str) -> list[Row]:
+        """List the components of a kind that may be picked although no code names them.
+
+        These are our own packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
+        name, modules that code registers, and local files. `Policy.left_out` has the others.
+
+        Raises:
+            PluginError: A local file cannot be asked, and the settings are strict.
+        """
+        left_out = self.policy.left_out(kind)
+        return [*(row for row in self.policy.rows(kind) if row not in left_out), *self._local_rows(kind)]
+
+    def _local_rows(self, kind: str) -> list[Row]:
+        sources = [source for source in self.policy.sources(kind) if not source.is_installed]
+        return self.policy.usable(row for source in sources for row in self._loader.offers_or_log(source, kind))
+
+    # --- one name ---
+
+    def find(self, kind: str, address: str) -> Row:
+        """Return the one component that a name or `distribution/name` means. See `PluginHost.find`."""
+        candidates = self._candidates(kind, address)
+        squatters: dict[Row, str] = {}
+        if known_distribution(kind, address):
+            squatters = {row: reason for row in candidates if (reason := self.policy.why_unconsidered(row))}
+            candidates = [row for row in candidates if row not in squatters]
+        allowed = _preferred([row for row in candidates if not why_not(row, self.policy.rules)], self.policy.rules)
+        if len(allowed) > 1:
+            raise AmbiguousPluginError(_ambiguity(allowed))
+        if not candidates:
+            raise PluginNotFoundError(self._absence(kind, address, squatters))
+        # A component that the project takes away leaves no room for another, which may be the one nobody meant.
+        row = (allowed or candidates)[0]
+        if reason := self.policy.why_not(row):
+            error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
+            raise error(f"{kind} {row.address!r} {reason}")
+        return row
+
+    def _candidates(self, kind: str, address: str) -> list[Row]:
+        """List the components that a name may mean. Packages with `kind.*` count only if nothing else has the name."""
+        distribution, slash, name = address.rpartition("/")
+        wanted = normalise(distribution) if slash else None
+        catalog = self.policy.catalog
+        rows = [row for row in catalog.named(kind, name) if wanted in (None, row.distribution)]
+        if name == ANY:
+            return rows
+        rows += self._ask(catalog.named(ANY, ANY), kind, name, wanted)
+        return rows or self._ask(catalog.named(kind, ANY), kind, name, wanted)
+
+    def _ask(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
+        """Ask sources for a name: those of the wanted distribution, or else local files and enabled sources."""
+        rows = []
+        for source in sources:
+            if wanted is not None and source.distribution == wanted:
+                if reason := self.policy.why_not(source):
+                    raise PluginBlockedError(f"{kind} {wanted}/{name} {reason}")
+                rows += self._loader.offers(source, kind)
+            elif wanted is None and self._is_open(source) and not self.policy.why_not(source):
+                rows += self._loader.offers_or_log(source, kind)
+        return [row for row in rows if row.name == name]
+
+    def _is_open(self, source: Row) -> bool:
+        """Return True if a source is asked for names without its distribution."""
+        return not source.is_installed or f"{source.kind}.{source.address}" in self._settings.enabled
+
+    # --- absent names ---
+
+    def _absence(self, kind: str, address: str, squatters: Mapping[Row, str]) -> str:
+        if self._settings.safe:
+            return f"no {kind} {address!r}: plugins do not load in safe mode (JACKFIELD_SAFE)"
+        sentences = [
+            f"{problem.distribution} {problem.text}"
+            for problem in self.policy.catalog.problems
+            if kind in problem.text and address in problem.text
+        ][:1]
+        sentences += [f"{row.address} {reason}" for row, reason in squatters.items()]
+        sentences += [f"{file.name} {file.fault}" for file in self._settings.local if file.fault]
+        sentences += self._unasked_sources(kind)
+        details = "".join(f". {sentence}" for sentence in sentences) + self._explain(kind, address)
+        install = install_hint(kind, address.rpartition("/")[2])
+        others = [name for name in self.names(kind) if name != address]
+        return f"no {kind} {address!r} is installed{closest(address, others)}{details}{install}"
+
+    def _unasked_sources(self, kind: str) -> list[str]:
+        """Return a sentence for each source that is only installed, or only enabled."""
+        installed = {f"{kind}.{row.address}" for row in self.policy.sources(kind) if row.is_installed}
+        enabled = set(fnmatch.filter(self._settings.enabled, f"{kind}.*/[*]"))
+        return [
+            f"{name} was not asked: write its full address, or enable {name!r}"
+            if name in installed
+            else f"{name!r} is enabled, but not installed"
+            for name in sorted(installed ^ enabled)
+        ]
+
+    # --- enabled names ---
+
+    def enabled(self, kind: str) -> list[Row]:
+        """List the components of a kind that act without being named in code. See `PluginHost.enabled`."""
+        rows = [self.find_enabled(name) for name in self._settings.enabled if name.partition(".")[0] == kind]
+        return list(dict.fromkeys(row for row in rows if row is not None))
+
+    def find_enabled(self, name: str) -> Row | None:
+        """Return the component that one entry of `enabled` means; None if the user's own rules leave it out.
+
+        Raises:
+            PluginError: As `PluginHost.enabled`.
+        """
+        kind, _, address = name.partition(".")
+        if self.policy.rules.safe or (not self._settings.strict and self._is_blocked_by_user(kind, address)):
+            return None
+        try:
+            return self.find(kind, address)
+        except (PluginNotFoundError, PluginBlockedError) as error:
+            remedy = f"jackfield plugins disable {name}"
+            if isinstance(error, PluginBlockedError):
+                remedy = (
+                    f"allow it there, leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
+                    f"or for good: {remedy}"
+                )
+            origin = self._settings.origins.get(f"enabled:{name}", "`enabled`")
+            text = f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it; to go on: {remedy}"
+            raise type(error)(text) from None
+
+    def _is_blocked_by_user(self, kind: str, address: str) -> bool:
+        candidates = self._candidates(kind, address)
+        return bool(candidates) and all(is_blocked(row, self.policy.rules) for row in candidates)
+
+
+def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
+    """Return the row of the distribution that the settings prefer for the name; all rows if it is not among them."""
+    if len(rows) < 2:
+        return rows
+    preferred = normalise(rules.prefer.get(rows[0].id, ""))
+    return [row for row in rows if row.distribution == preferred] or rows
+
+
+def _ambiguity(rows: list[Row]) -> str:
+    addresses = " or ".join(repr(row.address) for row in rows)
+    first = rows[0]
+    return (
+        f"{first.kind} {first.name!r} is offered by {len(rows)} packages: write {addresses}; "
+        f'or prefer one, in your config.toml: [prefer] "{first.id}" = "{first.distribution}"'
+    )
