@@ -152,8 +152,6 @@ def allowed_in(distribution: Any, distributions: list[Any]) -> set[str]:
     allowed = {distribution.package, "jackfield"} | set(sys.stdlib_module_names) | modules_of(distribution.requirements)
     required = {requirement_name(text) for text in distribution.requirements}
     allowed |= {one.package for one in distributions if one.name in required}  # they may be installed as folders
-    if distribution.name == "jackfield":  # it has names that others fill, with their types; see the cycles below
-        allowed |= {"jackfield_records"}
     return allowed
 
 

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, tool
-from jackfield.agents import CancelToken, RunView, with_calls_closed
-from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide, open_calls
-from jackfield.agents._limits import Spent
+from jackfield.agents import CancelToken, RunView, Spent, open_calls, with_calls_closed
+from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide
 from jackfield.config import Limits
 from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import (

@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import BaseTool, FunctionCall, Message, tool
-from jackfield.agents import Run, RunView, Spent
-from jackfield.agents._limits import limit_reached
-from jackfield.agents._run import ParentRun
+from jackfield.agents import ParentRun, Run, RunView, Spent
 from jackfield.config import Limits
 from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, TextDelta, ToolStarted, TurnFinished, TurnStarted
 from jackfield.messages import Usage
+from jackfield.runs._limits import limit_reached
 from jackfield.streams import CancelToken
 from jackfield.tools import PlannedCall, ToolContext, ToolExecutor
 from jackfield.tools._base import CallingRun

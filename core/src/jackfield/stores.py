@@ -1,4 +1,4 @@
-"""Records of runs: the contract of stores, which keep what a run has done."""
+"""Stores, which keep records of runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jackfield.config import Configured
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
+
+if TYPE_CHECKING:
+    from jackfield.runs._run import AgentLike, Recorder
 
 RUNNING = "running"
 """The state of a run that has not ended. If nobody holds it, it was interrupted."""
@@ -52,13 +56,14 @@ class Store(Configured, ABC):
     with the run, and with the process at the latest, without waiting for any clock and without needing a write. Each
     hold has a number, larger than all before it; whoever comes with an older one has lost the run, and changes nothing.
 
-    A store knows nothing of what is in an entry.
+    A store never looks into an entry. The library `jackfield-records` writes and reads entries: its `RecordingStore`
+    is this class with a `recorder`.
 
     Attributes:
         content: Whether what is said in runs may be written. Without it, records hold names, times and usage only,
             and no run can be resumed.
         patience_s: How long a run waits, in seconds, while the store raises `StoreUnavailableError`.
-        recover: Agents resume interrupted runs of theirs when their first run begins; see `jackfield_records.recover`.
+        recover: Agents resume their interrupted runs when their first run begins; see `jackfield_records.recover`.
     """
 
     content: bool = True
@@ -134,6 +139,10 @@ class Store(Configured, ABC):
             RunBusyError: Somebody holds it.
             StoreError: It cannot be written.
         """
+
+    @abstractmethod
+    def recorder(self, agent: AgentLike) -> Recorder:
+        """Return what records the runs of an agent in this store; an agent asks for it once."""
 
     async def foreign_file(self) -> Path | None:
         """Return the file of the records if this user has not created it on this machine; None for all others.

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
-from jackfield.agents._decide import open_calls, with_calls_closed
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.agents._limits import Spent
-from jackfield.agents._run import AgentLike, Event, Handoff, ParentRun, Part, Response, Run, RunView
+from jackfield.runs._calls import open_calls, with_calls_closed
+from jackfield.runs._limits import Spent
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run
+from jackfield.runs._view import Response, RunView
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield.agents._run import AgentLike
 from jackfield.config import Lang
 from jackfield.messages import MessageLike, Messages, as_messages
 from jackfield.results import Output, RunResult, RunStream
+from jackfield.runs._run import AgentLike
 from jackfield.streams import CancelToken
 
 if TYPE_CHECKING:
-    from jackfield.runs._resources import RunResources
+    from jackfield._resources import RunResources
     from jackfield.tools._executor import Approve
 
 T = TypeVar("T", default=str)

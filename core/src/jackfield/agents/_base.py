@@ -10,22 +10,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from jackfield import sync
-from jackfield._lazy import method_of
+from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._loop import Loop
 from jackfield.agents._qwen import QwenMethods
-from jackfield.agents._run import (
-    AgentLike,
-    Event,
-    Handoff,
-    ParentRun,
-    Recording,
-    Response,
-    Run,
-    RunView,
-    new_run_id,
-)
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError, LocalsForgotten, closest
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
@@ -44,7 +33,8 @@ from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output
 from jackfield.runs._observers import Observer, Observers, load_observers
-from jackfield.runs._resources import RunResources
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, new_run_id
+from jackfield.runs._view import Response, RunView
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
 from jackfield.tools._base import BaseTool, ToolContext
@@ -59,7 +49,6 @@ if TYPE_CHECKING:
     from jackfield.answers import Form
     from jackfield.stores import Store
 
-_recording_of = method_of("jackfield_records.recording", "recording_of", of="store")
 LEFT_TEXT = "the run was abandoned before it ended"
 
 
@@ -263,9 +252,9 @@ class Agent(QwenMethods, StatesSecrets):
 
             events_of = partial(end_in_data, self, form_of(output), attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
-            recording = self._recording_of(run_id, parent)
+            recorder = self._recorder_of(run_id, parent)
             options |= {"resources": opened, "cancel": cancel, "deps": deps}
-            run = await self._begun(messages, run_id, recording, lang=lang, resume=resume, **options)
+            run = await self._begun(messages, run_id, recorder, lang=lang, resume=resume, **options)
             run.approve, run.parent, run.session = approve, parent, session
             if parent is not None:
                 run.rules = parent.run.rules_below
@@ -274,7 +263,7 @@ class Agent(QwenMethods, StatesSecrets):
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
-                async with closing(recording.around(events_of, run) if recording else events_of(run)) as events:
+                async with closing(recorder.record(events_of, run) if recorder else events_of(run)) as events:
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
@@ -294,7 +283,7 @@ class Agent(QwenMethods, StatesSecrets):
         self,
         messages: Messages,
         run_id: str | None,
-        recording: Recording | None,
+        recorder: Recorder | None,
         *,
         lang: Lang | None,
         resume: bool | Mapping[str, bool],
@@ -303,7 +292,7 @@ class Agent(QwenMethods, StatesSecrets):
         """A new run, or one of the store that goes on."""
         asked = as_messages(messages)
         history = with_system_text(asked, self.system_message, first=True)
-        progress = None if recording is None else await recording.found(run_id, history)
+        progress = None if recorder is None else await recorder.load(run_id, history)
         if progress is not None:
             history = progress.messages
             asked = without_system_text(history, self.system_message)
@@ -406,17 +395,20 @@ class Agent(QwenMethods, StatesSecrets):
         return self._schemas[lang]
 
     @cached_property
-    def _recording(self) -> Recording:
-        made: Recording = _recording_of(self)
-        return made
+    def _recorder(self) -> Recorder:
+        if self.store is None:
+            raise ConfigError(
+                f"the runs of agent {self._label!r} are not recorded: give it a store, such as store='sqlite'"
+            )
+        return self.store.recorder(self)
 
-    def _recording_of(self, run_id: str | None, parent: ParentRun | None) -> Recording | None:
-        """How one run is recorded: in that of the run above, if there is one with a record."""
+    def _recorder_of(self, run_id: str | None, parent: ParentRun | None) -> Recorder | None:
+        """Return what records one run: the record of its parent, if that has one, or the agent's store."""
         if run_id is None and parent is not None:
-            inside = parent.recording(self._label, resumable=self.resumable)
+            inside = parent.recorder(self._label, resumable=self.resumable)
             if inside is not None:
                 return inside
-        return None if run_id is None and self.store is None else self._recording
+        return None if run_id is None and self.store is None else self._recorder
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
         """The loop of turns and tool calls, for the agent's model and tools.

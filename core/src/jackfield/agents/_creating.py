@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias, Unpack, overload
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._configs import AgentConfig, is_agent
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.agents._run import AgentLike, Handoff
 from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, PluginNotFoundError, closest, near
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
 from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
+from jackfield.runs._run import AgentLike, Handoff
 from jackfield.tools._calling import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import ClassVar
 
 from jackfield.agents._base import Agent
-from jackfield.agents._run import Event, Run
+from jackfield.runs._run import Event, Run
 
 
 class BasicAgent(Agent):

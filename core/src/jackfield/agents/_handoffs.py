@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jackfield.agents._decide import open_calls
-from jackfield.agents._limits import Spent
-from jackfield.agents._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunView
 from jackfield.agents._subagents import approve_of, effects_of
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
 from jackfield.messages import SYSTEM, USER, Message, with_system_text
+from jackfield.runs._calls import open_calls
+from jackfield.runs._limits import Spent
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run
+from jackfield.runs._view import RunView
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._schema import check_tool_name

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide, open_calls
-from jackfield.agents._limits import Spent
-from jackfield.agents._run import Event, ParentRun, Run
+from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -27,6 +25,9 @@ from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
 from jackfield.processors import Processor
 from jackfield.request import FunctionSchema
+from jackfield.runs._calls import open_calls
+from jackfield.runs._limits import Spent
+from jackfield.runs._run import Event, ParentRun, Run
 from jackfield.streams import Interrupted, closing
 from jackfield.tools._executor import CANCELLED, CUT_OFF, STOPPED, Approve, PlannedCall, ToolExecutor, not_run, stopped
 from jackfield.tools._toolbox import Toolbox

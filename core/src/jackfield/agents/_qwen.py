@@ -8,13 +8,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from jackfield import sync
-from jackfield.agents._run import Event, Run, RunView
 from jackfield.config import GenerateConfig, Lang
 from jackfield.events import ResponseReplaced, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FunctionCall, Message, Messages, Usage, as_messages
 from jackfield.models._base import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield.runs._run import Event, Run
+from jackfield.runs._view import RunView
 from jackfield.tools._base import ToolContext
 from jackfield.tools._executor import PlannedCall, ToolExecutor
 from jackfield.tools._rules import Approve

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jackfield.agents import _asking as asking
-from jackfield.agents._run import AgentLike, ParentRun, Run
 from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
 from jackfield.jsontext import dumps
 from jackfield.messages import USER, FunctionCall, Message, Messages
 from jackfield.results import ResultFold, RunResult
+from jackfield.runs._run import AgentLike, ParentRun, Run
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._schema import check_tool_name

@@ -1,8 +1,28 @@
-"""Runs of agents: the resources that they open, and the observers that follow them."""
+"""Runs of agents: what was asked, how far a run is, what records it, and the observers that follow it."""
 
 from __future__ import annotations
 
+from jackfield._resources import RunResources
+from jackfield.runs._calls import open_calls, with_calls_closed
+from jackfield.runs._limits import Spent
 from jackfield.runs._observers import Observer
-from jackfield.runs._resources import RunResources
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Record, Recorder, Run
+from jackfield.runs._view import Response, RunView
 
-__all__ = ["Observer", "RunResources"]
+__all__ = [
+    "AgentLike",
+    "Event",
+    "Handoff",
+    "Observer",
+    "ParentRun",
+    "Part",
+    "Record",
+    "Recorder",
+    "Response",
+    "Run",
+    "RunResources",
+    "RunView",
+    "Spent",
+    "open_calls",
+    "with_calls_closed",
+]

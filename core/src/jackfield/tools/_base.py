@@ -11,6 +11,7 @@ from typing import Any, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
+from jackfield._resources import RunResources
 from jackfield.config import Config, Configured, Lang
 from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
@@ -18,7 +19,6 @@ from jackfield.events import RunEvent
 from jackfield.messages import ContentItem, Message, read_arguments
 from jackfield.plugins._host import PluginHost
 from jackfield.request import FunctionSchema
-from jackfield.runs._resources import RunResources
 from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, Settable, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
 from jackfield.tools._workspace import Workspace

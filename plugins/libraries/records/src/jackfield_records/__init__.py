@@ -1,4 +1,4 @@
-"""What is recorded of runs: step by step into a store, read again, replayed, forked.
+"""Record runs in a store step by step, and resume, replay and fork them.
 
 Importing this package loads nothing; a name is fetched from its module at first use.
 """
@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jackfield_records.recording import Recording
     from jackfield_records.recovering import Recovered, recover
     from jackfield_records.replays import events_of, fork, replay
+    from jackfield_records.stores import RecordingStore
 
-__all__ = ["Recording", "Recovered", "events_of", "fork", "recover", "replay"]
+__all__ = ["RecordingStore", "Recovered", "events_of", "fork", "recover", "replay"]
 
 _MODULES = {
-    "Recording": "recording",
     "Recovered": "recovering",
     "recover": "recovering",
     "events_of": "replays",
     "fork": "replays",
     "replay": "replays",
+    "RecordingStore": "stores",
 }
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jackfield.agents import Handoff, Part, Run, Spent, open_calls
 from jackfield.errors import StoreError
 from jackfield.events import (
     ApprovalDecided,
@@ -21,6 +20,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import FunctionCall, Message
+from jackfield.runs import Handoff, Part, Run, Spent, open_calls
 from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield.tools import STOPPED
 from jackfield_records.entries import ADDED, DIGESTS, RESUMED, Step, event_in, is_as_approved, messages_in, read_entry

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jackfield.agents import Agent, Event, Run
 from jackfield.errors import ConfigError, InDoubtError, RunBusyError, StoreError
 from jackfield.events import (
     ApprovalDecided,
@@ -29,6 +28,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import SYSTEM, USER, FunctionCall, Message
+from jackfield.runs import AgentLike, Event, Run
 from jackfield.secrets import Secrets, secrets_of
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.streams import closing
@@ -57,8 +57,8 @@ BEGUN_AGAIN = "jackfield-records.begun_again"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
-    """How the runs of an agent are recorded.
+class AgentRecorder:
+    """Records the runs of one agent in a store.
 
     Attributes:
         store: Where.
@@ -74,7 +74,7 @@ class Recording:
     resumable: bool
     recovery: Recovery | None = None
 
-    async def found(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
+    async def load(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
         """How far a run is; None for a new one.
 
         Raises:
@@ -92,7 +92,7 @@ class Recording:
             )
         return progress
 
-    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of a run, each step after it is written.
 
         Raises:
@@ -101,9 +101,9 @@ class Recording:
         before = run.recorded
         if isinstance(before, Progress) and before.state == "finished" and before.has_finished:
             return _ended(before, self.agent)  # its end is written once
-        return _recorded(events_of, run, self._recorder)
+        return _recorded(events_of, run, self._open)
 
-    async def _recorder(self, run: Run) -> Recorder:
+    async def _open(self, run: Run) -> RunRecord:
         if isinstance(run.recorded, Progress):
             return await self._going_on(run, run.recorded)
         if self.recovery is not None:
@@ -115,7 +115,7 @@ class Recording:
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
-        return Recorder(Writer(self.store, run, hold, self.secrets), Progress(messages=run.messages))
+        return RunRecord(Writer(self.store, run, hold, self.secrets), Progress(messages=run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
         """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
@@ -127,10 +127,10 @@ class Recording:
             return await in_worker(reported_in, entries, self.secrets)
         return reported_in(entries, self.secrets)
 
-    async def _going_on(self, run: Run, progress: Progress) -> Recorder:
+    async def _going_on(self, run: Run, progress: Progress) -> RunRecord:
         hold = await wait_out_outage(lambda: self.store.hold(run.id), self.store, run)
         writer = Writer(self.store, run, hold, self.secrets, below=progress.below)
-        recorder = Recorder(writer, progress)
+        recorder = RunRecord(writer, progress)
         try:
             await wait_out_outage(lambda: self._check_unchanged(run.id, progress), self.store, run)
             await recorder.resumed(run.answers)
@@ -145,18 +145,15 @@ class Recording:
             raise RunBusyError(f"run {run_id} was resumed elsewhere in the meantime: read it, or resume it again")
 
 
-def recording_of(agent: Agent) -> Recording:
-    """Return how the runs of an agent are recorded, without the secrets of the agent and of all that it uses.
-
-    Raises:
-        ConfigError: They are not.
-    """
-    label = agent.name or type(agent).__name__
-    if agent.store is None:
-        raise ConfigError(f"the runs of agent {label!r} are not recorded: give it a store, such as store='sqlite'")
-    secrets = secrets_of(agent, settings=agent.host.settings)
-    recovery = Recovery(agent) if agent.store.recover else None
-    return Recording(store=agent.store, secrets=secrets, agent=label, resumable=agent.resumable, recovery=recovery)
+def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
+    """Return what records the runs of an agent, without the secrets of the agent and of all that it uses."""
+    return AgentRecorder(
+        store=store,
+        secrets=secrets_of(agent, settings=agent.host.settings),
+        agent=agent.name or type(agent).__name__,
+        resumable=agent.resumable,
+        recovery=Recovery(agent, store) if store.recover else None,
+    )
 
 
 async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
@@ -171,8 +168,8 @@ async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
 
 
 @dataclass(kw_only=True)
-class RecordingBelow:
-    """How one run is recorded that another one waits for.
+class NestedRecorder:
+    """Records one run that another run waits for, in the record of that run.
 
     The place identifies the run: the turn and the tool call of the run above, or the place that its agent kind names,
     and how many runs were asked there before. The question does not identify it, because texts change: a prompt has
@@ -187,7 +184,7 @@ class RecordingBelow:
         goes_on: Whether it can go on with an interrupted run.
     """
 
-    parent: Recorder
+    parent: RunRecord
     agent: str
     place: str
     call_id: str
@@ -195,7 +192,7 @@ class RecordingBelow:
     resumable: bool
     _note: str = ""
 
-    async def found(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
+    async def load(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
         """Return its progress when the run above was interrupted; None if it had not begun, or must begin again.
 
         Raises:
@@ -228,20 +225,20 @@ class RecordingBelow:
             return "agents of its kind cannot resume"
         return None
 
-    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
         """The events of the run, each step after it is written; of one that had ended, its end."""
         before = run.recorded
         if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.resumable)):
             return _ended(before, self.agent)
         if not self._note:
-            return _recorded(events_of, run, self._recorder)
+            return _recorded(events_of, run, self._open)
         note = PluginEvent(BEGUN_AGAIN, {"note": self._note})
-        return _recorded(lambda run: _after(note, events_of(run)), run, self._recorder)
+        return _recorded(lambda run: _after(note, events_of(run)), run, self._open)
 
-    async def _recorder(self, run: Run) -> Recorder:
+    async def _open(self, run: Run) -> RunRecord:
         if not isinstance(run.recorded, Progress):
             return await self.parent.asks(run, self.agent, self.place)
-        recorder = Recorder(self.parent.writer, run.recorded)
+        recorder = RunRecord(self.parent.writer, run.recorded)
         await recorder.resumed(run.answers)
         return recorder
 
@@ -274,7 +271,7 @@ async def _ended(progress: Progress, agent: str) -> AsyncIterator[Event]:
 
 
 async def _recorded(
-    events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorder_of: Callable[[Run], Awaitable[Recorder]]
+    events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorder_of: Callable[[Run], Awaitable[RunRecord]]
 ) -> AsyncIterator[Event]:
     """The events of a run, each step after it is written."""
     run.record = record = await recorder_of(run)
@@ -301,8 +298,8 @@ async def _recorded(
         await record.let_go()
 
 
-class Recorder:
-    """Writes one run of a record: each step before the next begins.
+class RunRecord:
+    """The record of one run: writes each step before the next begins.
 
     Args:
         writer: Of the record.
@@ -392,15 +389,15 @@ class Recorder:
 
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool
-    ) -> RecordingBelow:
-        """Return the recording of an agent that is asked at a place of the run; see `RecordingBelow`."""
+    ) -> NestedRecorder:
+        """Return the recording of an agent that is asked at a place of the run; see `NestedRecorder`."""
         if call_id:  # servers repeat the ids of calls in later turns
             place = f"turn {self._progress.turns}, call {call_id}{f' in {place}' if place else ''}"
         place = place or "question"
         self._asked_at[place] += 1
         place = f"{place} #{self._asked_at[place]}"
         answer = answers.get(call_id) if call_id else self._answers.get(place)
-        return RecordingBelow(
+        return NestedRecorder(
             parent=self, agent=agent, place=place, call_id=call_id, answer=answer, resumable=resumable
         )
 
@@ -428,7 +425,7 @@ class Recorder:
         end = RunFinished("approval_needed", self._progress.now(), self._progress.spent.usage)
         return [*written, *await self.keep(end)], True
 
-    async def asks(self, run: Run, agent: str, place: str) -> Recorder:
+    async def asks(self, run: Run, agent: str, place: str) -> RunRecord:
         """Write that a run below begins; gives what records it."""
         writer = self.writer
         writer.below += 1
@@ -439,7 +436,7 @@ class Recorder:
         if self._whole:
             first = f'{{"asked": {json.dumps(begins)}, {first[1:]}'
         await writer.append(number, [first])
-        return Recorder(writer, Progress(messages=run.messages, number=number))
+        return RunRecord(writer, Progress(messages=run.messages, number=number))
 
     # --- writing ---
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from jackfield import sync
 from jackfield.agents import Agent
 from jackfield.errors import ConfigError, JackfieldError, RunBusyError
+from jackfield.runs import AgentLike
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_records.entries import RESUMED, read_entry
 
@@ -53,9 +54,17 @@ async def recover(agent: Agent) -> list[Recovered]:
         ConfigError: The agent has no store.
         StoreError: The runs cannot be listed.
     """
-    store = agent.store
-    if store is None:
+    if agent.store is None:
         raise ConfigError(f"agent {agent.name!r} has no store, so it has no runs to recover: give it one")
+    return await recover_from(agent.store, agent)
+
+
+async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
+    """Resume the interrupted runs of an agent in a store; see `recover`.
+
+    Raises:
+        StoreError: The runs cannot be listed.
+    """
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def resume(run: StoredRun) -> Recovered:
@@ -78,7 +87,8 @@ async def recover(agent: Agent) -> list[Recovered]:
 class Recovery:
     """Recovers the runs of one agent in the background, once in each process."""
 
-    agent: Agent
+    agent: AgentLike
+    store: Store
     _process: int = field(default=0, init=False)
 
     def begin(self) -> None:
@@ -89,7 +99,7 @@ class Recovery:
 
     def _run(self) -> None:
         try:
-            for one in sync.run(recover(self.agent)):
+            for one in sync.run(recover_from(self.store, self.agent)):
                 _log.warning("recovered run %s: %s %s", one.run_id, one.outcome, one.note)
         except JackfieldError as error:
             _log.warning("interrupted runs are not recovered: %s", error)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from jackfield.agents import Run
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
+from jackfield.runs import Run
 from jackfield.secrets import Secrets
 from jackfield.stores import RUNNING, Store
 from jackfield_records.entries import hide_entry

@@ -22,9 +22,10 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.plugins import PluginHost, default_host
-from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, StoredRun
 from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in, is_passing
 from jackfield_postgres_store.presence import IS_ALONE, IS_FREE, Presence
+from jackfield_records import RecordingStore
 
 T = TypeVar("T")
 
@@ -113,7 +114,7 @@ class PostgresStoreConfig(Config):
     recover: bool = Field(default=False, description="Agents resume interrupted runs of theirs at their first run")
 
 
-class PostgresStore(Store):
+class PostgresStore(RecordingStore):
     """Keeps runs in a database, which processes of any number of machines may use at once.
 
     A hold is the owner's, and the owner is a lock of one connection that stays open: the server takes it back when the

@@ -20,8 +20,9 @@ from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.consent import MakesCall, Request, content_hash, is_agreed, place_of, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, StoredRun
 from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_records import RecordingStore
 from jackfield_sqlite_store.owners import Owner, is_held
 
 T = TypeVar("T")
@@ -135,7 +136,7 @@ class SQLiteStoreConfig(Config):
     )
 
 
-class SQLiteStore(Store):
+class SQLiteStore(RecordingStore):
     """Keeps runs in one file, which any number of processes of one machine may use at once.
 
     A hold is a lock of the operating system. It ends with the run or with the process, and no write is needed for that.

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
-from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, StoredRun
+from jackfield_records import RecordingStore
 
 
 class KilledError(BaseException):
@@ -41,7 +42,7 @@ class Kept:
     is_held: bool = True
 
 
-class MemoryStore(Store):
+class MemoryStore(RecordingStore):
     """Keeps runs while the test lasts.
 
     Attributes:

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield.stores import RUNNING, StoredRun
+from jackfield_records import RecordingStore
 
 _clock = itertools.count(1)
 
@@ -43,7 +44,7 @@ class Settings(Config):
     password: str = Field(default="", repr=False)
 
 
-class Honest(Store):
+class Honest(RecordingStore):
     def __init__(self, **settings: Any) -> None:
         super().__init__(settings)
         self.place = _places.setdefault(f"{Path.cwd()} {type(self).__name__}", _Place())

@@ -1,4 +1,4 @@
-"""One run of an agent: what it knows, and the growing list of messages that its events make."""
+"""One run of an agent, the run that waits for it, and the protocols of what takes part in it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,24 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
-from jackfield._notebook import InNotebooks
-from jackfield.agents._limits import Spent, budget_reached, is_shared
+from jackfield._resources import RunResources
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
-    FunctionCallDelta,
-    HandedOff,
-    MediaDelta,
     ModelEvent,
     PluginEvent,
-    ReasoningDelta,
-    ResponseReplaced,
     RunEvent,
-    RunFinished,
     StopReason,
-    StreamReset,
-    TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
-    TurnStarted,
 )
-from jackfield.messages import Message, Messages, Usage
+from jackfield.messages import Message, Messages
 from jackfield.models._base import BaseChatModel
-from jackfield.models._fold import Fold
-from jackfield.runs._resources import RunResources
+from jackfield.plugins._host import PluginHost
+from jackfield.results import RunResult
+from jackfield.runs._limits import Spent, budget_reached, is_shared
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import BaseTool, CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
@@ -80,6 +71,9 @@ class AgentLike(Protocol):
     @property
     def resumable(self) -> bool: ...
 
+    @property
+    def host(self) -> PluginHost: ...
+
     def events(self, run: Run, /) -> AsyncIterator[Event]:
         """See `Agent.events`."""
 
@@ -96,6 +90,9 @@ class AgentLike(Protocol):
 
     def astream(self, messages: Messages, **options: Any) -> AsyncIterator[RunEvent]:
         """See `Agent.astream`."""
+
+    async def aresume(self, run_id: str, /) -> RunResult[Any]:
+        """See `Agent.aresume`."""
 
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
@@ -155,18 +152,23 @@ class Recorded(Protocol):
         """Have a run go on from here."""
 
 
-class Recording(Protocol):
-    """Writes the steps of a run before the next ones begin."""
+class Recorder(Protocol):
+    """Records the runs of one agent, or the one run that is started at a place of another run."""
 
-    async def found(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
-        """How far a run of the store is; without an id, one of an interrupted tree that begins with these messages."""
+    async def load(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
+        """Return how far a run is; None for a new one.
 
-    def around(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of a run, each step after it is written."""
+        Args:
+            run_id: A run of the store; None for a new run, or for one inside a recorded run.
+            messages: The messages that the run begins with; an interrupted run inside another one must begin with them.
+        """
+
+    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
+        """Yield the events of a run, each step after it is written."""
 
 
 class Record(Protocol):
-    """What writes the steps of a run; its events are written without being asked."""
+    """The record of a run that is in progress. The events of the run are written without a call."""
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that neither the model nor a tool made."""
@@ -177,15 +179,15 @@ class Record(Protocol):
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
 
-    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool) -> Recording:
-        """Return the recording of an agent that is asked at a place of the run.
+    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool) -> Recorder:
+        """Return the recorder of an agent that is asked at a place of the run.
 
         Args:
             agent: Its name.
             place: Names the place among those of the run, without any content of the question.
             call_id: The tool call that asks; '' if the agent kind itself asks.
             answers: The decisions about calls of this turn, by their ids.
-            goes_on: True if the agent can continue an interrupted run.
+            resumable: True if the agent can continue an interrupted run.
         """
 
 
@@ -373,8 +375,8 @@ class ParentRun(CallingRun):
         record = self.run.record
         return "" if record is None else await record.before_call()
 
-    def recording(self, agent: str, *, resumable: bool) -> Recording | None:
-        """How a run of an agent that is asked here is recorded; None if the run that waits is not."""
+    def recorder(self, agent: str, *, resumable: bool) -> Recorder | None:
+        """Return the recorder of an agent that is asked here; None if the run that waits is not recorded."""
         record = self.run.record
         if record is None:
             return None
@@ -430,80 +432,3 @@ class ParentRun(CallingRun):
         if not is_shared(self.run.limits):
             self._account.spent = self._account.spent.plus_below(deeper)
         self.run.tally.spent = self.run.tally.spent.plus_below(deeper)
-
-
-class Response(list[Any], InNotebooks):
-    """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
-
-    Attributes:
-        stop_reason: Why, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None while it still runs.
-        usage: The usage of all turns; None while it still runs.
-    """
-
-    stop_reason: StopReason | None = None
-    usage: Usage | None = None
-
-
-class RunView:
-    """The response of a run so far, as a list of messages; a fold over its events."""
-
-    def __init__(self, name: str | None = None) -> None:
-        self._name = name
-        self._run_id = ""
-        self._done: list[Message] = []
-        self._answer: Fold | None = None
-        self._results: dict[int, Message] = {}
-        self._next_result = 0
-        self.finished: RunFinished | None = None
-
-    def feed(self, event: Event) -> bool:
-        """Take one event; says whether the messages changed. Those of agents that were asked below change nothing."""
-        if isinstance(event, RunEvent):
-            self._run_id = self._run_id or event.run_id
-            return event.run_id == self._run_id and self._feed(event.event)
-        return self._feed(event)
-
-    def _feed(self, event: ModelEvent | AgentEvent) -> bool:
-        match event:
-            case HandedOff():
-                self._name = event.to
-                return False
-            case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta() | StreamReset():
-                self._answer = self._answer or Fold(name=self._name)
-                self._answer.feed(event)
-            case TurnStarted():
-                self._answer = Fold(name=self._name)
-                self._results, self._next_result = {}, 0
-                return False
-            case TurnFinished():
-                self._done += event.messages
-                self._answer = None
-            case ToolFinished():
-                self._results[event.index] = event.message
-                return self._append_results()
-            case ResponseReplaced() | RunFinished():
-                self._done, self._answer = list(event.messages), None
-                self.finished = event if isinstance(event, RunFinished) else self.finished
-            case _:
-                return False
-        return True
-
-    def _append_results(self) -> bool:
-        """Results come as tools finish, and stand in the order of the calls."""
-        before = len(self._done)
-        while self._results and (lowest := min(self._results)) <= self._next_result:
-            self._done.append(self._results.pop(lowest))
-            self._next_result = lowest + 1
-        return len(self._done) > before
-
-    def response(self, *, dicts: bool) -> Response:
-        """The response so far, a new one each time, as dicts or messages."""
-        messages = self.messages()
-        response = Response([message.model_dump() for message in messages] if dicts else messages)
-        if self.finished is not None:
-            response.stop_reason, response.usage = self.finished.stop_reason, self.finished.usage
-        return response
-
-    def messages(self) -> list[Message]:
-        """The messages so far, a new list each time."""
-        return self._done + (self._answer.messages() if self._answer else [])

@@ -1,0 +1,54 @@
+"""Calls at the end of a history that have no result."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterable, Sequence
+
+from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
+from jackfield.models._pairing import OpenCall, paired
+from jackfield.tools._executor import STOPPED_TEXT, PlannedCall
+
+
+def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
+    """The calls at the end of a history that have no result yet, each with an id of its own.
+
+    Only the last turn is looked at; ids of earlier turns may be the same.
+    """
+    end = _start_of(FUNCTION, history, len(history))
+    start = _start_of(ASSISTANT, history, end)
+    calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
+    if not calls:  # as after each answer
+        return ()
+    results, _ = paired(calls, history[end:])
+    waiting = [(index, call) for index, call in enumerate(calls) if results[index] is None]
+    ids = _own_ids((call.given_id for _, call in waiting), {message.function_id for message in history[start:]})
+    return tuple(PlannedCall(index, one, call.function) for (index, call), one in zip(waiting, ids, strict=True))
+
+
+def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
+    """An id for each call: its own, if it has one that no call before it has."""
+    fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
+    own: dict[str, None] = {}
+    for one in given:
+        own[next(fresh) if one is None or one in own else one] = None
+    return list(own)
+
+
+def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
+    """Where the messages of a role begin that stand before a place."""
+    while end and history[end - 1].role == role:
+        end -= 1
+    return end
+
+
+def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
+    """The history with a result for each call that has none: every provider refuses one with open calls.
+
+    A history does not tell whether such a call was made, so the result says that it may have been.
+    """
+    closing = [
+        Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})
+        for planned in open_calls(history)
+    ]
+    return [*history, *closing]
