@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jackfield._lazy import fetching, is_in_reach
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
@@ -23,21 +22,6 @@ if TYPE_CHECKING:
     from jackfield.results import RunResult
     from jackfield.tools import BaseTool, ToolContext, ToolResult, tool
     from jackfield.tools._direct import acall_tool, call_tool
-
-_HOME = {
-    **dict.fromkeys(("Agent", "BasicAgent", "FnCallAgent"), "agents"),
-    **dict.fromkeys(("GenerateConfig", "LLMConfig", "Limits"), "config"),
-    "JackfieldError": "errors",
-    **dict.fromkeys(("ContentItem", "FunctionCall", "Message", "ModelResponse", "Usage"), "messages"),
-    **dict.fromkeys(("BaseChatModel", "get_chat_model"), "models"),
-    "PluginHost": "plugins",
-    **dict.fromkeys(("ChatRequest", "ModelFacts"), "request"),
-    "RunResult": "results",
-    **dict.fromkeys(("BaseTool", "ToolContext", "ToolResult", "tool"), "tools"),
-    "AgentConfig": "agents._configs",
-    "create_agent": "agents._creating",
-    **dict.fromkeys(("acall_tool", "call_tool"), "tools._direct"),
-}
 
 __all__ = [
     "Agent",
@@ -68,11 +52,47 @@ __all__ = [
     "get_chat_model",
     "tool",
 ]
-if not TYPE_CHECKING:  # `import *` and `help` ask for each of them
-    __all__ = [name for name in __all__ if is_in_reach(_HOME.get(name, ""))]
 
-__getattr__, _ = fetching(__name__, _HOME)
+_MODULES = {
+    "Agent": "jackfield.agents",
+    "AgentConfig": "jackfield.agents._configs",
+    "BaseChatModel": "jackfield.models",
+    "BaseTool": "jackfield.tools",
+    "BasicAgent": "jackfield.agents",
+    "ChatRequest": "jackfield.request",
+    "ContentItem": "jackfield.messages",
+    "FnCallAgent": "jackfield.agents",
+    "FunctionCall": "jackfield.messages",
+    "GenerateConfig": "jackfield.config",
+    "JackfieldError": "jackfield.errors",
+    "LLMConfig": "jackfield.config",
+    "Limits": "jackfield.config",
+    "Message": "jackfield.messages",
+    "ModelFacts": "jackfield.request",
+    "ModelResponse": "jackfield.messages",
+    "PluginHost": "jackfield.plugins",
+    "RunResult": "jackfield.results",
+    "ToolContext": "jackfield.tools",
+    "ToolResult": "jackfield.tools",
+    "Usage": "jackfield.messages",
+    "acall_tool": "jackfield.tools._direct",
+    "call_tool": "jackfield.tools._direct",
+    "create_agent": "jackfield.agents._creating",
+    "get_chat_model": "jackfield.models",
+    "tool": "jackfield.tools",
+}
 
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers read the imports above, and report a misspelt name
+
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jackfield._lazy import fetching
-
 if TYPE_CHECKING:
     from jackfield.cli._consent import with_consent
     from jackfield.cli._parser import Parser
@@ -30,13 +28,34 @@ __all__ = [
     "with_consent",
 ]
 
-__getattr__, __dir__ = fetching(
-    __name__,
-    {
-        "Parser": "cli._parser",
-        "with_consent": "cli._consent",
-        **dict.fromkeys(("add_list_options", "print_rows", "row_facts", "state_of_source", "states"), "cli._plugins"),
-        **dict.fromkeys(("in_ascii", "print_json", "print_table"), "cli._tables"),
-        **dict.fromkeys(("Terminal", "guarded", "printable", "shown_text"), "cli._terminal"),
-    },
-)
+_MODULES = {
+    "Parser": "jackfield.cli._parser",
+    "Terminal": "jackfield.cli._terminal",
+    "add_list_options": "jackfield.cli._plugins",
+    "guarded": "jackfield.cli._terminal",
+    "in_ascii": "jackfield.cli._tables",
+    "print_json": "jackfield.cli._tables",
+    "print_rows": "jackfield.cli._plugins",
+    "print_table": "jackfield.cli._tables",
+    "printable": "jackfield.cli._terminal",
+    "row_facts": "jackfield.cli._plugins",
+    "shown_text": "jackfield.cli._terminal",
+    "state_of_source": "jackfield.cli._plugins",
+    "states": "jackfield.cli._plugins",
+    "with_consent": "jackfield.cli._consent",
+}
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jackfield._lazy import fetching
-
 if TYPE_CHECKING:
     from jackfield import hookspecs as hook
     from jackfield.config import Config
@@ -88,21 +86,61 @@ __all__ = [
     "specs_of_import",
 ]
 
-__getattr__, __dir__ = fetching(
-    __name__,
-    {
-        **dict.fromkeys((*(name for name in __all__ if name.endswith("Spec")), "Texts", "in_language"), "descriptors"),
-        "hook": "hookspecs.",
-        "Config": "config",
-        "Settings": "settings",
-        **dict.fromkeys(("default_chain", "enabled_by"), "plugins._acting"),
-        **dict.fromkeys(("API", "Catalog", "Problem", "Row", "scan"), "plugins._catalog"),
-        "fault_of": "plugins._faults",
-        **dict.fromkeys(("PluginHost", "default_host"), "plugins._host"),
-        "specs_of_import": "plugins._imports",
-        **dict.fromkeys(("Known", "install_hint", "known_components", "parser_of_extension"), "plugins._known"),
-        "read_file": "plugins._metadata",
-        "is_incompatible": "plugins._policy",
-        "RegistrationManager": "plugins._registration",
-    },
-)
+_MODULES = {
+    "API": "jackfield.plugins._catalog",
+    "AgentSpec": "jackfield.descriptors",
+    "CallFormatSpec": "jackfield.descriptors",
+    "Catalog": "jackfield.plugins._catalog",
+    "CommandSpec": "jackfield.descriptors",
+    "ComponentSpec": "jackfield.descriptors",
+    "Config": "jackfield.config",
+    "EmbedderSpec": "jackfield.descriptors",
+    "Known": "jackfield.plugins._known",
+    "LLMSpec": "jackfield.descriptors",
+    "ObserverSpec": "jackfield.descriptors",
+    "ParserSpec": "jackfield.descriptors",
+    "PluginHost": "jackfield.plugins._host",
+    "PostprocessorSpec": "jackfield.descriptors",
+    "PreprocessorSpec": "jackfield.descriptors",
+    "Problem": "jackfield.plugins._catalog",
+    "ProcessorSpec": "jackfield.descriptors",
+    "RegistrationManager": "jackfield.plugins._registration",
+    "Row": "jackfield.plugins._catalog",
+    "SandboxSpec": "jackfield.descriptors",
+    "SearcherSpec": "jackfield.descriptors",
+    "Settings": "jackfield.settings",
+    "StoreSpec": "jackfield.descriptors",
+    "Texts": "jackfield.descriptors",
+    "TokenizerSpec": "jackfield.descriptors",
+    "ToolSpec": "jackfield.descriptors",
+    "ToolsetSpec": "jackfield.descriptors",
+    "default_chain": "jackfield.plugins._acting",
+    "default_host": "jackfield.plugins._host",
+    "enabled_by": "jackfield.plugins._acting",
+    "fault_of": "jackfield.plugins._faults",
+    "hook": "jackfield.hookspecs",
+    "in_language": "jackfield.descriptors",
+    "install_hint": "jackfield.plugins._known",
+    "is_incompatible": "jackfield.plugins._policy",
+    "known_components": "jackfield.plugins._known",
+    "parser_of_extension": "jackfield.plugins._known",
+    "read_file": "jackfield.plugins._metadata",
+    "scan": "jackfield.plugins._catalog",
+    "specs_of_import": "jackfield.plugins._imports",
+}
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(_MODULES[name])
+        value = globals()[name] = module if name == "hook" else getattr(module, name)
+        return value
