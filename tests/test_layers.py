@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import importlib
 import importlib.metadata
 import json
 import re
@@ -65,10 +66,9 @@ def test_importing_jackfield_loads_next_to_nothing_of_ours_and_nothing_of_others
     assert did["seen"] == []
     assert [name for name in did["modules"] if name.split(".")[0] not in sys.stdlib_module_names] == [
         "jackfield",
-        "jackfield._lazy",
         "jackfield.version",
     ]
-    assert len(did["modules"]) <= 14, did["modules"]
+    assert len(did["modules"]) <= 12, did["modules"]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,29 @@ def allowed_in(distribution: Any, distributions: list[Any]) -> set[str]:
     """The modules at the top that a distribution may import."""
     allowed = {distribution.package, "jackfield"} | set(sys.stdlib_module_names) | modules_of(distribution.requirements)
     required = {requirement_name(text) for text in distribution.requirements}
-    allowed |= {one.package for one in distributions if one.name in required}  # they may be installed as folders
-    return allowed
+    return allowed | {one.package for one in distributions if one.name in required}  # they may be installed as folders
+
+
+@pytest.mark.parametrize("package", ["jackfield", "jackfield.plugins", "jackfield.cli"])
+def test_the_table_of_public_names_is_what_type_checkers_read(package: str, distributions: list[Any]) -> None:
+    path = distributions[0].source.parent / package.replace(".", "/") / "__init__.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (block,) = [
+        node for node in tree.body if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    ]
+    shown = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}" if alias.asname else node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    module = importlib.import_module(package)
+    assert shown == module._MODULES
+    assert set(module.__all__) - {"__version__"} == set(shown)
 
 
 def test_no_module_needs_one_that_needs_it_hidden_imports_included(imports: Imports, distributions: list[Any]) -> None:
-    # All together: the core has names whose types are those of libraries, and these build on the core.
+    # All distributions together, so that none reaches back through another one.
     modules = {
         ".".join(path.relative_to(one.source.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for one in distributions

@@ -23,6 +23,9 @@ COMPATIBLE_SERVER = "openai"
 FIRST_BACKEND = "jackfield-openai"
 """The package that errors suggest if no backend is installed."""
 
+FIRST_SANDBOX = "jackfield-bubblewrap"
+"""The package that errors suggest if no sandbox can be used."""
+
 AGENT_WITH_FILES = "assistant"
 """The kind of agent that the command line makes if there are documents."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 Texts = str | Mapping[str, str]
 """A text, or a text for each language: `{"en": …, "zh": …}`."""
@@ -82,11 +82,7 @@ class ComponentSpec(metaclass=_Lenient):
         check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
             returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
         extra: Fields that only a newer core knows. Do not fill it in: unknown keywords end up here.
-        made_by: What makes a component out of the target and the descriptor, as `module:Class`; '' if the target is
-            what makes it. It is the same for all of one class of descriptors.
     """
-
-    made_by: ClassVar[str] = ""
 
     name: str
     target: str
@@ -246,8 +242,6 @@ class ProcessorSpec(ComponentSpec):
 class PreprocessorSpec(ProcessorSpec):
     """A processor that only changes the request: `target` is a function, `ChatRequest` → `ChatRequest`."""
 
-    made_by: ClassVar[str] = "jackfield.processors:FunctionPreprocessor"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PostprocessorSpec(ProcessorSpec):
@@ -257,7 +251,6 @@ class PostprocessorSpec(ProcessorSpec):
         phase: As for any processor; `output` by default.
     """
 
-    made_by: ClassVar[str] = "jackfield.processors:FunctionPostprocessor"
     phase: str = "output"
 
 

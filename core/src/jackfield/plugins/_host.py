@@ -11,7 +11,6 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield.defaults import EXPLAINED_BY, MANAGER
@@ -216,6 +215,9 @@ class PluginHost:
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
         """Make a component, with settings as keywords, and with a host if its class takes a `host`.
 
+        A `base` with a class method `factory_of(target, spec)` says with it how to make one; otherwise, the target of
+        the descriptor is the class.
+
         Raises:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
             PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
@@ -226,11 +228,10 @@ class PluginHost:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")
             if spec.config:
                 self.load_target(row, spec.config).parse(cfg, what=f"settings of {row.kind} {row.address!r}")
-            if spec.made_by:  # a class of the core wraps the target
-                module, _, name = spec.made_by.partition(":")
-                target = partial(getattr(importlib.import_module(module), name), target, spec)
+            factory_of = getattr(base, "factory_of", None)
+            factory = factory_of(target, spec) if factory_of else target
             with blaming(row, f"making {row.id} failed", besides=JackfieldError):
-                component = target(**cfg, **self.host_argument(row, target))
+                component = factory(**cfg, **self.host_argument(row, factory))
         if not isinstance(component, base):
             raise BrokenPluginError(f"{row.distribution}: {row.id} is not a {base.__module__}.{base.__name__}")
         return component

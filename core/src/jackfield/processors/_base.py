@@ -10,10 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from jackfield.config import Configured
-from jackfield.descriptors import ProcessorSpec
+from jackfield.descriptors import ComponentSpec, PostprocessorSpec, PreprocessorSpec, ProcessorSpec
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
@@ -46,6 +47,16 @@ class Processor(Configured, ABC):
 
     async def aclose(self) -> None:
         """Close what calls opened; the processor may be used again, and reopens it."""
+
+    @classmethod
+    def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
+        """Return the callable that makes the processor of a descriptor: a function is wrapped first."""
+        match spec:
+            case PreprocessorSpec():
+                return partial(FunctionPreprocessor, target, spec)
+            case PostprocessorSpec():
+                return partial(FunctionPostprocessor, target, spec)
+        return target
 
     def wrap(self, call_next: CallNext) -> CallNext:
         """`around`, bound to what comes next. The chain is made of these, once."""

@@ -1,6 +1,6 @@
 """Contracts of sandboxes, and the choice of one."""
 
-from jackfield.sandboxes._choosing import AUTO, NONE, SUGGESTED, choose_sandbox, needs_approval
+from jackfield.sandboxes._choosing import AUTO, NONE, choose_sandbox, needs_approval
 from jackfield.sandboxes._contract import (
     PREVENTED,
     RISKS,
@@ -20,7 +20,6 @@ __all__ = [
     "NONE",
     "PREVENTED",
     "RISKS",
-    "SUGGESTED",
     "CodeResult",
     "CodeSandbox",
     "Finished",

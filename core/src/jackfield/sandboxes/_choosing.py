@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from jackfield.defaults import FIRST_SANDBOX
 from jackfield.errors import JackfieldError, SandboxError
 from jackfield.plugins import PluginHost, SandboxSpec, known_components
 from jackfield.sandboxes._contract import PREVENTED, CodeSandbox, ProgramSandbox, Sandbox
@@ -17,8 +18,6 @@ AUTO = "auto"
 """The setting for the best sandbox that works on this machine."""
 NONE = "none"
 """The setting for running without a sandbox."""
-SUGGESTED = "jackfield-bubblewrap"
-"""The package that errors suggest if no sandbox can be used."""
 
 _WARNING = (
     "sandbox='none': code that a model wrote runs with your own rights. It can read and change your files, find your "
@@ -94,10 +93,10 @@ def _best(ability: Callable[..., S], host: PluginHost) -> S:
     left_out = [f"{row.address} {reason}" for row, reason in host.policy.left_out("sandbox").items()]
     if usable:
         return min(usable, key=lambda one: one[:3])[3]
+    reasons = [f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems, *left_out]
     raise SandboxError(
-        "; ".join([f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems, *left_out])
-        + f". Install one (pip install {SUGGESTED}, and bubblewrap of your system), or set sandbox='none' to run code "
-        "with your own rights."
+        f"{'; '.join(reasons)}. Install one (pip install {FIRST_SANDBOX}, and bubblewrap of your system), or set "
+        "sandbox='none' to run code with your own rights."
     )
 
 

@@ -278,7 +278,7 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
 
 def _fault_of_target(row: Row, spec: ComponentSpec) -> str:
     made, base = plain_host().load_row(row), _base_class(row.kind, spec)
-    if base is None or spec.made_by:
+    if base is None:
         return "" if callable(made) else "its target is not callable"
     is_one = isinstance(made, base)  # as a function is that was made a tool
     is_one = is_one or (isinstance(made, type) and issubclass(made, base))
