@@ -149,7 +149,7 @@ def assert_calls_are_answered(messages: Sequence[Mapping[str, Any]]) -> None:
 
 @pytest.mark.parametrize(("first", "second"), list(permutations(SERVERS, 2)))
 @given(steps=st.tuples(STEPS, STEPS, STEPS))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_conversation_goes_to_another_provider_and_back_and_loses_nothing_that_is_visible(
     parties: Mapping[str, Party], first: str, second: str, steps: tuple[Step, Step, Step]
 ) -> None:

@@ -21,7 +21,7 @@ from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
 ODD = st.text(st.sampled_from("ab:/.\\\0\ud800\udcff\ue000\u202e\x1b\n é"), min_size=1, max_size=8)
-FEW = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 OFFLINE = "offline:extractive"
 
 

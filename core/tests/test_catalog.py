@@ -11,7 +11,7 @@ from typing import Any
 
 import importlib_metadata
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.plugins import Catalog, scan
@@ -68,7 +68,6 @@ TEMPLATES = (
 
 
 @given(environments, st.sampled_from(TEMPLATES))
-@settings(max_examples=40)
 def test_the_scan_says_of_any_environment_what_the_standard_library_says(
     environment: Mapping[str, tuple[Mapping[str, str], str]], template: str
 ) -> None:
@@ -129,7 +128,6 @@ def test_a_malformed_neighbour_is_a_problem_and_costs_nobody_else_a_name(site: A
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=60)
 def test_no_bytes_in_a_neighbours_file_make_the_scan_fail(junk: bytes) -> None:
     with TemporaryDirectory() as folder:
         for name, raw in (("hostile", b"[jackfield.v1]\n" + junk), ("sound", b"[jackfield.v1]\ntool.good = good\n")):

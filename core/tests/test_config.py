@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import AgentConfig
@@ -155,14 +155,12 @@ options = st.fixed_dictionaries(
 
 
 @given(options, options, options)
-@settings(max_examples=50)
 def test_merging_is_associative(a: dict[str, Any], b: dict[str, Any], c: dict[str, Any]) -> None:
     first = GenerateConfig.parse(a)
     assert first.merged(b).merged(c) == first.merged(GenerateConfig.parse(b).merged(c))
 
 
 @given(options)
-@settings(max_examples=30)
 def test_merging_nothing_changes_nothing(a: dict[str, Any]) -> None:
     config = GenerateConfig.parse(a)
     assert config.merged(None) == config.merged({}) == config

@@ -29,7 +29,7 @@ def test_a_descriptor_with_its_defaults_has_no_fault(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_value_of_a_wrong_type_is_named_and_never_raises(hook: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([entry.name for entry in dataclasses.fields(HOOKS[hook].spec_class)]))
     wrong = data.draw(st.sampled_from([object(), 5.5j, b"x", {1: 2}, [1], -1, (b"", 1)]))

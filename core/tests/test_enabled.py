@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
@@ -287,7 +287,6 @@ values = flat | st.dictionaries(names, flat, max_size=2)
         allow=st.none() | st.lists(names, max_size=2).map(tuple),
     )
 )
-@settings(max_examples=60)
 def test_choices_survive_being_written_and_read(tmp_path_factory: pytest.TempPathFactory, choices: Choices) -> None:
     path = tmp_path_factory.mktemp("c") / "deeper" / "choices.toml"
     assert write_choices(choices, path) == path

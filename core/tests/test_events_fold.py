@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.events import (
@@ -62,14 +62,12 @@ def recut(event: ModelEvent, at: int) -> Sequence[ModelEvent]:
 
 
 @given(st.lists(deltas, max_size=12), st.lists(st.integers(0, 6), min_size=12, max_size=12))
-@settings(max_examples=150)
 def test_cutting_a_stream_elsewhere_never_changes_the_fold(events: list[ModelEvent], cuts: list[int]) -> None:
     pieces = [piece for event, at in zip(events, cuts, strict=False) for piece in recut(event, at)]
     assert fold(pieces) == fold(events)
 
 
 @given(st.lists(deltas, max_size=12))
-@settings(max_examples=60)
 def test_looking_at_an_answer_while_it_grows_never_changes_it(events: list[ModelEvent]) -> None:
     watched = Fold()
     for event in events:
@@ -79,7 +77,6 @@ def test_looking_at_an_answer_while_it_grows_never_changes_it(events: list[Model
 
 
 @given(st.lists(deltas, max_size=12))
-@settings(max_examples=60)
 def test_snapshots_handed_out_never_change_afterwards(events: list[ModelEvent]) -> None:
     answer = Fold()
     handed_out: list[tuple[list[Message], list[Message]]] = []

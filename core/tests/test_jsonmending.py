@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.jsonmending import MAX_REPAIR_CHARS
@@ -23,19 +23,16 @@ containers = values.filter(lambda value: isinstance(value, dict | list))
 
 
 @given(values, st.sampled_from(["```json\n{}\n```", "```\n{}\n```", "\n```JSON\n{}```\n", "```JSON5 \n{}\n```"]))
-@settings(max_examples=60)
 def test_a_code_fence_around_it_does_not_matter(value: Any, fence: str) -> None:
     assert loads_lenient(fence.format(dumps(value))) == value
 
 
 @given(containers)
-@settings(max_examples=40)
 def test_a_fence_on_the_same_line_does_not_matter(value: Any) -> None:
     assert loads_lenient(f"```{dumps(value)}```") == value
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200)
 def test_any_text_is_read_or_is_a_value_error(text: str) -> None:
     for attempt in (text, "{" + text, "[" + text, '{"a": ' + text + "}"):
         with contextlib.suppress(ValueError):
@@ -122,7 +119,6 @@ SLIPS = (
     st.lists(st.sampled_from(SLIPS), min_size=1, max_size=5).map("".join),
     st.lists(st.sampled_from(SLIPS), max_size=3).map("".join),
 )
-@settings(max_examples=150)
 @example('{"a":"', "")
 @example('["a" ', "")
 @example("{'a': [\"x\", ", "")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.jsontext import MAX_DEPTH, dumps, is_json, loads_lenient, loads_strict
@@ -19,7 +19,6 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(values)
-@settings(max_examples=100)
 def test_what_was_written_is_read_back(value: Any) -> None:
     assert loads_lenient(dumps(value)) == value
     assert loads_lenient(json.dumps(value, indent=2)) == value

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ToolArgumentError
@@ -53,7 +53,6 @@ messages = st.one_of(
 
 
 @given(messages)
-@settings(max_examples=60)
 def test_a_message_survives_the_way_through_a_dict_and_through_json(message: Message) -> None:
     assert as_message(message.model_dump()) == message
     assert as_message(json.loads(message.model_dump_json())) == message
@@ -61,14 +60,12 @@ def test_a_message_survives_the_way_through_a_dict_and_through_json(message: Mes
 
 
 @given(messages)
-@settings(max_examples=30)
 def test_a_message_survives_pickling_and_copying(message: Message) -> None:
     assert pickle.loads(pickle.dumps(message)) == message
     assert copy.deepcopy(message) == message
 
 
 @given(messages)
-@settings(max_examples=30)
 def test_replacing_nothing_gives_an_equal_message_that_is_another(message: Message) -> None:
     again = message.replace()
     assert again == message
@@ -244,7 +241,6 @@ def test_an_empty_text_is_an_item() -> None:
 
 
 @given(items)
-@settings(max_examples=40)
 def test_type_and_value_agree_with_the_field(item: ContentItem) -> None:
     kind, value = item.get_type_and_value()
     assert (item.type, item.value) == (kind, value)
@@ -271,7 +267,6 @@ def test_the_extension_of_a_path_or_url(location: str, extension: str) -> None:
 
 
 @given(st.text(min_size=1) | st.sampled_from(["http://[x/y.png", "//[", "http://a]b/c"]))
-@settings(max_examples=100)
 def test_every_location_has_a_basename_and_an_extension(location: str) -> None:
     assert isinstance(basename_of(location), str)
     assert ContentItem(file=location).get_file_extension() == ContentItem(file=location).get_file_extension().lower()
@@ -288,13 +283,11 @@ json_objects = st.dictionaries(
 
 
 @given(json_objects)
-@settings(max_examples=50)
 def test_arguments_come_back_as_they_were_written(arguments: dict[str, Any]) -> None:
     assert FunctionCall("f", json.dumps(arguments)).get_parsed_arguments() == arguments
 
 
 @given(json_objects, st.text(max_size=5), st.integers())
-@settings(max_examples=50)
 def test_adding_an_argument_gives_a_new_call_and_leaves_the_old(
     arguments: dict[str, Any], key: str, value: int
 ) -> None:
@@ -331,7 +324,6 @@ usages = st.builds(
 
 
 @given(usages, usages)
-@settings(max_examples=50)
 def test_the_tokens_of_a_sum_are_the_sums_of_tokens(a: Usage, b: Usage) -> None:
     total = a + b
     assert total.prompt_tokens == a.prompt_tokens + b.prompt_tokens
@@ -339,7 +331,6 @@ def test_the_tokens_of_a_sum_are_the_sums_of_tokens(a: Usage, b: Usage) -> None:
 
 
 @given(usages, usages, usages)
-@settings(max_examples=50)
 def test_it_does_not_matter_in_which_order_costs_are_summed(a: Usage, b: Usage, c: Usage) -> None:
     assert ((a + b) + c).cost == (a + (b + c)).cost
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -84,7 +84,6 @@ chains = st.lists(st.sampled_from(LETTERS), unique=True).flatmap(
 
 
 @given(chains, st.randoms(use_true_random=False))
-@settings(max_examples=80)
 def test_the_order_given_never_matters_and_every_wish_is_kept(chain: Any, random: Any) -> None:
     made = [named(name, phase, after=wishes - {name}) for name, phase, wishes in chain]
     ordered = in_order(made)
@@ -153,7 +152,6 @@ def test_a_preprocessor_hands_the_stream_on_untouched() -> None:
 
 
 @given(st.lists(st.text(max_size=4), max_size=6))
-@settings(max_examples=40)
 def test_cutting_the_stream_elsewhere_changes_nothing_behind_a_transform(pieces: list[str]) -> None:
     def folded(texts: list[str]) -> str:
         transform = Shouting().start(ChatRequest("m", ()))

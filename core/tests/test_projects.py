@@ -149,7 +149,7 @@ def as_toml(table: dict[str, Any]) -> str:
 
 
 @given(project=tables, user=tables, environ=st.fixed_dictionaries({}, optional={"JACKFIELD_PLUGINS": distributions}))
-@hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_project_says_the_user_answers_as_before_or_is_told_why_not(
     place: Place, project: dict[str, Any], user: dict[str, Any], environ: dict[str, str]
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -118,7 +117,6 @@ def test_a_block_wins_over_an_allowance_and_a_preference(entry: str) -> None:
     st.none() | st.frozensets(st.sampled_from(["acme", "other"])),
     st.booleans(),
 )
-@hypothesis_settings(max_examples=40)
 def test_only_what_is_allowed_and_not_blocked_may_load(
     block: frozenset[str], allow: frozenset[str] | None, safe: bool
 ) -> None:
@@ -253,7 +251,6 @@ def test_a_copy_allows_no_more_than_the_original(again: Any) -> None:
 
 
 @given(st.text(alphabet="aB-_.", min_size=1, max_size=9))
-@hypothesis_settings(max_examples=40)
 def test_normalising_twice_is_normalising_once(name: str) -> None:
     assert normalise(normalise(name)) == normalise(name)
 

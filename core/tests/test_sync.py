@@ -125,7 +125,7 @@ def test_an_error_that_ends_programs_arrives_too_and_the_bridge_goes_on(error: B
 
 
 @given(st.integers(0, 3000))
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 2)
 def test_every_item_comes_once_and_in_order(count: int) -> None:
     assert list(sync.iterate(numbers(count))) == list(range(count))
     assert [number for batch in sync.batches(numbers(count)) for number in batch] == list(range(count))

@@ -18,7 +18,7 @@ words = st.lists(st.text("ab<]", min_size=1, max_size=5), min_size=1, max_size=4
 texts = st.text("ab<]^", max_size=20)
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(texts, words, st.integers(0, 20))
 def test_the_first_is_found_and_of_those_that_begin_there_the_longest(text: str, tags: list[str], start: int) -> None:
     found = Tags(*tags).search(text, start)
@@ -28,7 +28,7 @@ def test_the_first_is_found_and_of_those_that_begin_there_the_longest(text: str,
     assert (found and (found.start(), -len(found[0]), found[0])) == min(places, default=None)
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(texts, words, st.integers(0, 20))
 def test_what_is_held_back_begins_where_the_earliest_half_of_a_tag_does(text: str, tags: list[str], start: int) -> None:
     begun = [

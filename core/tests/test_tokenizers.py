@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.tokenizers import Tokenizer
@@ -38,13 +38,11 @@ def test_the_estimate_is_near_the_count_of_a_real_vocabulary(
 
 
 @given(st.text(max_size=100))
-@settings(max_examples=100)
 def test_only_the_empty_text_has_no_tokens(text: str) -> None:
     assert (estimate_tokens(text) == 0) == (text == "")
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-@settings(max_examples=100)
 def test_two_texts_together_have_about_as_many_as_apart(a: str, b: str) -> None:
     apart = estimate_tokens(a) + estimate_tokens(b)
     # At the seam two pieces may become one, and each text alone is rounded.
@@ -52,7 +50,6 @@ def test_two_texts_together_have_about_as_many_as_apart(a: str, b: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=20))
-@settings(max_examples=50)
 def test_a_text_has_no_more_tokens_than_bytes(text: str) -> None:
     assert estimate_tokens(text) <= 2 * len(text.encode())
 

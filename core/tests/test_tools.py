@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -360,7 +360,6 @@ def test_a_long_misfit_is_told_short() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers() | st.text(max_size=3)))
-@settings(max_examples=60)
 def test_a_schema_by_hand_and_one_of_a_function_agree_on_numbers(arguments: dict[str, Any]) -> None:
     def accepts(adder: BaseTool) -> bool:
         try:
@@ -473,7 +472,6 @@ def test_a_result_names_its_tool_and_its_call() -> None:
 
 
 @given(st.text(max_size=300) | st.text("ab\n", max_size=300), st.integers(10, 200))
-@settings(max_examples=80)
 def test_a_cut_text_keeps_both_its_ends_and_says_how_much_is_missing(whole: str, limit: int) -> None:
     cut = cut_middle(whole, limit)
     if len(whole) <= limit:

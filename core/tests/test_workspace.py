@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ToolArgumentError
@@ -51,7 +51,6 @@ def root(tmp_path: Path) -> Path:
 
 
 @given(names | st.text(max_size=12))
-@settings(max_examples=150)
 def test_no_name_ever_leads_outside(name: str) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "workspace"

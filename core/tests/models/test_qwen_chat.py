@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, sync
@@ -85,7 +85,6 @@ pieces = st.lists(
 
 
 @given(pieces)
-@settings(max_examples=30)
 def test_the_items_of_a_delta_stream_add_up_to_the_answer(events: list[ModelEvent]) -> None:
     script = [*events, DONE]
     items = [

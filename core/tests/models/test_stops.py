@@ -36,7 +36,7 @@ def _searched(pieces: list[str], words: list[str]) -> tuple[list[str], str]:
     return [*shown, search.rest()], ""
 
 
-@settings(max_examples=400)
+@settings(max_examples=settings().max_examples * 4)
 @given(PIECES, WORDS)
 @example(["aba"], ["aba", "b"])
 @example(["abab"], ["bab", "aba"])
@@ -47,7 +47,6 @@ def test_however_a_text_is_cut_it_stops_where_one_that_looks_at_each_letter_stop
     assert ("".join(shown), found) == _letter_by_letter("".join(pieces), words)
 
 
-@settings(max_examples=200)
 @given(PIECES, WORDS)
 def test_nothing_is_held_back_but_what_a_stop_word_may_begin_with(pieces: list[str], words: list[str]) -> None:
     search, text, shown = StopSearch(words), "", 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import sync
@@ -85,7 +85,6 @@ def test_an_answer_without_thoughts_passes_event_by_event() -> None:
         assert out is event or out == event
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from(["<think>", "</think>", "\n", " ", "<", "a", "</th", "ink>"]), max_size=10).map("".join),
     st.lists(st.integers(0, 60), max_size=6),

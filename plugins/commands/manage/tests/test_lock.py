@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -140,7 +140,6 @@ def test_a_rule_that_could_not_be_read_again_is_not_written(site: FakeSite, tmp_
 # --- the file ---
 
 
-@settings(max_examples=40)
 @given(locks())
 def test_what_is_written_is_read_again(lock: Lock) -> None:
     assert parse_lock(as_toml(lock), "it") == lock
@@ -267,14 +266,12 @@ def state_of(lock: Lock) -> State:
     return State(InstalledPlugin(lock.core), here, versions, lock.policy, {})
 
 
-@settings(max_examples=40)
 @given(locks())
 def test_nothing_has_to_be_done_where_all_is_as_the_lock_says(lock: Lock) -> None:
     assert plan(lock, state_of(lock), exact=True).is_empty
     assert differences(lock, state_of(lock), exact=True) == []
 
 
-@settings(max_examples=40)
 @given(wanted=locks(), other=locks(), exact=st.booleans())
 def test_doing_all_of_a_plan_leaves_no_difference(wanted: Lock, other: Lock, exact: bool) -> None:
     here = state_of(other)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.plugins import ToolSpec
@@ -27,7 +27,6 @@ def write(folder: Path, source: str) -> Path:
 
 
 @given(values=st.dictionaries(st.sampled_from(["summary", "extra", "secrets", "parameters"]), literals, max_size=4))
-@settings(max_examples=60)
 def test_literal_values_are_read_as_python_would_make_them(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, Any]
 ) -> None:

@@ -97,7 +97,7 @@ def test_each_kind_is_what_copier_makes(
     assert made == made_by_copier(Path(str(template)), answers)
 
 
-@settings(max_examples=4)  # copier is slow, and a night takes twenty times as many
+@settings(max_examples=settings().max_examples // 8)  # copier is slow
 @given(kind=st.sampled_from(KINDS), answers=answer_sets, http=st.booleans())
 def test_whatever_is_answered_it_is_what_copier_makes(
     template: Traversable, questions: list[Question], kind: str, answers: dict[str, Any], http: bool
@@ -112,7 +112,7 @@ def test_whatever_is_answered_it_is_what_copier_makes(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 3)
 @given(answers=answer_sets)
 def test_whatever_is_answered_all_files_can_be_read(
     template: Traversable, questions: list[Question], kind: str, answers: dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.messages import ContentItem, FunctionCall, Message
@@ -31,7 +31,6 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 @given(st.lists(messages(), max_size=12))
-@settings(max_examples=200)
 def test_calls_have_ids_of_their_own_whole_arguments_and_a_result_each(history: list[Message]) -> None:
     answers = [part for part in parts_of(history) if isinstance(part, Answer)]
     calls = [call for answer in answers for call in answer.calls]
@@ -41,7 +40,6 @@ def test_calls_have_ids_of_their_own_whole_arguments_and_a_result_each(history: 
 
 
 @given(st.lists(messages(), max_size=12))
-@settings(max_examples=200)
 def test_every_text_and_every_result_is_still_there(history: list[Message]) -> None:
     parts = parts_of(history)
     answers = [part for part in parts if isinstance(part, Answer)]
@@ -58,7 +56,6 @@ def test_every_text_and_every_result_is_still_there(history: list[Message]) -> N
 
 
 @given(st.lists(messages(), max_size=12), st.lists(messages(), max_size=4))
-@settings(max_examples=200)
 def test_a_longer_history_begins_with_the_same_parts(history: list[Message], more: list[Message]) -> None:
     short, long = parts_of(history), parts_of([*history, Message("user", "next"), *more])
     assert long[: len(short)] == short

@@ -49,7 +49,6 @@ PART = 9_000
 TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=30).map("".join))
 
 
-@settings(max_examples=80)
 @given(text=TEXTS)
 def test_a_text_has_the_tokens_that_tiktoken_gives_it(
     safe: SafeEncoding, encoding: tiktoken.Encoding, text: str
@@ -59,7 +58,7 @@ def test_a_text_has_the_tokens_that_tiktoken_gives_it(
     assert safe.decode(safe.encode(text)) == text
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 2)
 @given(text=TEXTS.filter(lambda text: len(text) > 5), more=TEXTS, offset=st.integers(0, 40))
 def test_a_long_text_has_the_tokens_of_the_whole(
     safe: SafeEncoding, encoding: tiktoken.Encoding, text: str, more: str, offset: int
@@ -106,7 +105,6 @@ def test_half_a_surrogate_pair_is_the_replacement_character(
         assert safe.cut(text, most) == text[: len(safe.cut(told, most))]
 
 
-@settings(max_examples=80)
 @given(text=TEXTS, most=st.integers(-1, 30))
 def test_a_text_is_cut_where_one_character_more_would_be_too_much(safe: SafeEncoding, text: str, most: int) -> None:
     start = safe.cut(text, most)
@@ -115,7 +113,7 @@ def test_a_text_is_cut_where_one_character_more_would_be_too_much(safe: SafeEnco
     assert start == text or most < 1 or safe.count(text[: len(start) + 1]) > most
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 2)
 @given(text=TEXTS.filter(bool), most=st.integers(1, 3 * PART))
 def test_a_long_text_is_cut_there_too(safe: SafeEncoding, text: str, most: int) -> None:
     long = text * (PART * 5 // 2 // len(text))

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.errors import (
@@ -81,7 +81,6 @@ chunks_of_any_kind = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(chunks_of_any_kind, st.integers(1, 40))
 def test_cutting_the_bytes_elsewhere_never_changes_the_events(chunks: list[Chunk], size: int) -> None:
     body = stream_of([*chunks, END])
@@ -338,7 +337,6 @@ def sounds(*pieces: str, **fields: Any) -> list[Chunk]:
     return [delta(audio={"data": piece, **fields}) for piece in pieces]
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=200), st.lists(st.integers(0, 300), max_size=6), st.booleans())
 @example(content=b"\0", places=[3], padded=False)
 def test_sound_is_joined_however_its_base64_is_cut(content: bytes, places: list[int], padded: bool) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import (
@@ -105,7 +105,6 @@ def test_a_placeholder_key_is_not_taken_out_of_words() -> None:
     assert "EMPTY message" in str(refusal(400, {"error": {"message": "EMPTY message"}}, key="EMPTY"))
 
 
-@settings(max_examples=60)
 @given(
     st.integers(300, 599),
     st.one_of(

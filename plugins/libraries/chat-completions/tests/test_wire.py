@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
@@ -106,7 +106,6 @@ def marks_in(value: object) -> list[str]:
     return sorted(part.partition(">")[0] for part in text.split("<")[1:])
 
 
-@settings(max_examples=150)
 @given(messages)
 def test_every_history_is_a_valid_request_and_no_text_of_it_is_lost(history: list[Message]) -> None:
     wire = wire_messages(history)
@@ -114,7 +113,6 @@ def test_every_history_is_a_valid_request_and_no_text_of_it_is_lost(history: lis
     assert marks_in(wire) == marks_in([message.model_dump() for message in history])
 
 
-@settings(max_examples=60)
 @given(messages, messages)
 def test_a_longer_history_begins_as_the_shorter_one(history: list[Message], more: list[Message]) -> None:
     # Providers keep a cache of what a request begins with.
@@ -122,7 +120,6 @@ def test_a_longer_history_begins_as_the_shorter_one(history: list[Message], more
     assert longer[: len(shorter)] == shorter
 
 
-@settings(max_examples=30)
 @given(messages)
 def test_the_messages_stay_as_they_were(history: list[Message]) -> None:
     before = [message.model_dump() for message in history]
@@ -377,7 +374,6 @@ def test_what_is_no_begun_answer_is_sent_the_same_everywhere(history: list[Messa
     assert continued(history, continuation) == continued(history, "as_is")
 
 
-@settings(max_examples=40)
 @given(messages, st.sampled_from(["fold", "partial", "continue_final_message"]))
 def test_continuing_loses_no_text_and_changes_no_message(history: list[Message], continuation: Any) -> None:
     before = [message.model_dump() for message in history]

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Chunk, Corpus, Document, Hit
@@ -129,7 +129,6 @@ def corpus(*tokens: int, sources: int = 1) -> Corpus:
     return Corpus(tuple(chunk(n, f"file{n % sources}", size) for n, size in enumerate(tokens)))
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.integers(1, 30), max_size=12),
     st.integers(0, 100),

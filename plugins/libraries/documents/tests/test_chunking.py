@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Chunk, Document, Hit
@@ -54,7 +54,6 @@ def own_text(chunk: Chunk) -> str:
     return PAGE_LINE.sub("", chunk.text[:start] + chunk.text[start + chunk.overlap :])
 
 
-@settings(max_examples=150)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_nothing_is_lost_and_nothing_is_added(document: Document, size: int, overlap: int, count: TokenCounter) -> None:
     chunks = chunk_document(document, size_tokens=size, overlap_chars=overlap, count_tokens=count)
@@ -66,7 +65,6 @@ def test_nothing_is_lost_and_nothing_is_added(document: Document, size: int, ove
     assert squeezed("".join(map(own_text, chunks))) == squeezed(rendered)
 
 
-@settings(max_examples=150)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_no_chunk_is_longer_than_asked_unless_a_single_character_is(
     document: Document, size: int, overlap: int, count: TokenCounter
@@ -77,14 +75,12 @@ def test_no_chunk_is_longer_than_asked_unless_a_single_character_is(
         assert chunk.overlap <= overlap + 2 or "|" in chunk.text
 
 
-@settings(max_examples=60)
 @given(documents(pages=True), sizes)
 def test_every_chunk_of_a_document_with_pages_begins_with_its_page(document: Document, size: int) -> None:
     for chunk in chunk_document(document, size_tokens=size):
         assert chunk.text.startswith(f"[page: {chunk.page}]\n")
 
 
-@settings(max_examples=60)
 @given(documents(), sizes)
 def test_the_same_document_is_cut_the_same_way_and_all_ids_differ(document: Document, size: int) -> None:
     chunks = chunk_document(document, size_tokens=size)
@@ -186,7 +182,6 @@ def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int) -> None:
         chunk_document(Document("a", (), "h"), size_tokens=size, overlap_chars=overlap)
 
 
-@settings(max_examples=150)
 @given(st.text(max_size=400), st.integers(1, 40), counters, st.booleans())
 def test_parts_of_a_text_join_to_it_and_fit(text: str, size: int, count: TokenCounter, by_line: bool) -> None:
     parts = list(cut_to_fit(text, size, count, by_line=by_line))
@@ -194,7 +189,6 @@ def test_parts_of_a_text_join_to_it_and_fit(text: str, size: int, count: TokenCo
     assert all(count(part) <= size or len(part) == 1 for part in parts)
 
 
-@settings(max_examples=100)
 @given(st.text(max_size=300), st.integers(0, 40), counters)
 def test_the_head_of_a_text_fits(text: str, size: int, count: TokenCounter) -> None:
     length = head_that_fits(text, size, count)
@@ -235,14 +229,12 @@ def test_a_tail_starts_at_a_sentence_or_a_word_only_if_that_keeps_half_of_it() -
     assert tail_from_a_sentence("aaaabbbbbbbbb cc", 12) == "bbbbbbbbb cc"
 
 
-@settings(max_examples=100)
 @given(st.text(alphabet="abcdefg ABC.,!?。，\n中文字句", max_size=400), st.integers(1, 60), st.booleans())
 def test_a_cut_loses_at_most_15_percent_of_the_room(text: str, size: int, by_line: bool) -> None:
     parts = list(cut_to_fit(text, size, len, by_line=by_line))
     assert all(len(part) >= 0.85 * size for part in parts[:-1])
 
 
-@settings(max_examples=100)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_chunks_in_order_are_the_document_unbroken(
     document: Document, size: int, overlap: int, count: TokenCounter
@@ -253,7 +245,6 @@ def test_chunks_in_order_are_the_document_unbroken(
     assert shown == [in_one_line(chunk.text) for chunk in whole]
 
 
-@settings(max_examples=100)
 @given(documents(pages=True), sizes, counters)
 def test_no_page_line_stands_before_nothing(document: Document, size: int, count: TokenCounter) -> None:
     corpus = corpus_of([document], size_tokens=size, count_tokens=count)
@@ -264,7 +255,6 @@ def test_no_page_line_stands_before_nothing(document: Document, size: int, count
                 assert not re.search(r"^\[page: \d+\]\s*(\Z|\[page: )", text, re.MULTILINE), text
 
 
-@settings(max_examples=100)
 @given(documents(), sizes, st.integers(0, 60), counters)
 def test_what_is_repeated_is_the_end_of_the_chunk_before(
     document: Document, size: int, overlap: int, count: TokenCounter
@@ -294,7 +284,6 @@ def test_where_less_fits_less_is_repeated() -> None:
 ANY_TEXT = st.text(st.characters(codec=None), min_size=1, max_size=80)  # surrogates and control characters, too
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.builds(Block, ANY_TEXT, st.sampled_from(["paragraph", "list", "table", "code"])), max_size=6),
     sizes,
@@ -315,7 +304,6 @@ def test_of_any_text_no_sign_is_lost_or_changes_its_place_and_chunks_fit(
         assert len(chunk.id) == 32
 
 
-@settings(max_examples=60)
 @given(documents(), sizes)
 def test_nothing_is_repeated_but_table_headers_where_no_overlap_is_asked_for(document: Document, size: int) -> None:
     for chunk in chunk_document(document, size_tokens=size, overlap_chars=0):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import DocParserError
@@ -64,7 +64,6 @@ def test_zeros_at_the_end_are_padding(text: str) -> None:
         assert decode(text.encode() + b"\0" * count, source="a.txt").text == text
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_whatever_is_utf8_is_read_as_utf8(text: str) -> None:
     if text.strip("\ufeff").strip():
@@ -95,7 +94,6 @@ def test_a_pdf_is_no_text_though_it_may_be_all_letters() -> None:
         decode(b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n", source="report.txt")
 
 
-@settings(max_examples=150)
 @given(st.binary(max_size=300))
 def test_every_byte_sequence_is_read_or_refused_with_its_name(data: bytes) -> None:
     try:

@@ -46,7 +46,7 @@ def asked(url: str) -> Reply:
     return asyncio.run(ask())
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls)
 def test_any_text_as_an_address_is_used_or_refused_in_our_own_words(no_proxies: pytest.MonkeyPatch, url: str) -> None:
     no_proxies.setenv("NO_PROXY", "*")
@@ -54,7 +54,7 @@ def test_any_text_as_an_address_is_used_or_refused_in_our_own_words(no_proxies: 
         asked(url)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls)
 def test_any_text_as_a_proxy_is_used_or_refused_in_our_own_words_and_not_shown(
     no_proxies: pytest.MonkeyPatch, url: str
@@ -129,7 +129,7 @@ def test_a_header_with_half_a_character_is_refused_and_not_shown(header: dict[st
     assert caught.value.__cause__ is None
 
 
-@settings(max_examples=1000)
+@settings(max_examples=settings().max_examples * 10)
 @given(urls)
 @example("http://1.2.3.999/{a}")
 def test_an_address_that_is_accepted_is_one_to_other_libraries(url: str) -> None:
@@ -162,7 +162,7 @@ nearly_plain = st.builds(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=settings().max_examples * 10)
 @given(nearly_plain)
 def test_a_plain_address_is_written_by_others_as_it_was_given(url: str) -> None:
     assert not is_plain(url) or str(httpx2.URL(url)) in (url, f"{url}/")

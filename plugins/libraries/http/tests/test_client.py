@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jackfield import sync
@@ -507,7 +507,6 @@ def test_closing_a_client_closes_released_connections(server: FakeOpenAI, make_c
 
 
 @given(cut=st.integers(1, 1500), pieces=st.integers(1, 5))
-@settings(max_examples=40)
 def test_what_follows_an_answer_is_never_the_next_one_wherever_the_packets_end(cut: int, pieces: int) -> None:
     one = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nright\r\n" * pieces + b"0\r\n\r\n"
     two = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"

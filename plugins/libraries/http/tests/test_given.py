@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jackfield_http
@@ -63,7 +63,6 @@ def test_what_http_cannot_reach_is_refused(url: str) -> None:
         checked_url(url, setting="azure_endpoint")
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126)), st.sampled_from(["", " ", "\n", "\r\n"]))
 def test_a_key_loses_only_the_space_around_it(key: str, space: str) -> None:
     assert key_for_header(space + key + space) == key
@@ -113,7 +112,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(json_values)
 def test_json_comes_back_as_it_was(value: object) -> None:
     try:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.events import FunctionCallDelta, ModelEvent, ReasoningDelta, TextDelta
@@ -24,7 +24,6 @@ def mended(pieces: Sequence[ModelEvent]) -> list[ModelEvent]:
     return [*(event for piece in pieces for event in halves.mended([piece])), *halves.rest()]
 
 
-@settings(max_examples=100)
 @given(units, st.lists(st.integers(0, 12), max_size=5))
 def test_a_text_is_the_same_however_its_utf_16_is_cut(units: list[str], cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(units)]

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield_http import SSE_END, DataLineDecoder, SSEDecoder, sse
@@ -27,7 +27,6 @@ def cut(body: bytes, offsets: Sequence[int]) -> list[bytes]:
     return [body[start:end] for start, end in zip([0, *places], [*places, len(body)], strict=True)]
 
 
-@settings(max_examples=60)
 @given(payloads, st.sampled_from(["\n", "\r\n", "\r"]), st.lists(st.integers(0, 10_000), max_size=8))
 def test_cutting_the_bytes_elsewhere_never_changes_the_events(
     payloads: list[str], newline: str, offsets: list[int]
@@ -40,7 +39,6 @@ def test_cutting_the_bytes_elsewhere_never_changes_the_events(
     assert decoded([bytes([byte]) for byte in body]) == whole
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.lists(payloads.map("".join).filter(str.strip), min_size=1, max_size=3), max_size=4),
     st.sampled_from(["\n", "\r\n", "\r"]),
@@ -151,7 +149,6 @@ def lines_of(pieces: Sequence[bytes]) -> list[bytes]:
     return [data for piece in pieces for data in decoder.feed(piece)] + decoder.end()
 
 
-@settings(max_examples=60)
 @given(payloads, st.sampled_from(["\n", "\r\n", "\n\n", "\r"]), st.lists(st.integers(0, 10_000), max_size=8))
 def test_lines_of_data_are_events_with_and_without_blank_lines(
     payloads: list[str], newline: str, offsets: list[int]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -247,7 +247,6 @@ def written(file: str, text: str) -> None:
     path.write_text(text)
 
 
-@settings(max_examples=40)
 @given(operations=OPERATIONS)
 def test_adding_and_removing_equals_a_rebuild(tmp_path_factory: Any, operations: list[tuple[Any, ...]]) -> None:
     folder = tmp_path_factory.mktemp("case")

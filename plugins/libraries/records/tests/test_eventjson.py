@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import events
@@ -110,7 +110,6 @@ def through_text(told: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_an_event_comes_back_as_it_was(kind: type) -> None:
-    @settings(max_examples=25)
     @given(event_of(kind))
     def holds(event: Event) -> None:
         for whole in (True, False):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_bpe import LONGEST
@@ -42,13 +42,11 @@ def sdks() -> Any:
 
 
 @given(TEXTS)
-@settings(max_examples=150)
 def test_ids_are_those_of_the_sdk(qwen: QwenTokenizer, sdks: Any, text: str) -> None:
     assert qwen.encode(text) == sdks.encode(text, allowed_special=set(), disallowed_special=())
 
 
 @given(TEXTS)
-@settings(max_examples=100)
 def test_decoding_gives_the_normalised_text_back(qwen: QwenTokenizer, text: str) -> None:
     assert qwen.decode(qwen.encode(text)) == unicodedata.normalize("NFC", text)
 
@@ -61,7 +59,6 @@ def test_a_text_cannot_write_a_control_token_but_one_can_be_decoded(qwen: QwenTo
 
 
 @given(TEXTS, st.integers(0, 60))
-@settings(max_examples=100)
 def test_a_cut_is_a_beginning_that_fits_and_cannot_be_one_character_longer(
     qwen: QwenTokenizer, text: str, most: int
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
@@ -161,7 +161,6 @@ _MESSAGES = st.one_of(
 
 
 @given(st.lists(_MESSAGES, max_size=12), st.sampled_from([TEXT, PARTS]))
-@settings(max_examples=200)
 def test_whatever_the_history_each_call_has_its_result_right_after_it(history: list[Message], dialect: Dialect) -> None:
     waiting: list[str] = []
     seen: set[str] = set()
@@ -180,7 +179,6 @@ def test_whatever_the_history_each_call_has_its_result_right_after_it(history: l
 
 
 @given(st.lists(_MESSAGES, max_size=8), st.lists(_MESSAGES, min_size=1, max_size=4))
-@settings(max_examples=100)
 def test_a_longer_history_begins_with_the_same_messages(history: list[Message], more: list[Message]) -> None:
     # What the provider keeps of a prompt is only found again if it is the same.
     whole = [*history, Message("user", "q")]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.messages import Message
@@ -73,7 +73,6 @@ def test_no_passage_is_read_twice() -> None:
     assert len(read_passages([result, Message("user", "y"), result])) == 1
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.text("abc.md", min_size=1), st.text(st.characters(exclude_characters="`\n["))), max_size=4)
 )

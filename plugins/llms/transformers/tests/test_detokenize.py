@@ -54,7 +54,7 @@ def test_a_character_comes_whole_and_with_its_last_byte(text: str) -> None:
 
 
 @given(BYTES)
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 def test_whatever_the_bytes_are_the_text_is_that_of_all_of_them(tokens: list[int]) -> None:
     assert "".join(pieces(as_bytes, tokens)) == as_bytes(tokens)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_pdf.headings import headings_of
@@ -113,7 +113,6 @@ lines = st.builds(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(lines, max_size=12))
 def test_no_letter_is_lost_wherever_lines_stand(page: list[Line]) -> None:
     letters = [character for line in page for character in line.text if character.isalnum()]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pypdfium2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Document
@@ -69,7 +69,6 @@ def test_a_typeset_document_is_pdfiums_text(typeset: MakePdf) -> None:
     )
 
 
-@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 500), st.integers(0, 800), st.sampled_from(("one", "two three", "x", "4 5"))),

@@ -5,7 +5,7 @@ import re
 import tracemalloc
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, DocParserError
@@ -114,7 +114,6 @@ def test_an_unknown_setting_is_refused() -> None:
 _LINE_END = re.compile(r"(?<!\\)((?:\\\\)*)\\[nr]")  # and not the end of a backslash followed by a letter
 
 
-@settings(max_examples=100)
 @given(values)
 @example("\\n")
 @example({"\n": 1, "n": 2})

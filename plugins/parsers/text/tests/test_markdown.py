@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Document
@@ -100,7 +100,6 @@ def letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text)
 
 
-@settings(max_examples=200)
 @given(st.text(alphabet="ab1 \n#-*>|`=.[]:~\t字", max_size=80))
 def test_no_letter_is_lost(text: str) -> None:
     found: list[Block] = list(parse("x" + text).blocks)

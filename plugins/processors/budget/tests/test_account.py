@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
@@ -33,7 +33,6 @@ def _begin(
     )
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.tuples(MONEY, st.decimals(0, 1, places=2), st.decimals(0, 1, places=2), st.booleans()), max_size=30),
     st.booleans(),

@@ -104,7 +104,6 @@ def _calls(answer: Any) -> list[tuple[str, Any]]:
 
 
 @every_format
-@settings(max_examples=30)
 @given(calls=st.lists(_CALL, min_size=1, max_size=3), words=st.sampled_from(["", "So:", "好的。"]))
 def test_a_model_that_repeats_what_was_written_for_its_calls_calls_the_same(
     read: Any, write: Any, fmt: str, calls: list[Any], words: str
@@ -117,7 +116,7 @@ def test_a_model_that_repeats_what_was_written_for_its_calls_calls_the_same(
 
 
 @every_format
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 2)
 @given(arguments=st.text(max_size=30))
 def test_arguments_that_are_no_json_are_told_and_call_nothing_else(
     read: Any, write: Any, fmt: str, arguments: str
@@ -149,7 +148,6 @@ _SHARED = ["<think>", "</think>", "\n", " ", "words", "}", '"', "```", "x" * 300
 
 
 @every_format
-@settings(max_examples=60)
 @given(data=st.data())
 def test_cutting_the_stream_elsewhere_never_changes_the_answer(read: Any, fmt: str, data: st.DataObject) -> None:
     text = "".join(data.draw(st.lists(st.sampled_from(_PIECES[fmt] + _SHARED), max_size=10)))

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.errors import ToolArgumentError
@@ -152,7 +152,6 @@ _FRAGMENTS = st.sampled_from(
 _TEXTS = st.lists(_FRAGMENTS, max_size=14).map("".join)
 
 
-@settings(max_examples=80)
 @given(text=_TEXTS, places=st.lists(st.integers(0, 400), max_size=12), thinks=st.booleans())
 @example(text='<tool_call>{"name": "f", "arguments": {"a": "\\\\"}}</tool_call>', places=[43, 44], thinks=False)
 def test_cutting_the_stream_elsewhere_never_changes_the_answer(
@@ -163,7 +162,6 @@ def test_cutting_the_stream_elsewhere_never_changes_the_answer(
     assert read(*text, begins_in_thought=thinks) == whole
 
 
-@settings(max_examples=80)
 @given(text=_TEXTS, reason=st.sampled_from(["stop", "length"]))
 def test_every_call_has_a_name_and_arguments(feed: Any, text: str, reason: str) -> None:
     deltas = [
@@ -175,7 +173,6 @@ def test_every_call_has_a_name_and_arguments(feed: Any, text: str, reason: str) 
     assert indices == {delta.index for delta in deltas if delta.arguments}
 
 
-@settings(max_examples=80)
 @given(
     text=st.text(max_size=60).filter(lambda text: text.strip() and "<" not in text),
     call=st.tuples(
@@ -196,7 +193,6 @@ def test_neither_text_nor_arguments_are_lost(
     assert len(answer.messages) == 2
 
 
-@settings(max_examples=40)
 @given(text=st.text(max_size=80))
 def test_a_reply_without_tags_passes_as_it_is(read: Any, text: str) -> None:
     answer = read(*text)
@@ -233,7 +229,6 @@ def test_a_half_tag_is_held_back_and_let_go_when_it_is_none(feed: Any, tag: str)
         assert feed([TextDelta("so " + half), ModelFinished("stop")])[1] == TextDelta(half)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["<tool_call", "<", "</think", "a", "b c", "<thin", "\n"]), max_size=20))
 def test_no_more_than_a_tag_is_ever_held_back_of_text(feed: Any, pieces: list[str]) -> None:
     fed = "x"

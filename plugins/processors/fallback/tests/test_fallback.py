@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import PluginHost, sync
@@ -526,7 +526,6 @@ def test_leaving_early_closes_the_model_that_stands_in(scripted: Scripted) -> No
 FAILURES = st.sampled_from([error for error, _ in CAUSES])
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.lists(st.text(max_size=3), max_size=3), FAILURES | st.none()), min_size=1, max_size=5),
 )

@@ -112,7 +112,7 @@ def _outcome(watches: Sequence[Watch], pieces: Iterable[str]) -> tuple[str, dict
     return given_on, dict(scanner.counts), scanner.stopped
 
 
-@settings(max_examples=250)
+@settings(max_examples=settings().max_examples * 3)
 @given(TEXTS, CUTS, _watches())
 def test_cutting_a_text_elsewhere_never_changes_what_comes_of_it(
     text: str, cuts: list[float], watches: tuple[Watch, ...]
@@ -122,7 +122,6 @@ def test_cutting_a_text_elsewhere_never_changes_what_comes_of_it(
     assert _outcome(watches, _cut(text, cuts)) == expected
 
 
-@settings(max_examples=100)
 @given(TEXTS, st.sampled_from([5, 64]))
 def test_what_an_expression_matches_is_gone_and_all_else_is_there(text: str, window: int) -> None:
     """What it matches is no longer than the window, or its beginning matches, too."""
@@ -133,7 +132,6 @@ def test_what_an_expression_matches_is_gone_and_all_else_is_there(text: str, win
         assert counts.get("w", 0) == len(re.findall(regex, text))
 
 
-@settings(max_examples=100)
 @given(TEXTS, CUTS, _watches())
 def test_what_is_held_back_is_bounded(text: str, cuts: list[float], watches: tuple[Watch, ...]) -> None:
     scanner = Scanner([watch for watch in watches if watch.then == "count"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.config import LLMConfig
@@ -209,7 +209,6 @@ _requests = st.builds(
 _ways = st.sampled_from(["refuse", "note"])
 
 
-@settings(max_examples=200)
 @given(_requests, _ways)
 def test_what_is_prepared_once_is_prepared(request: ChatRequest, unsupported: Unsupported) -> None:
     processor = Multimodal(unsupported=unsupported)
@@ -217,7 +216,6 @@ def test_what_is_prepared_once_is_prepared(request: ChatRequest, unsupported: Un
     assert processor.prepare(once) is once
 
 
-@settings(max_examples=200)
 @given(_requests, _ways)
 def test_nothing_is_lost(request: ChatRequest, unsupported: Unsupported) -> None:
     prepared = Multimodal(unsupported=unsupported).prepare(request)
@@ -233,7 +231,6 @@ def test_nothing_is_lost(request: ChatRequest, unsupported: Unsupported) -> None
         assert [item for item in kept if item.type == "file"] == []
 
 
-@settings(max_examples=200)
 @given(_requests)
 def test_with_notes_a_model_is_sent_only_what_it_takes(request: ChatRequest) -> None:
     facts = request.facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_rate_limits.state import WINDOW_S, Entry, Limits, State, Wait, Wanted
@@ -40,7 +40,6 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(CALLS, st.integers(1, 6), st.integers(40, 120), st.booleans())
 def test_no_minute_has_more_than_is_allowed_and_a_wait_is_long_enough(
     calls: list[tuple[float, int, int]], requests: int, tokens: int, through_a_file: bool

@@ -121,13 +121,12 @@ def _always_the_same(
     assert _all(make(), _cut(text, cuts)) == expected
 
 
-@settings(max_examples=400)
+@settings(max_examples=settings().max_examples * 4)
 @given(TEXTS, CUTS, st.sampled_from(FINDERS))
 def test_cutting_a_text_elsewhere_never_changes_what_is_found(text: str, cuts: list[float], finder: Finder) -> None:
     _always_the_same(lambda: Scanner(finder, _mark), text, cuts)
 
 
-@settings(max_examples=150)
 @given(st.dictionaries(TEXTS, TEXTS | st.integers() | st.just(4111111111111111), max_size=3), CUTS, st.booleans())
 def test_cutting_arguments_elsewhere_never_changes_them(
     value: dict[str, object], cuts: list[float], ascii_only: bool
@@ -137,14 +136,12 @@ def test_cutting_arguments_elsewhere_never_changes_them(
     _always_the_same(lambda: ArgumentsScanner(FINDERS[0], _mark), text[: len(text) // 2], cuts)
 
 
-@settings(max_examples=150)
 @given(st.text('{}"\\ud83de0n1234567890.-@bx, [', max_size=60), CUTS)
 def test_cutting_broken_arguments_elsewhere_never_changes_them(text: str, cuts: list[float]) -> None:
     _always_the_same(lambda: ArgumentsScanner(FINDERS[0], _mark), text, cuts)
     _always_the_same(lambda: ArgumentsScanner(FINDERS[0], _mark), "{" + text, cuts)
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(["[", "]", *VALUES, "[EMAIL_", "EMAIL_1]", "_", "A", "[B_9]", " ", "{", '"', "x"])).map(
         "".join
@@ -156,7 +153,6 @@ def test_cutting_an_answer_elsewhere_never_changes_what_comes_back(text: str, cu
     _always_the_same(lambda: ArgumentsRestorer(VALUES), text, cuts)
 
 
-@settings(max_examples=150)
 @given(st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2), max_size=3), st.booleans())
 def test_arguments_stay_json_and_their_strings_are_what_texts_would_be(
     value: dict[str, list[str]], ascii_only: bool
@@ -190,7 +186,6 @@ def test_a_number_is_held_back_until_it_can_be_no_value() -> None:
     ]  # fmt: skip
 
 
-@settings(max_examples=100)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_what_is_held_back_is_bounded(text: str) -> None:
     scanner = Scanner(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import Agent, FnCallAgent, Message, create_agent, tool
@@ -445,7 +445,6 @@ def _text(draw: st.DrawFn, number: int) -> str:
     return f"{number} " + draw(st.sampled_from(["a ", "数据", "long-word "])) * draw(st.integers(0, 300))
 
 
-@settings(max_examples=60)
 @given(_histories(), st.integers(600, 4000), st.integers(1, 4), st.booleans())
 def test_whatever_the_history_a_model_sees_a_valid_one_that_fits(
     history: list[Message], context: int, keep: int, fails: bool

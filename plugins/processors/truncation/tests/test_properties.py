@@ -98,7 +98,7 @@ def _is_valid(history: Sequence[Message]) -> bool:
     return not calls
 
 
-many = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+many = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @many

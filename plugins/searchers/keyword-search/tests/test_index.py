@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
@@ -39,7 +39,6 @@ def analyzer() -> Analyzer:
     return Analyzer()
 
 
-@settings(max_examples=150)
 # b is below 1: at 1, rank_bm25 divides 0 by 0 for a chunk without terms.
 @given(texts, queries, st.floats(0.1, 3), st.floats(0, 0.99))
 def test_scores_are_those_of_rank_bm25_but_for_its_constant(
@@ -55,7 +54,6 @@ def test_scores_are_those_of_rank_bm25_but_for_its_constant(
     assert scores.tolist() == pytest.approx((peer.get_scores(asked) - constant).tolist(), abs=1e-9)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6))
 def test_the_index_has_the_terms_that_the_analyzer_finds(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str]
@@ -87,7 +85,6 @@ def test_an_index_of_nothing_finds_nothing(corpus_of: MakeCorpus, analyzer: Anal
         assert Index(corpus_of(chunks).chunks, analyzer).search(["anything at all"], 5) == []
 
 
-@settings(max_examples=100)
 @given(texts, queries, st.integers(1, 12))
 def test_the_first_hits_are_the_same_however_many_are_asked_for(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], query: str, limit: int
@@ -98,7 +95,6 @@ def test_the_first_hits_are_the_same_however_many_are_asked_for(
     assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
 
 
-@settings(max_examples=60)
 @given(texts, st.lists(queries, min_size=1, max_size=3), st.sampled_from([0, 12, 30]))
 def test_scores_are_the_same_to_the_last_bit_however_terms_are_added(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], asked: list[str], kept: int

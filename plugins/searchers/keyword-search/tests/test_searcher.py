@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -152,7 +152,6 @@ words = st.text(alphabet="bcdfgkmpqxz", min_size=4, max_size=7).map(lambda word:
 many = st.lists(st.lists(words, min_size=2, max_size=8).map(" ".join), min_size=1, max_size=10)
 
 
-@settings(max_examples=60)
 @given(many, st.data())
 def test_every_chunk_is_found_by_its_own_rare_words(
     corpus_of: MakeCorpus, chunks: list[str], data: st.DataObject
@@ -164,7 +163,6 @@ def test_every_chunk_is_found_by_its_own_rare_words(
         assert found(corpus_of(chunks), " ".join(own)) == [number]
 
 
-@settings(max_examples=40)
 @given(many, many, words)
 def test_more_chunks_take_none_of_those_that_were_found(
     corpus_of: MakeCorpus, chunks: list[str], more: list[str], word: str

@@ -200,7 +200,7 @@ def test_many_vectors_get_an_index_and_are_found_with_it(make: Make, rows: Rows)
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_term_is_kept_and_asked_for_as_it_is(rows: Rows, words: list[str]) -> None:
     terms = [term for term in map(term_of, words) if term]
     [[kept]] = rows("SELECT tsvector_to_array(CAST(:words AS tsvector))", words=words_text(terms))

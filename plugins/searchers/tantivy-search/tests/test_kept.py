@@ -69,7 +69,7 @@ TEXTS = [f"{word} {other} w{number}" for number, (word, other) in enumerate(zip(
 SUBSETS = st.lists(st.integers(0, len(TEXTS) - 1), unique=True, min_size=1)
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(SUBSETS, min_size=2, max_size=4))
 def test_an_index_that_followed_finds_what_a_new_one_does(
     on_disk: OnDisk,

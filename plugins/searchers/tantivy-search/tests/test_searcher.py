@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -117,7 +117,6 @@ LINES = st.lists(st.lists(WORDS, max_size=6).map(" ".join), unique=True, max_siz
 ANALYZER = Analyzer()
 
 
-@settings(max_examples=25)
 @given(LINES, st.lists(WORDS, max_size=3).map(" ".join))
 def test_exactly_the_chunks_that_share_a_term_are_found(
     in_memory: CorpusOf, found: Found, texts: Sequence[str], query: str

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Corpus, Searcher
@@ -42,7 +42,6 @@ def clustered(count: int, *, seed: int = 1) -> Matrix:
 # --- in a file ---
 
 
-@settings(max_examples=40)
 @given(ROWS, st.integers(1, 25))
 def test_an_index_from_a_file_finds_what_it_found_before(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[int]], limit: int

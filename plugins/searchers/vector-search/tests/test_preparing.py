@@ -85,7 +85,6 @@ def _small_steps() -> Iterator[None]:
 FAULTS = ("", "fails", "half", "not a number", "of two lengths", "more")
 
 
-@settings(max_examples=25)
 @given(faults=st.lists(st.sampled_from([*FAULTS, "longer"]), max_size=8))
 def test_whatever_an_embedder_answers_no_wrong_vector_is_kept_and_no_right_one_is_made_twice(faults: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +95,7 @@ def test_whatever_an_embedder_answers_no_wrong_vector_is_kept_and_no_right_one_i
     assert embedder.asked == TEXTS
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 2)
 @given(faults=st.lists(st.sampled_from(FAULTS), max_size=5))
 def test_without_a_file_the_next_try_begins_anew(faults: list[str]) -> None:
     assert _prepared_at_last(searcher_of(Flaky(faults), None), len(faults)) == _right_hits()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import errors
@@ -126,7 +126,6 @@ ends = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(events, ends)
 def test_replaying_gives_the_events_that_were_recorded(
     tmp_path_factory: pytest.TempPathFactory, body: list[ModelEvent], end: ModelFinished
@@ -474,7 +473,6 @@ secret_texts = st.text(string.ascii_letters + string.digits + "-_/\\\"'é\n", mi
 around_it = st.text("雪 ☃.", max_size=8)
 
 
-@settings(max_examples=60)
 @given(secret_texts, around_it, st.integers(0, 25), st.sampled_from(["text", "reasoning", "arguments"]))
 def test_a_secret_is_nowhere_in_the_file_even_if_the_model_repeats_it_in_pieces(
     tmp_path_factory: pytest.TempPathFactory, secret: str, around: str, cut: int, where: str

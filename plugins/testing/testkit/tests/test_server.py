@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_testkit import replies
@@ -70,7 +70,6 @@ def test_usage_is_streamed_last_to_who_asks_for_it(server: FakeOpenAI, client: C
     chars=st.integers(1, 9),
     interleaved=st.booleans(),
 )
-@settings(max_examples=25)
 def test_tool_calls_mean_the_same_in_both_forms(
     calls: list[tuple[str, dict[str, str]]], chars: int, interleaved: bool
 ) -> None:
@@ -125,7 +124,6 @@ def test_the_models_are_listed_without_using_up_the_script(server: FakeOpenAI, c
 
 
 @given(text=st.text(), chars=st.integers(1, 5), size=st.integers(1, 40), crlf=st.booleans(), comments=st.booleans())
-@settings(max_examples=50)
 def test_cutting_changes_no_byte(text: str, chars: int, size: int, crlf: bool, comments: bool) -> None:
     reply = replies.text(text, chars=chars)
     reply = reply.written(newline=b"\r\n") if crlf else reply

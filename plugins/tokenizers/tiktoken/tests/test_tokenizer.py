@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import regex
 import tiktoken_ext.openai_public
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -79,7 +79,6 @@ def test_addresses_hashes_and_control_tokens_are_tiktokens(made: type[TiktokenTo
 
 
 @pytest.mark.parametrize("made", BOTH)
-@settings(max_examples=60)
 @given(text=st.lists(PIECES, max_size=20).map("".join) | st.text(max_size=30))
 def test_texts_are_cut_into_the_pieces_into_which_tiktoken_cuts_them(
     made: type[TiktokenTokenizer], told: dict[str, Any], text: str

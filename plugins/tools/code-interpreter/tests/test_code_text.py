@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_code_interpreter.code_text import code_of, without_fence
 
-quick = settings(max_examples=50)
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n`"))
 code_blocks = st.lists(lines, min_size=1).map(lambda parts: "".join(f"{part}\n" for part in parts))
 
@@ -45,31 +44,26 @@ def test_code_is_found_where_it_stands(text: str, code: str) -> None:
     assert code_of(text) == code
 
 
-@quick
 @given(st.text())
 def test_any_text_gives_some_code(text: str) -> None:
     assert isinstance(code_of(text), str)
 
 
-@quick
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not t.lstrip().startswith("```")))
 def test_the_code_of_a_json_object_is_not_changed(code: str) -> None:
     assert code_of(json.dumps({"code": code})) == code
 
 
-@quick
 @given(code_blocks, st.sampled_from(["", "py", "python"]))
 def test_a_fence_around_code_comes_off_and_nothing_else(code: str, language: str) -> None:
     assert code_of(f"Here it is:\n```{language}\n{code}```\nDone.") == code
 
 
-@quick
 @given(code_blocks)
 def test_code_without_a_fence_around_it_stays_as_it_is(code: str) -> None:
     assert without_fence(code) == code
 
 
-@quick
 @given(st.integers(min_value=1, max_value=2000))
 def test_many_fences_that_never_close_are_no_fences(count: int) -> None:
     text = "".join("`" * (3 + count - number) + "\n" for number in range(min(count, 60)))

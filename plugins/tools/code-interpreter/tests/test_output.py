@@ -6,12 +6,11 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_code_interpreter.output import FINISHED, Output, clean_text, fenced
 
-quick = settings(max_examples=50)
 PNG = (  # of one pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
@@ -151,7 +150,6 @@ def test_half_a_surrogate_pair_becomes_text_that_can_be_sent() -> None:
     assert clean_text("a\ud800b").encode("utf-8") == b"a?b"
 
 
-@quick
 @given(st.text())
 def test_a_fence_is_longer_than_any_inside(text: str) -> None:
     fence, _, rest = fenced(text).partition("\n")
@@ -160,7 +158,6 @@ def test_a_fence_is_longer_than_any_inside(text: str) -> None:
     assert rest == f"{text}\n{fence}"
 
 
-@quick
 @given(st.lists(streams, max_size=30))
 def test_short_output_is_whole_and_in_order(said: list[tuple[str, str]]) -> None:
     output = Output(max_chars=10_000)
@@ -171,7 +168,6 @@ def test_short_output_is_whole_and_in_order(said: list[tuple[str, str]]) -> None
         assert bare.removesuffix("\n```") == "".join(text for _, text in said)
 
 
-@quick
 @given(st.lists(streams, min_size=1, max_size=60), st.integers(min_value=1, max_value=200))
 def test_long_output_keeps_both_ends_and_says_how_much_is_missing(said: list[tuple[str, str]], limit: int) -> None:
     output = Output(max_chars=limit * 2)
@@ -186,7 +182,6 @@ def test_long_output_keeps_both_ends_and_says_how_much_is_missing(said: list[tup
         assert shown == f"{whole[:limit]}\n[… {left_out} characters left out …]\n{whole[-limit:]}"
 
 
-@quick
 @given(st.lists(streams, max_size=200))
 def test_what_is_kept_does_not_grow_with_what_is_said(said: list[tuple[str, str]]) -> None:
     output = Output(max_chars=50)
@@ -197,7 +192,6 @@ def test_what_is_kept_does_not_grow_with_what_is_said(said: list[tuple[str, str]
     assert output.received_chars == sum(len(text) * 20 for _, text in said)
 
 
-@quick
 @given(st.sampled_from(["stream", "execute_result", "display_data", "error", "what"]), st.dictionaries(
     st.sampled_from(["name", "text", "data", "traceback", "ename", "evalue"]), anything))  # fmt: skip
 def test_forged_messages_break_nothing(message_type: str, content: dict[str, Any]) -> None:

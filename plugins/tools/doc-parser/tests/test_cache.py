@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Document
@@ -138,7 +138,6 @@ BLOCKS = st.builds(
 )
 
 
-@settings(max_examples=50)
 @given(
     blocks=st.lists(BLOCKS, max_size=5),
     title=st.text(),

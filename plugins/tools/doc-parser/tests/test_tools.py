@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
@@ -111,7 +111,6 @@ def test_results_are_json(tmp_path: Path) -> None:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @example([5, 5, 1], 10)
 @given(st.lists(st.integers(1, 30), max_size=30), st.integers(1, 60))
 def test_parts_have_all_items_once_in_order_and_fit(sizes: list[int], most: int) -> None:
@@ -133,7 +132,6 @@ def test_parts_have_all_items_once_in_order_and_fit(sizes: list[int], most: int)
 LETTERS = st.text(alphabet="abc .\n数据。|-#", min_size=1, max_size=80)
 
 
-@settings(max_examples=30)
 @given(blocks=st.lists(LETTERS.filter(str.strip), min_size=1, max_size=6), most=st.integers(1, 40))
 def test_all_parts_together_are_the_document(blocks: list[str], most: int) -> None:
     document = Document("a.txt", tuple(Block(text) for text in blocks), "0" * 64)

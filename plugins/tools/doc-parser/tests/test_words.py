@@ -6,7 +6,7 @@ import asyncio
 import unicodedata
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.tools import ToolContext
@@ -54,7 +54,6 @@ def test_a_query_asks_for_words_in_its_language() -> None:
     assert set(vocabulary(["tea only"], most=9, query="多热？")) == {"tea"}
 
 
-@settings(max_examples=80)
 @given(st.lists(st.text(max_size=60), max_size=6), st.integers(1, 20), st.text(max_size=10))
 def test_of_any_texts_there_are_at_most_so_many_words_each_once_and_from_the_texts(
     texts: list[str], most: int, query: str

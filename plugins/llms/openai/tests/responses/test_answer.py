@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import (
@@ -103,14 +103,12 @@ def output_of(response: ModelResponse) -> Any:
 # --- what holds for all answers ---
 
 
-@settings(max_examples=50)
 @given(output=outputs(), cuts=st.lists(st.integers(1, 6000), max_size=8))
 def test_cutting_the_bytes_anywhere_changes_nothing(told: Told, output: list[Wire], cuts: list[int]) -> None:
     data = told.bytes_of(told.all(output))
     assert answer(data, *cuts) == answer(data)
 
 
-@settings(max_examples=50)
 @given(output=outputs(), size=st.integers(1, 20))
 def test_what_is_seen_of_an_answer_is_what_its_items_say(told: Told, output: list[Wire], size: int) -> None:
     events = read(told.bytes_of(told.all(output, size)))
@@ -120,7 +118,6 @@ def test_what_is_seen_of_an_answer_is_what_its_items_say(told: Told, output: lis
     assert finished.data == ({"server": "here", "output": output} if output else None)
 
 
-@settings(max_examples=50)
 @given(output=outputs(), choice=st.randoms(use_true_random=False))
 def test_items_that_arrive_interleaved_are_told_apart_and_stay_in_order(
     told: Told, output: list[Wire], choice: Random
@@ -141,7 +138,6 @@ def test_items_that_arrive_interleaved_are_told_apart_and_stay_in_order(
     assert answer(told.bytes_of(events)).messages == answer(told.bytes_of(told.all(output))).messages
 
 
-@settings(max_examples=50)
 @given(output=outputs(), announced=st.booleans(), complete=st.integers(0, 5), rest=st.sampled_from(["pieces", "none"]))
 def test_what_is_not_told_in_pieces_is_taken_from_the_whole(
     told: Told, output: list[Wire], announced: bool, complete: int, rest: str
@@ -158,7 +154,6 @@ def test_what_is_not_told_in_pieces_is_taken_from_the_whole(
     assert answer(data).messages == answer(told.bytes_of(told.all(output))).messages
 
 
-@settings(max_examples=50)
 @given(output=outputs(), told_until=st.integers(0, 30))
 def test_a_tale_that_stops_short_is_completed_from_the_whole_item(
     told: Told, output: list[Wire], told_until: int
@@ -170,7 +165,6 @@ def test_a_tale_that_stops_short_is_completed_from_the_whole_item(
     assert said_in(answer(data).messages) == said_by(output)
 
 
-@settings(max_examples=50)
 @given(output=outputs())
 def test_a_server_that_does_not_stream_gives_the_same_answer(told: Told, output: list[Wire]) -> None:
     usage = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
@@ -194,7 +188,6 @@ EVENTS = st.builds(
 )
 
 
-@settings(max_examples=50)
 @given(
     events=st.lists(EVENTS, max_size=4), response=st.dictionaries(st.sampled_from(["output", "usage", "status"]), ODD)
 )

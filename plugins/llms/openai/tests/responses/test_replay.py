@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
@@ -49,7 +49,6 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KINDS = ("message", "reasoning", "call", "search", "image")
 
 
-@settings(max_examples=60)
 @given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=6), texts=st.lists(TEXTS, min_size=6, max_size=6))
 def test_an_unchanged_answer_is_sent_back_item_for_item(told: Told, kinds: list[str], texts: list[str]) -> None:
     make: dict[str, Callable[[int], Wire]] = {
