@@ -5,7 +5,6 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import httpx2
-import openai
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -36,7 +35,9 @@ def url_of(endpoint: str, deployment: str, version: str) -> str:
 
 
 def url_of_the_sdk(endpoint: str, deployment: str, version: str) -> str:
-    """Where the SDK sends its own."""
+    """Return where the SDK sends its own."""
+    import openai  # takes a second, which collecting all tests need not spend
+
     asked: list[httpx2.URL] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:

@@ -10,17 +10,19 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from qdrant_client import QdrantClient, models
 
 from jackfield.retrieval import Searcher, make_searcher
 from jackfield_testkit.embeddings import embeddings, texts_in, tokens_in
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
 
 DIMENSION = 256
 MakeSearcher = Callable[..., Searcher]
@@ -142,6 +144,8 @@ class FakeQdrant:
                 return 200, {"exists": False}
             if (method, rest) != ("PUT", []):
                 return 404, None
+        from qdrant_client import models  # takes a second, which collecting all tests need not spend
+
         done = {"operation_id": 0, "status": "completed"}
         match method, rest:
             case "GET", ["exists"]:
@@ -183,6 +187,8 @@ class FakeQdrant:
 @pytest.fixture(scope="session")
 def _local() -> QdrantClient:
     """The local mode; making one takes a twentieth of a second."""
+    from qdrant_client import QdrantClient
+
     return QdrantClient(":memory:")
 
 

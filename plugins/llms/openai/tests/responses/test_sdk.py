@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
-from openai.types.responses import ResponseInputItemParam, ToolParam
 from pydantic import TypeAdapter
 
 from jackfield import sync
@@ -35,6 +33,8 @@ ANSWERS: dict[str, Reply] = {
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_the_sdk_reads_the_same_items(server: FakeResponses, make_model: MakeModel, answer: str) -> None:
     server.reply(ANSWERS[answer], ANSWERS[answer])
+    import openai  # takes a second, which collecting all tests need not spend
+
     messages = sync.run(make_model(include=()).acomplete([Message("user", "hi")])).messages
     assert messages[0].origin is not None
     assert messages[0].origin.data is not None
@@ -50,6 +50,8 @@ def test_the_sdk_reads_the_same_items(server: FakeResponses, make_model: MakeMod
 def test_the_sdk_takes_what_is_sent_for_valid(
     server: FakeResponses, make_model: MakeModel, told: Told, tmp_path: Path
 ) -> None:
+    from openai.types.responses import ResponseInputItemParam, ToolParam
+
     server.reply(replies.chunks(told.all([told.reasoning("r"), told.call("f", call_id="c1")])), replies.text("ok"))
     paper = tmp_path / "a.pdf"
     paper.write_bytes(b"%PDF-1.7")

@@ -169,7 +169,7 @@ class Forks:
 
 
 class _SharedForks(Forks):
-    """What one of the processes of a test run has started for all."""
+    """The server that one of the processes of a test run has started for all."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -180,7 +180,13 @@ class _SharedForks(Forks):
 
 @dataclass(frozen=True)
 class _Run:
-    """What the processes of a test run share: a folder, and a file that ends when the last of them does."""
+    """Forks that the processes of a test run share.
+
+    Attributes:
+        folder: Where the processes find each other.
+        end: The reading end of a pipe whose writing end each of the processes holds open.
+        started: What this process has started for all.
+    """
 
     folder: Path
     end: int
@@ -190,33 +196,37 @@ class _Run:
         file = self.folder / hashlib.sha256(f"{python}\n{before}".encode()).hexdigest()
         with file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not file.exists():
+            # It has ended if, for a moment, no process of the run was left.
+            if not file.exists() or not Path(file.read_text(encoding="utf-8")).exists():
                 self.started.append(Forks(before, python=python, end=self.end))
                 file.write_text(self.started[-1].address, encoding="utf-8")
         return _SharedForks(file.read_text(encoding="utf-8"))
 
 
-_shared: _Run | None = None
+_run_of_tests: _Run | None = None
 
 
 def share_forks(folder: Path) -> None:
-    """Have the forks of this process share what `shared_forks` gives, as the workers of a test run do.
+    """Share what `shared_forks` returns with all processes that name the same folder, as the workers of a test run do.
 
-    Args:
-        folder: Where they find each other; it is there, and empty.
+    A shared server ends when the last of these processes does.
     """
-    global _shared  # noqa: PLW0603 - what a fork is born with
-    end, _ = os.pipe()  # the other side stays open in this process and in its forks, and in no other program
-    _shared = _Run(folder, end)
+    global _run_of_tests  # noqa: PLW0603 - it holds for the whole process
+    folder.mkdir(exist_ok=True)
+    pipe = folder / "end"
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(pipe)
+    os.open(pipe, os.O_RDWR)  # open until this process ends; to open it for writing alone would wait for a reader
+    _run_of_tests = _Run(folder, os.open(pipe, os.O_RDONLY))
 
 
 @cache
 def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
-    """The same for all tests of this process or run (see `share_forks`); None where forks are not possible."""
+    """Return the same for all tests of this process or run (see `share_forks`); None where forks are not possible."""
     if not Forks.are_possible:
         return None
-    if _shared:
-        return _shared.forks(before, python)
+    if _run_of_tests:
+        return _run_of_tests.forks(before, python)
     forks = Forks(before, python=python)
     atexit.register(forks.close)
     return forks
