@@ -166,7 +166,9 @@ def test_made_plugins_are_built_installed_used_and_removed(
     uv: str,
 ) -> None:
     # With what wheels hold, as those have it who have no copy of the repository.
-    environment = make_view("jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit")
+    environment = make_view(
+        "jackfield-backends", "jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit"
+    )
     home = Path(clean_env["HOME"])
     dist = tmp_path / "dist"
     folders = []
@@ -247,7 +249,7 @@ def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    environment = make_view("jackfield-http", "jackfield-testkit")
+    environment = make_view("jackfield-backends", "jackfield-http", "jackfield-testkit")
     environment.install(*made.values())
     # All at once, with the settings that each of them has. The suite of this backend is run by the tutorial, which
     # makes the same one and changes three of its facts.
