@@ -1,7 +1,13 @@
-"""What happens, as it happens: the events of a model's answer and of an agent's run.
+"""The events of a model's answer and of an agent's run, in the order in which they happen.
 
-Everything a person sees (a growing text, a list of messages, a web page) is a fold over these. They are frozen, and
-`match` on their class is the way to read them.
+Everything a person sees (a growing text, a list of messages, a web page) is a fold over these. They are frozen; read
+them with `match` on their class.
+
+Each class states how its events are treated, so that no other module needs a list of classes:
+
+- `is_delta`: it is a piece of the model's answer. If the attempt fails, `StreamReset` withdraws it.
+- `is_note`: it informs people and is no step of the run. A record may write it later, together with the next step.
+- `is_recorded`: a record of the run keeps it.
 """
 
 from __future__ import annotations
@@ -19,12 +25,20 @@ from jackfield.messages import ContentItem, FinishReason, FunctionCall, Message,
 class TextDelta:
     """More of the answer's text."""
 
+    is_delta = True
+    is_note = False
+    is_recorded = False
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     """More of the model's reasoning."""
+
+    is_delta = True
+    is_note = False
+    is_recorded = False
 
     text: str
 
@@ -40,6 +54,10 @@ class FunctionCallDelta:
         arguments: More of the arguments' JSON text.
     """
 
+    is_delta = True
+    is_note = False
+    is_recorded = False
+
     index: int
     id: str = ""
     name: str = ""
@@ -48,31 +66,43 @@ class FunctionCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class MediaDelta:
-    """An image, audio or video that the model made, whole."""
+    """A complete image, audio or video from the model."""
+
+    is_delta = True
+    is_note = False
+    is_recorded = False
 
     item: ContentItem
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """What the answer cost; the last one counts."""
+    """The usage of the answer; the last one counts."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """The answer is complete: exactly one, and the last event of a model.
+    """The answer is complete. A model sends exactly one, as its last event.
 
     Attributes:
         reason: Why it ended, in a term that is the same for all providers.
         model: The model that answered, as the provider names it.
         response_id: The provider's id of the answer.
-        created: When, in seconds since 1970, UTC.
-        data: Data that the backend needs back with this answer in a later request; opaque to everybody else.
-        provider_reason: The provider's own term for the reason; '' if it has none. For people and logs: no
-            program should compare it.
+        created: When it was made, in seconds since 1970, UTC.
+        data: Data that the backend needs back with this answer in a later request; opaque to all other code.
+        provider_reason: The provider's own term for the reason; '' if it has none. It is for people and logs; programs
+            should compare `reason`.
     """
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     reason: FinishReason
     model: str = ""
@@ -83,13 +113,17 @@ class ModelFinished:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the answer was cut off: a call in it may be incomplete."""
+        """True if the answer was cut off. A call in it may be incomplete."""
         return self.reason not in ("stop", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
     """An attempt failed; another follows after `delay_s` seconds."""
+
+    is_delta = False
+    is_note = True
+    is_recorded = False
 
     attempt: int
     delay_s: float
@@ -98,14 +132,22 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """Forget all of this answer so far: it starts again."""
+    """Discard all of this answer so far; it starts again."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryTrimmed:
-    """Old messages were left out or shortened to fit the model's context; `dropped` and `shortened` say how many."""
+    """As many old messages were dropped and shortened to fit the model's context."""
+
+    is_delta = False
+    is_note = True
+    is_recorded = True
 
     dropped: int
     shortened: int
@@ -115,10 +157,14 @@ class HistoryTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """Something that a plugin reports and for which there is no other event.
+    """A report of a plugin that has no event of its own.
 
-    `name` begins with the plugin's distribution. A text in `data["note"]` is shown to people unchanged.
+    `name` begins with the plugin's distribution. Displays show a text in `data["note"]` unchanged.
     """
+
+    is_delta = False
+    is_note = True
+    is_recorded = True
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -157,19 +203,31 @@ StopReason = Literal[
 class RunStarted:
     """A run begins, with these messages."""
 
+    is_delta = False
+    is_note = False
+    is_recorded = False  # as an event; a record begins with these messages
+
     messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A model is about to be asked; `turn` counts from 1."""
+    """The agent is about to ask its model; `turn` counts from 1."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call begins. `index` is its place among the calls of this turn, from 0."""
+    """A tool call begins. `index` is its position among the calls of this turn, from 0."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     index: int
     call_id: str
@@ -178,7 +236,11 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A running tool says how far it is."""
+    """A running tool reports its progress."""
+
+    is_delta = False
+    is_note = True
+    is_recorded = False
 
     index: int
     call_id: str
@@ -187,17 +249,20 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call ended, well or not.
+    """A tool call ended, in success or failure.
 
     Attributes:
         message: The `function` message for the model.
-        seconds: How long it took.
-        error: The kind of failure, '' when there was none; the message's text tells the model.
-        metadata: What the tool reports to people but not to the model (which sandbox ran the code …). Of a call whose
-            time is over and that could not be stopped, `still_running` is True. Of an error that was not written for
-            the model, `traceback` has all of it. Of one with notes (`error.add_note`), which are for people, `notes`
-            has them.
+        seconds: How long the call took.
+        error: The kind of failure, '' for a success. The text of the message explains it to the model.
+        metadata: Reports of the tool to people but not to the model, such as the sandbox that ran the code.
+            `still_running` is True for a call that timed out and could not be stopped. `traceback` is the full text of
+            an error that was not written for the model. `notes` are the notes of an error (`error.add_note`).
     """
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     index: int
     call_id: str
@@ -209,15 +274,19 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """These calls need approval; the run ends with `approval_needed` and can be continued with `resume`.
+    """These calls need approval. The run ends with `approval_needed` and continues with `resume`.
 
     Attributes:
-        calls: As the model wrote them.
-        call_ids: Their ids, in the same order: `resume={call id: True}` approves a call.
-        in_doubt: The ids of those that were under way when the program ended: they may have been made already.
-        agents: Whose they are, in the same order, where some are calls of agents below: `helper`, or `helper/clerk` for
-            an agent that `helper` has asked; '' for the agent's own.
+        calls: The calls as the model wrote them.
+        call_ids: Their ids, in the same order. `resume={call id: True}` approves a call.
+        in_doubt: The ids of calls that were running when the program ended, and may have been made.
+        agents: The agents that make the calls, in the same order, if some belong to subagents: `helper`, or
+            `helper/clerk` for an agent that `helper` asked; '' for the agent itself.
     """
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     calls: tuple[FunctionCall, ...]
     call_ids: tuple[str, ...] = ()
@@ -227,15 +296,20 @@ class ApprovalNeeded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecided:
-    """Whether a call may be made was decided; for the record. Calls that nobody asks about have none.
+    """A call was approved or refused, for the record. Calls that need no approval produce no such event.
 
     Attributes:
-        call: As it is made; one that no person was asked about, as the model wrote it.
-        allowed: Whether it is made.
-        by: `approve` (the function that is asked), `resume` (an answer to a paused run), `read_only` or `allow_listed`
-            (the agent's rule), `forbid` (the effects that it forbids), or `nobody` (there was nobody to ask).
-        reason: Why not, as the model reads it; '' if it is made.
+        call: The call as it will be made; as the model wrote it if a rule decided.
+        allowed: True if the call will be made.
+        by: The origin of the decision: `approve` (the approval function), `resume` (an answer to a paused run),
+            `read_only` or `allow_listed` (the agent's rule), `forbid` (the effects that the agent forbids), or `nobody`
+            (the run has no approval function).
+        reason: Why the call is refused, as the model reads it; '' if it is allowed.
     """
+
+    is_delta = False
+    is_note = True
+    is_recorded = True
 
     call_id: str
     call: FunctionCall
@@ -246,7 +320,11 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class HandedOff:
-    """From here on, the agent `to` has the conversation, in the same run and within the same limits."""
+    """The agent `to` continues the conversation, in the same run and within the same limits."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     by: str
     to: str
@@ -254,14 +332,22 @@ class HandedOff:
 
 @dataclass(frozen=True, slots=True)
 class ResponseReplaced:
-    """The whole response of the run so far: from agents that yield whole lists instead of deltas."""
+    """The whole response of the run so far, from agents that yield lists of messages instead of deltas."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = False
 
     messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The model has answered, and its answer is complete."""
+    """The model has answered completely."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     turn: int
     messages: tuple[Message, ...]
@@ -270,7 +356,11 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run ended as it should, or at a limit; `usage` sums all its turns."""
+    """The run ended normally or at a limit; `usage` is the sum of all its turns."""
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     stop_reason: StopReason
     messages: tuple[Message, ...]
@@ -281,9 +371,13 @@ class RunFinished:
 class RunFailed:
     """The run ended with an error, which is raised after this event.
 
-    If a run is abandoned before it ends, only observers see this event; `kind` is then `GeneratorExit` or
+    Only observers see this event if a run is abandoned before it ends; `kind` is then `GeneratorExit` or
     `CancelledError`.
     """
+
+    is_delta = False
+    is_note = False
+    is_recorded = True
 
     error: str
     kind: str
@@ -307,10 +401,10 @@ AgentEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """An event of a run, with its place: which run, its number in it (1, 2, 3 …), which agent, how deep.
+    """An event with its position: the run, its number in the run (1, 2, 3 …), the agent and the depth.
 
-    `depth` is 0 for the agent that was asked, 1 for an agent it asked, and so on. An agent that another one asked has a
-    run of its own, with its own id and numbers; its events stand between those of the run that waits for it.
+    `depth` is 0 for the agent that the caller asked, 1 for an agent that it asked, and so on. Each subagent has a run
+    of its own, with its own id and numbers. Its events come between those of the run that waits for it.
     """
 
     run_id: str

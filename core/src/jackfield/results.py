@@ -17,17 +17,14 @@ from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
-    FunctionCallDelta,
     HandedOff,
     ModelEvent,
     ModelFinished,
     PluginEvent,
-    ReasoningDelta,
     RunEvent,
     RunFinished,
     RunStarted,
     StopReason,
-    TextDelta,
     ToolFinished,
     TurnFinished,
 )
@@ -193,9 +190,6 @@ def text_of_answer(messages: Sequence[Message]) -> str:
     return "".join(reversed(last))
 
 
-_DELTAS = frozenset((TextDelta, ReasoningDelta, FunctionCallDelta))
-
-
 class ResultFold:
     """Gathers the events of a run into its result.
 
@@ -223,7 +217,7 @@ class ResultFold:
         """Take one event; with its place, it may also be one of an agent below."""
         if not isinstance(event, RunEvent):
             self._feed(event)
-        elif type(event.event) not in _DELTAS or not self.run_id:  # most of all are
+        elif not (event.event.is_delta and self.run_id):  # most events are deltas
             self._feed_placed(event, event.event)
 
     def _feed_placed(self, placed: RunEvent, event: ModelEvent | AgentEvent) -> None:

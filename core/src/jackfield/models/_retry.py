@@ -9,13 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import (
-    HistoryTrimmed,
     ModelEvent,
     ModelFinished,
-    PluginEvent,
     RetryScheduled,
     StreamReset,
-    UsageReported,
 )
 from jackfield.processors._base import CallNext, Processor
 from jackfield.request import ChatRequest
@@ -28,9 +25,6 @@ RATE_LIMIT_FLOOR_S = 2.0
 ONLY_BEFORE_OUTPUT = (
     "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
 )
-
-# Notes, and what an attempt cost: nobody has to forget them when another one begins.
-_NOT_THE_ANSWER = (PluginEvent, RetryScheduled, HistoryTrimmed, UsageReported)
 
 _TOO_LONG = (
     "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}, so there was no retry; "
@@ -105,7 +99,7 @@ class Retry(Processor):
                 async with closing(_until(ends_at, call_next(request))) as events:
                     async for event in events:
                         if not produced:
-                            produced = not isinstance(event, _NOT_THE_ANSWER)
+                            produced = event.is_delta or isinstance(event, ModelFinished)
                         last = event
                         yield event
                 if isinstance(last, ModelFinished):

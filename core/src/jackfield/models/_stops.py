@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from jackfield.events import (
     FunctionCallDelta,
-    MediaDelta,
     ModelEvent,
     ModelFinished,
     PluginEvent,
-    ReasoningDelta,
     StreamReset,
     TextDelta,
 )
@@ -90,13 +88,9 @@ class _Answer:
         yield event
 
     def _after_stop(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        match event:
-            case FunctionCallDelta(index) if index in self._calls:
-                yield event
-            case TextDelta() | FunctionCallDelta() | ReasoningDelta() | MediaDelta():
-                pass  # the answer was complete before it
-            case _:
-                yield event
+        # The answer is complete; only calls that began before the stop word still arrive.
+        if not event.is_delta or (isinstance(event, FunctionCallDelta) and event.index in self._calls):
+            yield event
 
 
 class StopSearch:

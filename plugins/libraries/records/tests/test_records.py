@@ -17,18 +17,26 @@ from jackfield import Agent, FnCallAgent, sync, tool
 from jackfield.agents import Event, Run, RunView
 from jackfield.errors import ConfigError, ModelRequestError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import (
+    ApprovalDecided,
     ApprovalNeeded,
     FunctionCallDelta,
+    HistoryTrimmed,
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    RetryScheduled,
     RunEvent,
     RunFinished,
     RunStarted,
+    StreamReset,
+    TextDelta,
     ToolFinished,
+    ToolProgress,
+    ToolStarted,
     TurnFinished,
+    UsageReported,
 )
-from jackfield.messages import FinishReason, Message, Usage
+from jackfield.messages import FinishReason, FunctionCall, Message, Usage
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.testing import Script, ScriptedModel, answer, calls
@@ -326,6 +334,36 @@ def test_a_kind_that_would_begin_again_does_not_resume() -> None:
         run_id = kind(name="twice", store=store).ask("Hi").run_id
         with pytest.raises(ConfigError, match="agent 'twice' cannot resume a run: it would begin again"):
             kind(name="twice", store=store).resume(run_id)
+
+
+def test_a_record_keeps_the_events_that_say_so() -> None:
+    paid, message = Message("function", "paid", name="pay"), Message("assistant", "Hello.")
+    call = FunctionCall("pay", "{}")
+    steps: list[Event] = [
+        HistoryTrimmed(1, 0, 9, 5),
+        PluginEvent("acme.note"),
+        RetryScheduled(1, 0.5, "busy"),
+        StreamReset("busy"),
+        TextDelta("Hello."),
+        UsageReported(Usage()),
+        ModelFinished("stop"),
+        ToolStarted(0, "c", call),
+        ToolProgress(0, "c", "half"),
+        ApprovalDecided("c", call, allowed=True, by="approve"),
+        ToolFinished(0, "c", paid, 0.1),
+        TurnFinished(1, (message,), Usage()),
+        RunFinished("finished", (paid, message), Usage()),
+    ]
+
+    class Scripted(Agent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            for event in steps:
+                yield event
+
+    store = MemoryStore()
+    Scripted(name="scripted", store=store).ask("Hi")
+    names = [json.loads(entry)["event"] for entry in store.kept[the_run(store)].entries[1:]]
+    assert names == ["HistoryTrimmed", "PluginEvent", "ApprovalDecided", "ToolFinished", "TurnFinished", "RunFinished"]
 
 
 def test_a_replay_has_the_steps_of_the_run_and_asks_nobody() -> None:

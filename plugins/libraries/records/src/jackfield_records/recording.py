@@ -17,7 +17,6 @@ from jackfield.events import (
     ApprovalDecided,
     ApprovalNeeded,
     HandedOff,
-    HistoryTrimmed,
     PluginEvent,
     ResponseReplaced,
     RunEvent,
@@ -49,8 +48,6 @@ from jackfield_records.recovering import Recovery
 from jackfield_records.writing import Writer, wait_out_outage
 
 _log = logging.getLogger(__name__)
-_NOTES = (PluginEvent, HistoryTrimmed, ApprovalDecided)
-_KEPT = (TurnFinished, ToolFinished, HandedOff, ApprovalNeeded, RunFinished, RunFailed, *_NOTES)
 _LONGEST_TITLE = 100
 _MOST_OF_A_QUESTION = 20_000  # for its title
 BEGUN_AGAIN = "jackfield-records.begun_again"
@@ -280,7 +277,7 @@ async def _recorded(
             yield ResponseReplaced(record.done)
         async with closing(events_of(run)) as events:
             async for event in events:
-                if isinstance(event, RunEvent) or not (record.waits or isinstance(event, _KEPT)):
+                if isinstance(event, RunEvent) or not (record.waits or event.is_recorded):
                     yield event
                 else:
                     for written in await record.keep(event):
@@ -337,7 +334,7 @@ class RunRecord:
             self.writer.doubt()  # people take their time
         if isinstance(event, RunFinished):
             await self._write([*waiting, event])
-        elif isinstance(event, _KEPT):
+        elif event.is_recorded:
             await self._write([event])
         return [*waiting, event]
 
@@ -450,7 +447,7 @@ class RunRecord:
             if isinstance(event, RunFinished):
                 state = event.stop_reason
                 entries += self._end(event)
-            elif isinstance(event, _NOTES):
+            elif event.is_note:
                 self._notes += self._written(event)
             else:
                 state = "failed" if isinstance(event, RunFailed) else RUNNING
@@ -471,7 +468,7 @@ class RunRecord:
         try:
             return [entry_of(event, whole=self._whole)]
         except ValueError:  # data of a plugin that has no form in JSON
-            if isinstance(event, _NOTES):
+            if event.is_note:
                 return []
             if isinstance(event, ToolFinished):
                 return self._written(replace(event, metadata={}))

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jackfield.events import (
-    FunctionCallDelta,
-    MediaDelta,
     ModelEvent,
     ModelFinished,
-    ReasoningDelta,
     StreamReset,
-    TextDelta,
     UsageReported,
 )
 from jackfield.messages import Usage
@@ -40,9 +36,9 @@ class Attempts:
 
     def seen(self, event: ModelEvent) -> Iterator[ModelEvent]:
         """The event to pass on."""
+        if event.is_delta:
+            self.is_out = True
         match event:
-            case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta():
-                self.is_out = True
             case StreamReset():
                 self._lose()
             case UsageReported(usage):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from jackfield import sync
 from jackfield.errors import ContextLengthError
-from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, PluginEvent, ReasoningDelta, TextDelta
+from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.processors import CallNext, Phase, Processor
@@ -48,8 +48,6 @@ _READ = {
     "en": "Messages 1 to {through} are not shown, but for some. The tool {tool} gives any of them by its number.",
     "zh": "第 1 至 {through} 条消息除个别外不再显示，可用 {tool} 工具按编号读取。",
 }
-
-_ANSWERS = (TextDelta, ReasoningDelta, FunctionCallDelta, MediaDelta)  # after one, nothing is sent again
 
 T = TypeVar("T")
 
@@ -243,15 +241,15 @@ class Compacting(Processor):
 
     async def _learning(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Ask with less and less until a request is not refused as too long."""
-        events, answers = call_next(_without_tool(request)), False
+        events, has_answered = call_next(_without_tool(request)), False
         for left in range(_ATTEMPTS - 1, -1, -1):
             try:
                 async with closing(events):
                     async for event in events:
-                        answers = answers or isinstance(event, _ANSWERS)
+                        has_answered = has_answered or event.is_delta
                         yield event
             except ContextLengthError:
-                if answers or not left:
+                if has_answered or not left:
                     raise
             else:
                 return
