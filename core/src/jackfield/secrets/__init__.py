@@ -1,0 +1,47 @@
+"""Hide secrets in everything that is written or printed. Every writer uses this component.
+
+It works on values before they become text: strings in messages, arguments and results. Names of fields, roles, ids and
+other structure are never touched. A secret becomes `[secret:NAME]`, so that a run that is resumed where the secret is
+known can put it back (`seal` and `unseal`).
+
+Components state their secrets through `secret_sources`. Secrets that appear later, such as OAuth tokens, are announced
+with `learn_secret`.
+"""
+
+from jackfield.secrets._hiding import (
+    SEAL,
+    STRUCTURE,
+    HideInLogs,
+    Secrets,
+    digest_of,
+    has_digest,
+    hide_in_address,
+    lower_each,
+    placeholders_in,
+    secrets_of,
+)
+from jackfield.secrets._sources import HasSecrets, StatesSecrets, environment_secrets, learn_secret, secrets_in
+from jackfield.secrets._values import Secret, is_secret, looks_random, shows_no_user, weakness_of
+
+__all__ = [
+    "SEAL",
+    "STRUCTURE",
+    "HasSecrets",
+    "HideInLogs",
+    "Secret",
+    "Secrets",
+    "StatesSecrets",
+    "digest_of",
+    "environment_secrets",
+    "has_digest",
+    "hide_in_address",
+    "is_secret",
+    "learn_secret",
+    "looks_random",
+    "lower_each",
+    "placeholders_in",
+    "secrets_in",
+    "secrets_of",
+    "shows_no_user",
+    "weakness_of",
+]

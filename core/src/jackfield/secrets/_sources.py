@@ -1,0 +1,208 @@
+"""Find secrets: in settings, components and addresses, in the environment, and those announced later."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from jackfield.secrets._values import NAMED_LIKE_SECRETS, Secret, is_secret, looks_random
+
+_IN_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:$|_)", re.IGNORECASE)
+_MAY_ALL_BE_SECRET = re.compile(r"(^|_)(headers|cookies|env|environment)$", re.IGNORECASE)
+_NOT_SECRET_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
+_NO_SOURCES = (type(None), bool, int, float, bytes, type)
+_SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # no secrets, and much to look at
+
+
+@runtime_checkable
+class HasSecrets(Protocol):
+    """A component that states its secrets."""
+
+    def secret_sources(self) -> Iterable[object]:
+        """Yield everything that may hold secrets: settings, `Secret`s, and other components."""
+
+
+class StatesSecrets:
+    """States every attribute as a source of secrets: settings, keys, and the components that it uses."""
+
+    def secret_sources(self) -> Iterable[object]:
+        """Yield everything that may hold secrets: settings, `Secret`s, and other components.
+
+        Override it to add sources that no attribute holds: `yield from super().secret_sources()`.
+        """
+        yield getattr(self, "__dict__", {})
+
+
+def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
+    """Yield the secrets in a value, and in everything that it uses.
+
+    Secrets are `SecretStr`s, settings named like secrets (`is_secret`), the values of headers, and passwords, keys and
+    random parts in addresses. Components are entered through `secret_sources`; other objects are not looked into.
+
+    Args:
+        value: Settings, a component, or any collection of these.
+        name: Of the value, for the names of the secrets.
+    """
+    yield from SecretSearch().search(value, name)
+
+
+class SecretSearch:
+    """One search, which enters each value once.
+
+    Attributes:
+        components: The components that were entered, in the order of the search.
+    """
+
+    def __init__(self) -> None:
+        self.components: list[object] = []
+        self._entered: set[int] = set()
+
+    def search(self, value: Any, name: str = "") -> Iterator[Secret]:
+        """Yield the secrets in a value; see `secrets_in`."""
+        if isinstance(value, str):
+            yield from secrets_in_address(value, name)
+        elif isinstance(value, Secret):
+            yield value
+        elif hasattr(value, "get_secret_value"):  # pydantic's SecretStr, or any class like it
+            yield from _secrets_in_setting(str(value.get_secret_value()), name)
+        elif id(value) not in self._entered and not isinstance(value, _NO_SOURCES):
+            self._entered.add(id(value))
+            yield from self._search_parts(value, name)
+
+    def _search_parts(self, value: Any, name: str) -> Iterator[Secret]:
+        if isinstance(value, Mapping):
+            yield from self._search_settings(value, name)
+        elif isinstance(value, list | tuple | set | frozenset):
+            for entry in value:
+                yield from self.search(entry, name)
+        elif isinstance(value, HasSecrets):
+            self.components.append(value)
+            label = getattr(value, "name", None)
+            for source in value.secret_sources():
+                yield from self.search(source, label if isinstance(label, str) and label else name)
+        elif hasattr(type(value), "model_fields"):
+            yield from self._search_settings({**value.__dict__, **(value.__pydantic_extra__ or {})}, name)
+        elif is_dataclass(value):
+            attributes = {field.name: getattr(value, field.name, None) for field in fields(value)}
+            yield from self._search_settings(attributes, name)
+
+    def _search_settings(self, settings: Mapping[Any, Any], name: str) -> Iterator[Secret]:
+        for key, value in settings.items():
+            text = str(key)
+            if text in _SCHEMAS:
+                continue
+            label = _joined_name(name, text)
+            if _MAY_ALL_BE_SECRET.search(text) and isinstance(value, Mapping):
+                yield from secrets_in_headers(value, label)
+            elif isinstance(value, str) and (NAMED_LIKE_SECRETS.search(text) or is_secret(text, value)):
+                yield from _secrets_in_setting(value, label)
+            elif NAMED_LIKE_SECRETS.search(text) and isinstance(value, list | tuple):
+                for entry in value:
+                    if isinstance(entry, str):
+                        yield from _secrets_in_setting(entry, label)
+            else:
+                yield from self.search(value, label)
+
+
+def _joined_name(name: str, key: str) -> str:
+    """Name a setting by its component and its key: those in between say nothing to a reader."""
+    if key.strip("_") in ("config", "cfg", "generate_cfg", "given", "settings"):
+        return name
+    component = name.rpartition(".")[2]
+    return f"{component}.{key.strip('_')}" if component else key.strip("_")
+
+
+def _secrets_in_setting(value: str, name: str) -> Iterator[Secret]:
+    yield Secret(name, value)
+    yield from secrets_in_address(value, name)
+
+
+def secrets_in_address(address: str, name: str) -> Iterator[Secret]:
+    """Yield the password of an address, keys in its query, and random parts of its path and query."""
+    if "://" not in address:
+        return
+    try:
+        parts = urlsplit(address)
+        password = parts.password
+    except ValueError:  # not an address after all
+        return
+    if password:
+        yield Secret(f"{name}.password", password)
+        yield Secret(f"{name}.password", unquote(password), is_named=False)
+    for key, value in parse_qsl(parts.query):
+        if NAMED_LIKE_SECRETS.search(key) or key.lower() in ("sig", "signature", "auth", "code", "apikey"):
+            yield Secret(f"{name}.{key}", value)
+        elif looks_random(value):
+            yield Secret(f"{name}.{key}", value, is_named=False)
+    for piece in (*parts.path.split("/"), parts.fragment):
+        if looks_random(unquote(piece)):
+            yield Secret(f"{name}.path", unquote(piece), is_named=False)
+
+
+def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Iterator[Secret]:
+    """Yield the values of headers or of an environment, and their words: `Bearer KEY` hides the key."""
+    for key, value in headers.items():
+        shown = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+        if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
+            continue
+        if shown.startswith("${") and shown.endswith("}"):
+            continue  # names a variable
+        label = _joined_name(name, str(key))
+        is_named = bool(NAMED_LIKE_SECRETS.search(str(key)))
+        words = shown.split()
+        yield Secret(label, shown, is_named=is_named and len(words) < 2)
+        if len(words) > 1:
+            yield from (Secret(label, word, is_named=False) for word in words)
+        yield from secrets_in_address(shown, label)
+
+
+def environment_secrets() -> Iterator[Secret]:
+    """Yield the environment variables named like secrets, and the passwords and keys in addresses."""
+    for name, value in os.environ.items():
+        if _IN_ENVIRONMENT.search(name) or is_secret(name, value):
+            yield Secret(name, value, warns=False)  # it may belong to another program
+        yield from secrets_in_address(value, name)
+
+
+class _LearnedSecrets:
+    """Secrets that were announced in this process. A token is secret to every writer, whichever agent got it."""
+
+    most = 1000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._secrets: dict[str, Secret] = {}
+        self.revision = 0
+
+    def add(self, secret: Secret) -> None:
+        with self._lock:
+            if secret.value not in self._secrets:
+                self._secrets[secret.value] = secret
+                while len(self._secrets) > self.most:
+                    del self._secrets[next(iter(self._secrets))]
+                self.revision += 1
+
+    def all(self) -> list[Secret]:
+        with self._lock:
+            return [*self._secrets.values()]
+
+
+learned = _LearnedSecrets()
+
+
+def learn_secret(name: str, value: str | None) -> None:
+    """Announce a secret that appears while the program runs, such as an access token.
+
+    Every writer of the process hides it from now on. The last thousand are known.
+
+    Args:
+        name: The setting or server that it belongs to.
+        value: The secret; None and "" are ignored.
+    """
+    if value:
+        learned.add(Secret(name, value))
