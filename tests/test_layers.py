@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -118,6 +119,14 @@ def test_a_command_that_loads_no_plugin_loads_nothing_heavy(
 
 def test_the_layers_hold(execute: Callable[..., Any], root: Path) -> None:
     execute([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=root)
+
+
+def test_every_distribution_has_its_layer(root: Path, distributions: list[Any]) -> None:
+    linter = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = [one["layers"] for one in linter["contracts"] if "jackfield" in one.get("layers", ())]
+    packages = sorted(one.package for one in distributions)
+    assert sorted(linter["root_packages"]) == packages
+    assert sorted(re.findall(r"\w+", " ".join(layers))) == packages
 
 
 Imports = Mapping[Path, list[tuple[str, int]]]
