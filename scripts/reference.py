@@ -116,7 +116,7 @@ DISTRIBUTIONS = {
     "parsers": "Parsers of documents",
     "searchers": "Searchers",
     "embedders": "Embedders",
-    "processors": "Processors: what stands around a model",
+    "processors": "Processors around models",
     "tokenizers": "Tokenizers",
     "sandboxes": "Sandboxes",
     "observers": "Observers",
@@ -138,7 +138,7 @@ VARIABLES = {
     "JACKFIELD_PLUGINS_ENABLED": "Processors and observers that are active in every run. Added to `enabled`.",
     "JACKFIELD_SAFE": "1: no plugin loads. Like `safe`.",
     "JACKFIELD_PLUGINS_STRICT": "1: any problem with a plugin is an error. Like `strict`.",
-    "JACKFIELD_PLUGINS_TRACE": "1: every load is printed on standard error, with its time.",
+    "JACKFIELD_PLUGINS_TRACE": "1: print every load on standard error, with its duration.",
     "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` if `--model` is not given: `backend:model`.",
     "JACKFIELD_WORKSPACE": "The folder in which tools write files; by default `workspace` in the working directory.",
 }
@@ -320,7 +320,7 @@ def _commands_page() -> str:
     intro = (
         'What `pip install "jackfield[cli]"` brings: the core, `jackfield-terminal` and `jackfield-manage`. Plugins '
         "add commands of their own: `jackfield plugins list` shows them, and `jackfield NAME --help` explains one. "
-        "Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted."
+        "Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted."
     )
     others = [
         part
@@ -593,7 +593,7 @@ def _distribution_pages() -> dict[Path, str]:
     found: dict[Path, str] = {}
     listed = [
         "# All packages",
-        "Each is installed by its name, `pip install NAME`. Its page has what it does, its settings, and its limits.",
+        "Install a package by its name: `pip install NAME`. Its page describes its features, settings and limitations.",
     ]
     for folder, heading in DISTRIBUTIONS.items():
         rows = []
