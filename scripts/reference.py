@@ -552,8 +552,8 @@ def _span(text: str) -> str:
 def _suites_page(testkit: griffe.Module) -> str:
     parts = [
         "# Contract suites",
-        "Subclass them in the tests of a plugin: pytest runs what they inherit. Every name is a sentence that must "
-        "stay true. [Contract tests](../authors/contract-tests.md) explains levels and expected failures.",
+        "Subclass these suites in the tests of a plugin: pytest runs the inherited tests. Every name is a sentence "
+        "that must stay true. [Contract tests](../authors/contract-tests.md) explains levels and expected failures.",
     ]
     for name in SUITES:
         suite = testkit["suites"][name].final_target
@@ -602,7 +602,7 @@ def _distribution_pages() -> dict[Path, str]:
             found[Path("plugins", f"{said['name']}.md")] = project.with_name("README.md").read_text(encoding="utf-8")
             rows.append((f"[{said['name']}]({said['name']}.md)", said["description"]))
         if rows:
-            listed += [f"## {heading}", _table(("package", "what it is"), rows)]
+            listed += [f"## {heading}", _table(("package", "description"), rows)]
     left_out = {path.parent.name for path in ROOT.glob("plugins/*/*")} - set(DISTRIBUTIONS)
     if left_out:
         raise SystemExit(f"scripts/reference.py has no heading for the distributions in {sorted(left_out)}")
