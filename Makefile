@@ -135,7 +135,7 @@ constraints: .venv/.installed-dev
 
 known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
-	$(BIN)/python -m jackfield_testkit.api_index plugins/testing/testkit/src/jackfield_testkit/api
+	$(BIN)/python scripts/api_index.py
 
 docs: .venv/.installed-dev
 	$(BIN)/python scripts/reference.py

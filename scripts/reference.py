@@ -85,7 +85,6 @@ MODULES = (
     "jackfield_testkit.cassette",
     "jackfield_testkit.network",
     "jackfield_testkit.fixtures",
-    "jackfield_testkit.site",
 )
 SUITES = (
     "PluginSuite",

@@ -30,7 +30,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jackfield_testkit.forks import Forks, shared_forks
-from jackfield_testkit.site import site
+from tests.support.site import site
 
 __all__ = ["site"]
 

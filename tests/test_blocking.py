@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -18,7 +18,7 @@ from jackfield.errors import (
     PluginNotFoundError,
 )
 from jackfield.plugins import PluginHost, ToolSpec
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 
 def describe(host: PluginHost, tool: str) -> str:

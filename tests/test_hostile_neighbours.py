@@ -25,7 +25,7 @@ import pytest
 from jackfield.errors import PluginError
 from jackfield.plugins import ToolSpec, scan
 from jackfield_manage.judging.doctor import examine
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -18,7 +18,7 @@ import pytest
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError, PluginNotFoundError
 from jackfield.plugins import PluginHost, ToolSpec
 from jackfield.settings import Settings
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 
 def answers(host: PluginHost) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from jackfield import consent
 from jackfield_agent_files.effects import ReadAs, request_for
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 PAGE = Path(__file__).parents[1] / "docs/trust.md"
 COLUMNS: tuple[ReadAs, ...] = ("agent", "cases", "saved run", "index")

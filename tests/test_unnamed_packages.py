@@ -19,7 +19,7 @@ from jackfield.errors import PluginBlockedError, PluginNotFoundError
 from jackfield.hookspecs import KINDS
 from jackfield.plugins import PluginHost, known_components
 from jackfield.settings import load_settings
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 pytestmark = pytest.mark.timeout(300)
 

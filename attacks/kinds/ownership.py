@@ -34,7 +34,7 @@ from jackfield.stores import Store, StoredRun, load_store
 from jackfield.testing import ScriptedModel, answer
 from jackfield_postgres import Database
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.postgresql import running_postgresql
+from tests.support.postgresql import running_postgresql
 
 PAYMENTS = 3
 PROCESSES = 8

@@ -35,7 +35,7 @@ from jackfield.events import (
 from jackfield.messages import FunctionCall, Message
 from jackfield_terminal.render import Renderer
 from jackfield_testkit import replies
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 # C0 but for tab and line ends, DEL, C1, marks and overrides of direction, zero-width space, isolates, byte order mark.
 RAW = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.command_line import bare_python, command_line, open_terminal
-from jackfield_testkit.site import site
+from tests.support.command_line import bare_python, command_line, open_terminal
+from tests.support.site import site
 
 __all__ = ["bare_python", "command_line", "open_terminal", "site"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 Install = Callable[..., None]
 

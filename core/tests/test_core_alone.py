@@ -12,9 +12,9 @@ import pytest
 
 import jackfield
 from jackfield.plugins import known_components
-from jackfield_testkit.command_line import IMPORTED_BY_COMMANDS, CommandLine, bare_environment
 from jackfield_testkit.forks import shared_forks
-from jackfield_testkit.site import FakeSite
+from tests.support.command_line import IMPORTED_BY_COMMANDS, CommandLine, bare_environment
+from tests.support.site import FakeSite
 
 INSTALL = "pip install jackfield-manage"
 PARROT = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jackfield import sync
 from jackfield.errors import BrokenPluginError, PluginNotFoundError
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher, shown_path
-from jackfield_testkit.site import site
+from tests.support.site import site
 
 __all__ = ["site"]
 

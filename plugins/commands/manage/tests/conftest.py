@@ -19,9 +19,9 @@ import pytest
 
 from jackfield.settings import normalise
 from jackfield_manage.distributions import installed, requirements_of
-from jackfield_testkit.command_line import bare_environment, command_line, open_terminal
 from jackfield_testkit.forks import shared_forks
-from jackfield_testkit.site import site
+from tests.support.command_line import bare_environment, command_line, open_terminal
+from tests.support.site import site
 
 __all__ = ["command_line", "open_terminal", "site"]
 

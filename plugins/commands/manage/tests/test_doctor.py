@@ -18,7 +18,7 @@ from jackfield_manage.distributions import Distribution, installed
 from jackfield_manage.judging import doctor, processes
 from jackfield_manage.judging.doctor import Finding, _can_agree, examine
 from jackfield_testkit.forks import shared_forks
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 SOUND = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools(): return [ToolSpec({})]\n"
 TOOL = SOUND.format("name='x', target='acme_heavy:T', description='Does it.'{}")

@@ -19,7 +19,7 @@ from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, freeze
 from jackfield_manage.installing.lockfile import as_toml, parse_lock, read_lock, write_lock
 from jackfield_manage.installing.sync import InstalledPlugin, State, differences, plan
 from jackfield_manage.record import changed_files, content_hash
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 CONTENT = "sha256:" + "0123456789abcdef" * 4
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,3}(-[a-z0-9]{1,3})?", fullmatch=True).filter(lambda name: name != "jackfield")

@@ -27,7 +27,7 @@ from jackfield_manage.installing.packages import (
     tool_command,
     uninstall,
 )
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 
 @pytest.fixture

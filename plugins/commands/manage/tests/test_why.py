@@ -11,7 +11,7 @@ import pytest
 from jackfield.errors import PluginNotFoundError
 from jackfield.settings import Settings
 from jackfield_manage.judging.why import Explanation, why
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 Explain = Callable[..., list[Explanation]]
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.command_line import (
+from jackfield_testkit.forks import shared_forks
+from tests.support.command_line import (
     IMPORTED_BY_COMMANDS,
     CommandLine,
     bare_environment,
     command_line,
     open_terminal,
 )
-from jackfield_testkit.forks import shared_forks
-from jackfield_testkit.site import FakeSite, site
+from tests.support.site import FakeSite, site
 
 __all__ = ["command_line", "open_terminal", "site"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.command_line import CommandLine
+from tests.support.command_line import CommandLine
 
 Chat = Callable[..., Any]
 

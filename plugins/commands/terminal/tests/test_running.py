@@ -14,8 +14,8 @@ import pytest
 
 from jackfield import RunResult
 from jackfield_testkit import replies
-from jackfield_testkit.command_line import CommandLine
 from jackfield_testkit.server import FakeOpenAI
+from tests.support.command_line import CommandLine
 
 Shell = Callable[..., subprocess.CompletedProcess[str]]
 

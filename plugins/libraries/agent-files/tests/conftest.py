@@ -1,5 +1,5 @@
 """Distributions that are made for a test."""
 
-from jackfield_testkit.site import site
+from tests.support.site import site
 
 __all__ = ["site"]

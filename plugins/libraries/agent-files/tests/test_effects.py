@@ -26,7 +26,7 @@ from jackfield.consent import (
 from jackfield.errors import ConfigError, ConsentNeededError
 from jackfield_agent_files.effects import request_for, request_of
 from jackfield_agent_files.files import load_agent_config
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 EVIL = "https://evil.example/mcp"
 PROGRAM = "the MCP server 'evil'"

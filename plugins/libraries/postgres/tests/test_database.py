@@ -10,7 +10,7 @@ import pytest
 
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield_postgres import Address, Database, alone_in
-from jackfield_testkit.postgresql import running_postgresql
+from tests.support.postgresql import running_postgresql
 
 
 @pytest.fixture(scope="module")

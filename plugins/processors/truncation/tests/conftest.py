@@ -10,7 +10,7 @@ import pytest
 from jackfield.config import GenerateConfig
 from jackfield.messages import Message
 from jackfield.request import ChatRequest
-from jackfield_testkit.site import site
+from tests.support.site import site
 
 __all__ = ["site"]
 

@@ -16,9 +16,9 @@ from jackfield.messages import ContentItem, Message, Usage
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_counting.estimating import estimate_tokens
-from jackfield_testkit.site import FakeSite
 from jackfield_testkit.streams import gathered
 from jackfield_truncation.processor import Truncation
+from tests.support.site import FakeSite
 
 MakeRequest = Callable[..., ChatRequest]
 

@@ -18,9 +18,9 @@ from jackfield.retrieval import Corpus, Searcher, make_searcher
 from jackfield_postgres import Database
 from jackfield_testkit.embeddings import embeddings_of
 from jackfield_testkit.installed import plain_host
-from jackfield_testkit.postgresql import running_postgresql
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
+from tests.support.postgresql import running_postgresql
 
 THREADS = 5
 

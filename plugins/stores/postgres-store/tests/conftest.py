@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.postgresql import running_postgresql
+from tests.support.postgresql import running_postgresql
 
 _numbers = itertools.count(1)
 

@@ -16,8 +16,8 @@ from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins import PluginHost, ToolSpec, hook
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, find_tool
-from jackfield_testkit.site import site
 from jackfield_testkit.tool_specs import differences, main, refreshed, tool_specs
+from tests.support.site import site
 
 __all__ = ["site"]
 

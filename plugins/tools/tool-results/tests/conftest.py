@@ -11,7 +11,7 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.events import RunEvent, ToolFinished
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_testkit.site import site
+from tests.support.site import site
 
 __all__ = ["finish", "site"]
 

@@ -1,19 +1,15 @@
-"""Which names each version of the core has: an index for each, so that a plugin's floor can be checked without it.
+"""Compare the names of the core that a plugin uses with an index of each version's names.
 
-`python -m jackfield_testkit.api_index src/jackfield_testkit/api` writes the index of the installed core. It is read
-from source; the core is not imported.
+The lowest version that a plugin requires can so be checked without installing it.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import TypeAlias
 
 from packaging.requirements import Requirement
@@ -54,9 +50,6 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
     if not older:
         raise LookupError(f"there was no jackfield {floor}: the first is {min(known)}")
     return known[max(older)]
-
-
-# --- what a plugin uses ---------------------------------------------------------------------------------------------
 
 
 def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
@@ -128,71 +121,3 @@ def _has(index: Index, dotted: str) -> bool:
     while module and module not in index:
         module, _, name = module.rpartition(".")
     return name in index.get(module, ()) or (module == "jackfield" and name == "__version__")
-
-
-# --- making an index ------------------------------------------------------------------------------------------------
-
-
-def make_index(package: str = "jackfield") -> dict[str, list[str]]:
-    """The index of an installed package. A module with `__all__` has the names of it; else, those it defines."""
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise LookupError(f"the package {package!r} is not installed")
-    home = Path(next(iter(found.submodule_search_locations)))
-    index: dict[str, set[str]] = {}
-    for path in sorted(home.rglob("*.py")):
-        parts = path.relative_to(home).with_suffix("").parts
-        parts = parts[:-1] if parts[-1] == "__init__" else parts
-        if not any(part.startswith("_") for part in parts):
-            name = ".".join([package, *parts])
-            index.setdefault(name, set()).update(_names_of(ast.parse(path.read_bytes())))
-            if parts:
-                index.setdefault(name.rpartition(".")[0], set()).add(parts[-1])
-    return {module: sorted(names) for module, names in sorted(index.items())}
-
-
-def _names_of(tree: ast.Module) -> set[str]:
-    defined = set(_defined(tree.body))
-    listed = next((_texts(value) for name, value in _assigned(tree.body) if name == "__all__"), None)
-    names = defined if listed is None else defined & {"__version__"} | set(listed)
-    return {name for name in names if not name.startswith("_")}
-
-
-def _defined(body: Sequence[ast.stmt]) -> Iterator[str]:
-    for node in body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.If(test=test, body=then, orelse=otherwise):
-                yield from _defined(otherwise if _is_type_checking(test) else [*then, *otherwise])
-            case ast.Try(body=then, handlers=handlers):
-                yield from _defined([*then, *(one for handler in handlers for one in handler.body)])
-    yield from (name for name, _ in _assigned(body))
-
-
-def _assigned(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
-    for node in body:
-        if isinstance(node, ast.Assign):
-            yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, node.value
-
-
-def _texts(value: ast.expr | None) -> list[str]:
-    return [str(text) for text in ast.literal_eval(value)] if value is not None else []
-
-
-def write_index(folder: Path, core: str) -> Path:
-    """Write the index of the installed core, under its minor version, and give the file's path."""
-    version = Version(core)
-    path = folder / f"{version.major}.{version.minor}.json"
-    lines = [f"  {json.dumps(module)}: {json.dumps(names)}" for module, names in make_index().items()]
-    text = '{\n "core": "%s",\n "modules": {\n%s\n }\n}\n' % (path.stem, ",\n".join(lines))  # noqa: UP031 - braces
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-if __name__ == "__main__":
-    from importlib.metadata import version
-
-    sys.stdout.write(f"{write_index(Path(sys.argv[1]), version('jackfield'))}\n")

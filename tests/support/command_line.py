@@ -3,8 +3,8 @@
 In a `conftest.py`, beside `site`:
 
 ```python
-from jackfield_testkit.command_line import bare_python, command_line, open_terminal
-from jackfield_testkit.site import site
+from tests.support.command_line import bare_python, command_line, open_terminal
+from tests.support.site import site
 
 __all__ = ["bare_python", "command_line", "open_terminal", "site"]
 ```
@@ -37,7 +37,7 @@ from pathlib import Path
 import pytest
 
 from jackfield_testkit.forks import Forks, shared_forks
-from jackfield_testkit.site import FakeSite
+from tests.support.site import FakeSite
 
 SEEN = ("jackfield", "jackfield-manage")
 """Our packages that the command line sees in tests."""
@@ -142,13 +142,13 @@ class Terminal:
         ends = time.monotonic() + within_s
         while text not in self.seen:
             left = ends - time.monotonic()
-            assert left > 0, f"no {text!r} in {self.seen!r}"  # noqa: S101 - a test's
+            assert left > 0, f"no {text!r} in {self.seen!r}"
             if select.select([self._file], [], [], left)[0]:
                 try:
                     self.seen += os.read(self._file, 4096).decode(errors="replace")
                 except OSError:
                     break
-        assert text in self.seen, self.seen  # noqa: S101 - as above
+        assert text in self.seen, self.seen
         self.before, _, self.seen = self.seen.partition(text)
 
     def end(self) -> int:
@@ -176,7 +176,7 @@ def _execute(python: str, arguments: list[str], cwd: Path, env: dict[str, str]) 
     if pid == 0:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of tests in the background ignores it
         os.chdir(cwd)
-        os.execve(python, [python, "-m", "jackfield", *arguments], env)  # noqa: S606 - it becomes the program
+        os.execve(python, [python, "-m", "jackfield", *arguments], env)
     return pid, file
 
 
@@ -230,7 +230,7 @@ class CommandLine:
         env = {**self.env, **more}
         if self._forks and not any(name.startswith("PYTHON") for name in more):
             return self._forks.run(program, *words, cwd=self.folder, env=env, timeout_s=LIMIT_S)
-        return subprocess.run(  # noqa: S603 - the command line itself
+        return subprocess.run(
             [self._python, "-P", "-c", program, *words],
             cwd=self.folder,
             env=env,

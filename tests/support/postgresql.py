@@ -26,7 +26,7 @@ def running_postgresql() -> Iterator[str]:
     def run(*command: object) -> None:
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
         with (folder / "log").open("ab") as log:
-            subprocess.run(  # noqa: S603 - the programs of the server
+            subprocess.run(
                 list(map(str, command)), check=True, user=owner, cwd=folder, env=environment, stdout=log, stderr=log
             )
 

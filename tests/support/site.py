@@ -3,7 +3,7 @@
 In a `conftest.py`:
 
 ```python
-from jackfield_testkit.site import FakeSite, site
+from tests.support.site import FakeSite, site
 
 __all__ = ["site"]
 ```
