@@ -25,8 +25,8 @@ from jackfield_local_state.ledger import MemoryLedger
 from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Gate
 from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits
-from jackfield_rate_limits.shared import gates
-from jackfield_rate_limits.state import Entry, Limits, State, Wanted
+from jackfield_rate_limits.shared import Gates, gates
+from jackfield_rate_limits.state import Entry, Limits, State, Wait, Wanted
 from jackfield_testkit.replies import error as error_reply
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
@@ -130,12 +130,132 @@ def test_without_max_tokens_the_last_answers_are_what_is_foreseen(time: Any, que
     assert 20 <= gates().gate("s:m", path=None, clock=time).answer_tokens < 25
 
 
+def test_a_broken_off_answer_teaches_nothing_about_the_length_of_answers(time: Any, question: Question) -> None:
+    limits = _limits(time, tokens_per_minute=10_000)
+    broken = Server(time, events=[UsageReported(Usage(completion_tokens=1)), ModelOverloadedError("busy")])
+    gate = gates().gate("s:m", path=None, clock=time)
+    foreseen = gate.answer_tokens
+    with pytest.raises(ModelOverloadedError):
+        time.run(gathered(limits.wrap(broken)(question())))
+    assert gate.answer_tokens == foreseen
+
+
 def test_no_more_are_answered_at_once_than_is_allowed(time: Any, question: Question, path: Path) -> None:
     for settings in ({}, {"path": path}):
         limits, server = _limits(time, max_concurrency=3, **settings), Server(time, seconds=5)
         time.run(_all(limits, server, [question(str(number)) for number in range(10)]))
         assert server.most == 3
         assert server.asked == [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_new_request_does_not_overtake_the_line(time: Any, question: Question, path: Path, shared: bool) -> None:
+    settings: dict[str, Any] = {"path": path} if shared else {}
+    patient = _limits(time, requests_per_minute=1, **settings)
+    hasty = _limits(time, max_wait_s=0, **settings)  # there is room for it: it has no limit of its own
+    server = Server(time)
+
+    async def run() -> None:
+        await gathered(patient.wrap(server)(question("first")))
+        second = patient.wrap(server)(question("second"))
+        assert isinstance(await anext(second), PluginEvent)  # it has to wait
+        in_line = asyncio.create_task(gathered(second))
+        await asyncio.sleep(0)
+        with pytest.raises(RateLimitedError, match="other requests came first"):
+            await gathered(hasty.wrap(server)(question("third")))
+        assert server.asked == ["first"]
+        await in_line
+
+    time.run(run())
+    assert server.asked == ["first", "second"]
+
+
+def test_an_answer_that_takes_longer_than_its_lease_keeps_its_place(time: Any, question: Question, path: Path) -> None:
+    limits, server = _limits(time, path=path, max_concurrency=1, max_wait_s=0, lease_s=30), Server(time)
+
+    async def stream(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        for _ in range(10):
+            await time.sleep(20)
+            yield TextDelta("a")
+            with pytest.raises(RateLimitedError, match="max_concurrency"):
+                await gathered(limits.wrap(server)(question()))
+        yield ModelFinished("stop")
+
+    time.run(gathered(limits.wrap(stream)(question())))
+    assert server.asked == []
+    assert time.run(gathered(limits.wrap(server)(question()))) == DONE
+
+
+def test_a_long_answer_renews_its_lease_only_now_and_then(
+    time: Any, question: Question, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, renewed_at = _limits(time, path=path, max_concurrency=1, lease_s=30), []
+    monkeypatch.setattr(State, "renew", lambda *_: renewed_at.append(time.now))
+
+    async def stream(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        for _ in range(60):
+            await time.sleep(1)
+            yield TextDelta("a")
+        yield ModelFinished("stop")
+
+    time.run(gathered(limits.wrap(stream)(question())))
+    assert 1 < len(renewed_at) <= 60 / (30 / 3)  # each is a transaction in the file
+
+
+def test_a_look_ends_when_the_one_before_it_decides_to_wait() -> None:
+    limits = Limits(concurrency=1)
+
+    class SlowLedger(MemoryLedger[State]):
+        async def achange(self, *args: Any, **kwargs: Any) -> Any:
+            await free.wait()
+            return await super().achange(*args, **kwargs)
+
+    async def run() -> None:
+        gate = Gate(SlowLedger(State), "s", clock=lambda: 100.0, poll_s=10.0)
+        free.set()
+        held = await gate.look(Wanted("held", limits))
+        assert isinstance(held, Entry)
+        free.clear()
+        looking = asyncio.create_task(gate.look(Wanted("looking", limits)))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(gate.enter(Wanted("waiting", limits), max_wait_s=None, sleep=_never))
+        await asyncio.sleep(0)
+        late = asyncio.create_task(gate.look(Wanted("late", limits)))
+        await asyncio.sleep(0)
+        free.set()
+        assert await looking == Wait(None, "concurrency")
+        assert await late == Wait(None, "turn")
+        await gate.leave(held, 0)
+        assert (await waiting).id == "waiting"
+
+    free = asyncio.Event()
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+async def _never(_: float) -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_line_in_which_somebody_waits_outlives_any_number_of_other_scopes() -> None:
+    all_gates = Gates()
+
+    async def run() -> None:
+        gate = all_gates.gate("busy", path=None, clock=time)
+        limits = Limits(concurrency=1)
+        held = await gate.look(Wanted("held", limits))
+        assert isinstance(held, Entry)
+        waiting = asyncio.create_task(gate.enter(Wanted("waiting", limits), max_wait_s=None, sleep=asyncio.sleep))
+        await asyncio.sleep(0)
+        for number in range(1000):
+            all_gates.gate(str(number), path=None, clock=time)
+        assert all_gates.gate("busy", path=None, clock=time) is gate
+        await all_gates.gate("busy", path=None, clock=time).leave(held, 0)
+        assert (await waiting).id == "waiting"
+
+    def time() -> float:
+        return 100.0
+
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_all_processors_of_a_process_share_the_limits_of_a_server_and_a_model(time: Any, question: Question) -> None:
