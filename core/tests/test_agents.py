@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, tool
-from jackfield.agents import CancelToken, RunView, Spent, open_calls, with_calls_closed
+from jackfield.agents import CancelToken, RunOptions, RunView, Spent, TurnView, open_calls, with_calls_closed
 from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide
-from jackfield.config import Limits
+from jackfield.config import GenerateConfig, Limits
 from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
@@ -32,6 +32,7 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.messages import ContentItem, FinishReason, FunctionCall, Usage
+from jackfield.request import ChatRequest
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, ToolContext
@@ -623,3 +624,103 @@ def test_a_language_that_somebody_sets_wins_over_one_that_is_found() -> None:
     assert langs(configured=True) == ("zh", "zh")
     assert langs(lang="zh") == ("zh", "zh")
     assert langs(configured=True, lang="en") == ("en", "en")
+
+
+# --- model options of a run ---
+
+
+def requests_of(agent: Agent) -> list[ChatRequest]:
+    assert isinstance(agent.llm, ScriptedModel)
+    return agent.llm.requests
+
+
+def asked_with(**options: Any) -> list[GenerateConfig]:
+    """Run an agent that calls a tool once, and return the options of each request."""
+    model = ScriptedModel([calls(("add", {"a": 1, "b": 1})), answer("2")])
+    FnCallAgent([add], model, extra_generate_cfg={"temperature": 1.0, "seed": 7}).ask("Add.", **options)
+    return [request.config for request in model.requests]
+
+
+def test_model_options_of_a_run_override_those_of_the_agent() -> None:
+    for config in ({"temperature": 0}, GenerateConfig(temperature=0)):
+        assert [(one.temperature, one.seed) for one in asked_with(config=config)] == [(0, 7), (0, 7)]
+    assert [one.temperature for one in asked_with()] == [1.0, 1.0]
+
+
+def test_model_options_can_depend_on_the_turn() -> None:
+    views: list[TurnView] = []
+
+    def config(view: TurnView) -> dict[str, Any] | None:
+        views.append(view)
+        return {"temperature": 0} if view.tool_calls else None
+
+    assert [(one.temperature, one.seed) for one in asked_with(config=config)] == [(1.0, 7), (0, 7)]
+    assert [(view.turn, view.tool_calls, len(view.messages)) for view in views] == [(1, 0, 1), (2, 1, 3)]
+    assert views[1].usage.total_tokens > 0
+
+
+def test_an_unknown_model_option_of_a_run_is_named() -> None:
+    agent = FnCallAgent([], ScriptedModel([answer("Hi.")]))
+    with pytest.raises(ConfigError, match=r"config: unknown setting 'temprature'.*temperature"):
+        agent.ask("Hi.", config={"temprature": 0})
+    with pytest.raises(ConfigError, match="config: unknown setting 'temprature'"):
+        agent.run([{"role": "user", "content": "Hi."}], config={"temprature": 0})
+    with pytest.raises(ConfigError, match="config of turn 1: unknown setting 'temprature'"):
+        agent.ask("Hi.", config=lambda _: {"temprature": 0})
+    with pytest.raises(ConfigError, match="config must be a dict"):
+        agent.ask("Hi.", config="hot")  # type: ignore[call-overload]
+
+
+def test_model_options_reach_the_agent_that_takes_the_conversation_over_but_no_agent_that_is_a_tool() -> None:
+    helper = FnCallAgent([], ScriptedModel([answer("Found.")]), name="helper", description="Finds.")
+    clerk = FnCallAgent(
+        [helper.as_tool()],
+        ScriptedModel([calls(("helper", {"request": "Find it."})), answer("Done.")]),
+        name="clerk",
+        description="Files.",
+        extra_generate_cfg={"seed": 7},
+    )
+    desk = FnCallAgent([], ScriptedModel([calls(("transfer_to_clerk", {}))]), name="desk", handoffs=[clerk])
+    assert desk.ask("Go.", config={"temperature": 0}).text == "Done."
+    assert [(one.config.temperature, one.config.seed) for one in requests_of(clerk)] == [(0, 7), (0, 7)]
+    assert [one.config.temperature for one in requests_of(helper)] == [None]
+
+
+class Older(Agent):
+    def _run(self, messages: list[Message], lang: str = "en", **options: Any) -> Iterator[list[Message]]:
+        yield from self._call_llm(messages, **options)
+
+
+def test_model_options_reach_what_a_kind_in_qwen_agents_form_asks() -> None:
+    agent = Older(llm=ScriptedModel([answer("Hi."), answer("Hi.")]))
+    agent.run_nonstream("Hi.", config={"temperature": 0})
+    assert requests_of(agent)[0].config.temperature == 0
+    with pytest.raises(ConfigError, match=r"Older defines `_run`.*pass config as a dict"):
+        agent.run_nonstream("Hi.", config=lambda _: None)
+
+
+# --- options of kinds ---
+
+
+class RoundsOptions(RunOptions, total=False):
+    rounds: int
+
+
+class Rounds(FnCallAgent):
+    run_options = RoundsOptions
+
+
+def test_an_option_of_a_kind_is_checked_before_the_run() -> None:
+    agent = Rounds([], ScriptedModel([answer("Hi.")]))
+    with pytest.raises(ConfigError, match="option 'rounds' of a run of agent 'Rounds' must be int, not str"):
+        agent.ask("Hi.", rounds="2")  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match=r"no option 'round'.*rounds"):
+        agent.ask("Hi.", round=2)  # type: ignore[call-overload]
+    assert agent.ask("Hi.", rounds=2).text == "Hi."  # type: ignore[call-overload]
+
+
+def test_an_error_about_an_option_names_no_internal_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        FnCallAgent([], ScriptedModel([])).ask("Hi.", confg={})  # type: ignore[call-overload]
+    assert "config" in str(caught.value)
+    assert "parent" not in str(caught.value)

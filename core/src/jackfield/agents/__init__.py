@@ -9,7 +9,7 @@ from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._limits import Spent
-from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
 from jackfield.streams import CancelToken
 from jackfield.tools._toolset import ToolEntry
@@ -37,10 +37,12 @@ __all__ = [
     "Part",
     "Response",
     "Run",
+    "RunConfig",
     "RunOptions",
     "RunView",
     "Spent",
     "ToolEntry",
+    "TurnView",
     "approve_of",
     "create_agent",
     "effects_of",

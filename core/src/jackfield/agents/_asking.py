@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
+from jackfield._resources import RunResources
 from jackfield.config import Lang
 from jackfield.messages import MessageLike, Messages, as_messages
 from jackfield.results import Output, RunResult, RunStream
-from jackfield.runs._run import AgentLike
+from jackfield.runs._run import AgentLike, RunConfig
 from jackfield.streams import CancelToken
-
-if TYPE_CHECKING:
-    from jackfield._resources import RunResources
-    from jackfield.tools._executor import Approve
+from jackfield.tools._rules import Approve
 
 T = TypeVar("T", default=str)
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of a run, see `Agent.astream`."""
+    """The options of a run, see `Agent.astream`. A kind with options of its own extends it."""
 
     lang: Lang | None
     cancel: CancelToken | None
@@ -30,14 +28,20 @@ class RunOptions(TypedDict, total=False):
     resume: bool | Mapping[str, bool]
     approve: Approve | None
     deps: object
+    config: RunConfig
     attempts: int
     session: str
     run_id: str | None
+
+
+class KnownOptions(RunOptions, total=False):
+    """The options that type checkers accept for every agent: a `ConfigError` says which ones a kind does not take."""
+
     knowledge: object
-    """For kinds that work with documents. A kind's own documentation says how its other options are passed."""
+    """For kinds that work with documents."""
 
 
-class AskOptions(RunOptions, total=False):
+class AskOptions(KnownOptions, total=False):
     """The options of `ask` and `stream`, besides the form of the answer."""
 
     history: Sequence[MessageLike]
@@ -57,7 +61,7 @@ def stream(
     *,
     output: Output[Any] = None,
     history: Sequence[MessageLike] = (),
-    **options: Unpack[RunOptions],
+    **options: Unpack[KnownOptions],
 ) -> RunStream[Any]:
     """The events of a run as they happen, for `async for` or a plain `for`; its `result` is there at their end.
 
@@ -130,7 +134,7 @@ async def aresume(
     *,
     approvals: Mapping[str, bool] | None = None,
     output: Output[Any] = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[KnownOptions],
 ) -> RunResult[Any]:
     """The same as `resume`, for code in an event loop."""
     options["run_id"], options["resume"] = run_id, approvals or True
@@ -144,7 +148,7 @@ def resume(
     *,
     approvals: Mapping[str, bool] | None = None,
     output: Output[Any] = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[KnownOptions],
 ) -> RunResult[Any]:
     """Go on with a run of the agent's store where its record ends, in whichever process that was; give its result.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast, get_type_hints
 
 from jackfield import sync
+from jackfield._fitting import fits
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
-from jackfield.agents._asking import RunOptions
+from jackfield.agents._asking import KnownOptions, RunOptions
 from jackfield.agents._loop import Loop
 from jackfield.agents._qwen import QwenMethods
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
@@ -33,7 +33,7 @@ from jackfield.plugins._host import PluginHost, default_host
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output
 from jackfield.runs._observers import Observer, Observers, load_observers
-from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, new_run_id
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, RunConfig, new_run_id
 from jackfield.runs._view import Response, RunView
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
@@ -105,8 +105,9 @@ class Agent(QwenMethods, StatesSecrets):
     supports_handoff: ClassVar[bool] = False
     """True if agents of this kind can have `handoffs`: their models call tools, and they run through `FnCallAgent`."""
 
-    run_options: ClassVar[Collection[str]] = ()
-    """Options of a run of this kind, besides the arguments of `astream`. The parameters of a `_run` are added."""
+    run_options: ClassVar[type] = RunOptions
+    """The options of a run of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. The parameters
+    of a `_run` are added."""
 
     resumable: ClassVar[bool] = False
     """True if `events` continues after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. It holds
@@ -209,6 +210,7 @@ class Agent(QwenMethods, StatesSecrets):
         resume: bool | Mapping[str, bool] = False,
         approve: Approve | None = None,
         deps: object = None,
+        config: RunConfig = None,
         output: Output[Any] | Form[Any] = None,
         attempts: int = 3,
         parent: ParentRun | None = None,
@@ -229,6 +231,9 @@ class Agent(QwenMethods, StatesSecrets):
             approve: Replaces the agent's own, for this run.
             deps: Anything that the caller's own tools need, such as a connection or the user: they find it in
                 `ToolContext.deps`.
+            config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns those of
+                each turn. They override the agent's `extra_generate_cfg`, also for agents that continue the run; agents
+                that run as tools keep their own.
             output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
             attempts: How often the model may answer until the data fits.
@@ -239,12 +244,13 @@ class Agent(QwenMethods, StatesSecrets):
             options: Options of the agent kind, which names them in `run_options`.
 
         Raises:
-            ConfigError: The agent kind has no such option, or `output` is neither a type nor a JSON Schema.
+            ConfigError: The agent kind has no such option, its value does not fit, `config` has an unknown option, or
+                `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: None of the answers is the data that was asked for.
             StoreError: The run cannot be recorded, or there is no record to go on from, or somebody else runs it.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
-        self._check_run_options(options)
+        self._check_options(options)
         events_of = self.events
         if output is not None:
             from jackfield.agents._structured import end_in_data
@@ -253,7 +259,7 @@ class Agent(QwenMethods, StatesSecrets):
             events_of = partial(end_in_data, self, form_of(output), attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
-            options |= {"resources": opened, "cancel": cancel, "deps": deps}
+            options |= {"resources": opened, "cancel": cancel, "deps": deps, "config": config}
             run = await self._begun(messages, run_id, recorder, lang=lang, resume=resume, **options)
             run.approve, run.parent, run.session = approve, parent, session
             if parent is not None:
@@ -305,16 +311,37 @@ class Agent(QwenMethods, StatesSecrets):
             run.config = (run.config or GenerateConfig()).merged({"lang": lang})
         return run
 
-    def _check_run_options(self, given: Mapping[str, object]) -> None:
-        known = _OPTIONS | {*self.run_options}
-        if known >= given.keys():
+    def _check_options(self, options: Mapping[str, object]) -> None:
+        """Raise ConfigError for an option that a run of this kind does not take, or whose value does not fit."""
+        if not options:
             return
+        self._check_config(cast(RunConfig, options.get("config")))
+        known = {*self.run_options.__annotations__}
         if type(self)._run is not Agent._run:
-            known |= {*self._options_of_lists(given)}
-        for name in sorted(given.keys() - known):
+            known |= {*self._options_of_lists(options)}
+        for name in sorted(options.keys() - known - _INTERNAL_OPTIONS):
             raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{closest(name, known)}")
+        own = options.keys() & self.run_options.__annotations__.keys() - RunOptions.__annotations__.keys()
+        hints = get_type_hints(self.run_options) if own else {}
+        for name in sorted(own):
+            if not fits(options[name], hints[name]):
+                wanted = getattr(hints[name], "__name__", hints[name])
+                got = type(options[name]).__name__
+                raise ConfigError(f"option {name!r} of a run of agent {self._label!r} must be {wanted}, not {got}")
 
-    async def arun(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
+    def _check_config(self, config: RunConfig) -> RunConfig:
+        if config is None:
+            return None
+        if not callable(config):
+            return GenerateConfig.parse(config, what="config")
+        if type(self)._run is not Agent._run:
+            raise ConfigError(
+                f"{type(self).__name__} defines `_run`, so its model options cannot depend on the turn: "
+                f"pass config as a dict"
+            )
+        return config
+
+    async def arun(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
         """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
 
         Options are those of `astream`.
@@ -324,14 +351,14 @@ class Agent(QwenMethods, StatesSecrets):
             view.feed(event)
         return view.response(dicts=want_dicts(messages))
 
-    def run(self, messages: Messages, **options: Unpack[RunOptions]) -> sync.Stream[Response]:
+    def run(self, messages: Messages, **options: Unpack[KnownOptions]) -> sync.Stream[Response]:
         """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
         The last one has a `stop_reason`, which says why the run ended. Options are those of `astream`. A consumer
         slower than the run gets fewer, longer items. Leaving it early cancels the run; `close`, or the end of a `with`,
         also waits until all that the run opened is closed.
         """
-        self._check_run_options(options)  # here, and not when the first item is asked for
+        self._check_options(options)  # here, and not when the first item is asked for
         view = RunView(self.name)
         dicts = want_dicts(messages)
 
@@ -343,7 +370,7 @@ class Agent(QwenMethods, StatesSecrets):
 
         return sync.stream(self.astream(messages, **options), lists)
 
-    def run_nonstream(self, messages: Messages, **options: Unpack[RunOptions]) -> Response:
+    def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
         """The same as `arun`, for synchronous code."""
         return sync.run(self.arun(messages, **options))
 
@@ -444,8 +471,11 @@ class Agent(QwenMethods, StatesSecrets):
         resources: RunResources | None = None,
         cancel: CancelToken | None = None,
         deps: object = None,
+        config: RunConfig = None,
         **options: Any,
     ) -> Run:
+        """Return a run of this agent that has not begun; see `astream` for the arguments."""
+        config = self._check_config(config)
         run_id = new_run_id()
         context: ToolContext[Any] = ToolContext(
             run_id=run_id,
@@ -456,6 +486,9 @@ class Agent(QwenMethods, StatesSecrets):
             resources=resources or RunResources(),
             deps=deps,
         )
+        model_config = self.extra_generate_cfg
+        if not callable(config):
+            model_config = model_config.merged(config)
         return Run(
             id=run_id,
             messages=history,
@@ -463,7 +496,8 @@ class Agent(QwenMethods, StatesSecrets):
             limits=self.limits,
             context=context,
             toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets or self._sources else None,
-            config=self.extra_generate_cfg if self.extra_generate_cfg.model_fields_set else None,
+            config=model_config if model_config.model_fields_set else None,
+            caller_config=config,
             cancel=cancel,
             options=options,
             agent=self,
@@ -508,7 +542,8 @@ class _Places:
         return placed
 
 
-_OPTIONS = inspect.signature(Agent.astream).parameters.keys() - {"self", "messages", "options"}
+# Passed on by the code that runs agents; no caller names them.
+_INTERNAL_OPTIONS = frozenset({"output", "parent"})
 
 
 def _files_in(history: Sequence[Message]) -> list[str]:

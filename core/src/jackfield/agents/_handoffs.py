@@ -174,7 +174,9 @@ def _run_of_next(agent: AgentLike, run: Run, handoff: Handoff, before: Sequence[
 
 
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
-    """A run in which `agent` goes on with another agent's run: the same id, limits, time, approval and resources.
+    """Return a run in which `agent` continues another agent's run.
+
+    It has the same id, limits, time, approval, resources and `config`.
 
     Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
 
@@ -188,7 +190,14 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
     history = with_system_text(messages, agent.system_message, first=True)
-    made = agent.make_run(history, run.lang, resources=run.context.resources, cancel=run.cancel, deps=run.context.deps)
+    made = agent.make_run(
+        history,
+        run.lang,
+        resources=run.context.resources,
+        cancel=run.cancel,
+        deps=run.context.deps,
+        config=run.caller_config,
+    )
     lang = None if run.config is None else run.config.lang
     made = replace(
         made,

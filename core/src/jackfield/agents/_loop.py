@@ -151,9 +151,8 @@ class Loop:
         yield TurnStarted(state.spent.turns + 1)
         try:
             # The language is the conversation's: documents that an agent adds must not change it.
-            asked = self.model.astream(
-                state.history, self.functions, config=run.config, lang=run.lang, around=self.around
-            )
+            config = run.config_of_turn(state.history, state.spent)
+            asked = self.model.astream(state.history, self.functions, config=config, lang=run.lang, around=self.around)
             with answer.gathering(self.model.address):
                 async with closing(run.guarded(asked)) as events:
                     async for got in events:

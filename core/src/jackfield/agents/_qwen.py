@@ -88,7 +88,12 @@ class QwenMethods:
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Message]]:
         """Ask the agent's model; yield growing lists, or one list if not streamed."""
-        config = self.extra_generate_cfg.merged(extra_generate_cfg)
+        run = _RUN.get()
+        own: object = self
+        config = self.extra_generate_cfg
+        if run is not None and run.agent is own and run.config is not None:
+            config = run.config
+        config = config.merged(extra_generate_cfg)
         if stream:
             yield from self.model.chat(messages, functions, extra_generate_cfg=config)
         else:

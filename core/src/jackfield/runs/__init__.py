@@ -6,7 +6,7 @@ from jackfield._resources import RunResources
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._limits import Spent
 from jackfield.runs._observers import Observer
-from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Record, Recorder, Run
+from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Record, Recorder, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
 
 __all__ = [
@@ -20,9 +20,11 @@ __all__ = [
     "Recorder",
     "Response",
     "Run",
+    "RunConfig",
     "RunResources",
     "RunView",
     "Spent",
+    "TurnView",
     "open_calls",
     "with_calls_closed",
 ]

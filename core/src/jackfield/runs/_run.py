@@ -21,9 +21,10 @@ from jackfield.events import (
     ToolStarted,
     TurnFinished,
 )
-from jackfield.messages import Message, Messages
+from jackfield.messages import Message, Messages, Usage
 from jackfield.models._base import BaseChatModel
 from jackfield.plugins._host import PluginHost
+from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
 from jackfield.runs._limits import Spent, budget_reached, is_shared
 from jackfield.streams import CancelToken, interruptible
@@ -85,6 +86,7 @@ class AgentLike(Protocol):
         resources: RunResources | None = None,
         cancel: CancelToken | None = None,
         deps: object = None,
+        config: RunConfig = None,
     ) -> Run:
         """See `Agent.make_run`."""
 
@@ -94,6 +96,26 @@ class AgentLike(Protocol):
     async def aresume(self, run_id: str, /) -> RunResult[Any]:
         """See `Agent.aresume`."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnView:
+    """A run before one of its turns, for model options that depend on it.
+
+    Attributes:
+        turn: The number of the turn, from 1.
+        messages: The conversation so far, as the model is about to see it, oldest first.
+        tool_calls: The number of tool calls so far.
+        usage: The usage so far.
+    """
+
+    turn: int
+    messages: tuple[Message, ...]
+    tool_calls: int
+    usage: Usage
+
+
+RunConfig: TypeAlias = GenerateOptions | Callable[[TurnView], GenerateOptions]
+"""Model options for a run, or a function that returns those for each turn."""
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
@@ -210,7 +232,9 @@ class Run:
         limits: The limits of the run.
         context: The context that its tools get.
         toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
-        config: Options for the model; they override its own.
+        config: Options for the model, from the agent and the caller; they override its own.
+        caller_config: The caller's options, or a function that returns those of each turn. Agents that continue the run
+            get them too.
         cancel: Stops it from outside.
         approve: Asked before calls that need approval, instead of the agent's own.
         rules: Those of the agents that it works for, which hold besides its agent's own.
@@ -243,6 +267,7 @@ class Run:
     context: ToolContext
     toolbox: Toolbox | None = None
     config: GenerateConfig | None = None
+    caller_config: RunConfig = None
     cancel: CancelToken | None = None
     approve: Approve | None = None
     rules: CallRules = NO_RULES
@@ -275,6 +300,18 @@ class Run:
     def rules_below(self) -> CallRules:
         """What holds for the calls of agents that work for its agent."""
         return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
+
+    def config_of_turn(self, messages: Sequence[Message], spent: Spent) -> GenerateConfig | None:
+        """Return the options for the model in the turn that follows these messages.
+
+        Raises:
+            ConfigError: The caller's function returned an unknown option, or a value that does not fit.
+        """
+        if not callable(self.caller_config):
+            return self.config
+        view = TurnView(turn=spent.turns + 1, messages=tuple(messages), tool_calls=spent.tool_calls, usage=spent.usage)
+        options = GenerateConfig.parse(self.caller_config(view), what=f"config of turn {view.turn}")
+        return (self.config or GenerateConfig()).merged(options)
 
     def start_clock(self) -> None:
         """Begin to count the time limit."""

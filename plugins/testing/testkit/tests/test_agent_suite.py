@@ -27,6 +27,7 @@ BROKEN = {
     "GivesTheLast": "test_all_ways_to_run_give_the_same",
     "GivesOneList": "test_lists_grow_and_those_given_out_never_change",
     "ChangesMessages": "test_the_messages_it_is_given_are_not_changed",
+    "ForgetsConfig": "test_model_options_of_a_run_reach_the_model_in_that_run",
     "HearsItself": "test_its_system_message_and_the_callers_both_reach_the_model",
     "Forgets": "test_a_conversation_goes_on_with_what_a_run_gave",
     "GivesUpCalls": "test_a_conversation_that_broke_off_in_a_call_goes_on_with_the_call",

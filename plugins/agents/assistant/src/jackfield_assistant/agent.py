@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import AgentOptions, Event, FnCallAgent, ParentRun, Run, ToolEntry
+from jackfield.agents import AgentOptions, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import RunFinished
 from jackfield.messages import with_system_text
@@ -18,7 +18,14 @@ from jackfield_assistant.knowledge import knowledge_block
 from jackfield_assistant.memory import RETRIEVED, Memory, Recalled
 from jackfield_documents import RAGConfig
 
-__all__ = ["RETRIEVED", "Assistant", "DocQAAgent"]
+__all__ = ["RETRIEVED", "Assistant", "AssistantRunOptions", "DocQAAgent"]
+
+
+class AssistantRunOptions(RunOptions, total=False):
+    """The options of a run of an `Assistant`."""
+
+    knowledge: object
+    """Text to use instead of the files: plain, or a JSON list of `{"url": …, "text": […]}`."""
 
 
 class Assistant(FnCallAgent):
@@ -41,7 +48,7 @@ class Assistant(FnCallAgent):
     of `{"url": …, "text": […]}`.
     """
 
-    run_options: ClassVar[Collection[str]] = ("knowledge",)
+    run_options: ClassVar[type] = AssistantRunOptions
     resumable: ClassVar[bool] = True
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -13,11 +13,18 @@ from jackfield.agents import BasicAgent, Event, ParentRun, Run
 from jackfield.messages import ASSISTANT, SYSTEM, USER, Message
 from jackfield.streams import closing
 from jackfield_agent_parts import Answered, ask_below
-from jackfield_assistant.agent import Assistant
+from jackfield_assistant.agent import Assistant, AssistantRunOptions
 from jackfield_assistant.memory import Recalled, question_in
 
 LONG_CHARS = 1000
 SEEN = 2
+
+
+class DialogueRunOptions(AssistantRunOptions, total=False):
+    """The options of a run of a `DialogueRetrievalAgent`."""
+
+    session_id: str
+    """The name of the file of what was said."""
 
 
 class DialogueRetrievalAgent(Assistant):
@@ -31,7 +38,7 @@ class DialogueRetrievalAgent(Assistant):
     A run takes `session_id`, the name of its file; without it, the name follows from the first question.
     """
 
-    run_options: ClassVar[Collection[str]] = (*Assistant.run_options, "session_id")
+    run_options: ClassVar[type] = DialogueRunOptions
 
     async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         question = question_in(run.messages)

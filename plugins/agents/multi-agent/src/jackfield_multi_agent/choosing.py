@@ -110,7 +110,8 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
             "host", parent.run.lang, background=self.background, agents=described(self.agents), transcript=lines
         )
         answered = Answered()
-        async with closing(ask_below(self._asked, prompt, parent, answered)) as events:
+        config = parent.run.caller_config if parent.run.agent is self else None
+        async with closing(ask_below(self._asked, prompt, parent, answered, config=config)) as events:
             async for event in events:
                 yield event
         if STOP in answered.text:

@@ -52,7 +52,9 @@ class GroupChatCreator(Agent):
         asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
         parent, answered = ParentRun(run, run.spent), Answered()
         try:
-            async with closing(ask_below(self._asked, asked, parent, answered, lang=run.lang)) as events:
+            async with closing(
+                ask_below(self._asked, asked, parent, answered, lang=run.lang, config=run.caller_config)
+            ) as events:
                 async for event in events:
                     yield event
         except Interrupted:

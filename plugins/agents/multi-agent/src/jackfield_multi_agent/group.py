@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import create_agent
-from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, Spent, ToolEntry, run_as
+from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, RunOptions, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig, checked_list
 from jackfield.errors import ConfigError, closest
 from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason
@@ -25,6 +25,19 @@ from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent
 
 _OF_AGENT = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
 _OF_GROUP = ("background", "agents")
+
+
+class GroupChatRunOptions(RunOptions, total=False):
+    """The options of a run of a `GroupChat`."""
+
+    max_round: int
+    """The most speeches of this run."""
+
+    need_batch_response: bool
+    """False for one speech."""
+
+    mentioned_agents_name: Sequence[str] | None
+    """The agents that speak first, by their names."""
 
 
 class GroupChat(MultiAgentHub, Agent):
@@ -57,7 +70,7 @@ class GroupChat(MultiAgentHub, Agent):
     """
 
     resumable = True
-    run_options: ClassVar[Collection[str]] = ("max_round", "need_batch_response", "mentioned_agents_name")
+    run_options: ClassVar[type] = GroupChatRunOptions
 
     def __init__(
         self,

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield import create_agent
-from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, ToolEntry
+from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.events import RunFinished
 from jackfield.models import BaseChatModel
 from jackfield.streams import Interrupted, closing
 from jackfield_agent_parts import Answered, GivenPrompts, ask_below
 from jackfield_writing.writers import ContinueWriting, WriteFromScratch
+
+
+class ArticleRunOptions(RunOptions, total=False):
+    """The options of a run of an `ArticleAgent`."""
+
+    full_article: bool
+    """True for a whole text from an outline."""
 
 
 class ArticleAgent(Agent):
@@ -32,7 +39,7 @@ class ArticleAgent(Agent):
     """
 
     resumable: ClassVar[bool] = True
-    run_options: ClassVar[Collection[str]] = ("full_article",)
+    run_options: ClassVar[type] = ArticleRunOptions
 
     def __init__(
         self,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, Spent, ToolEntry, run_as
+from jackfield.agents import (
+    Agent,
+    AgentOptions,
+    BasicAgent,
+    Event,
+    ParentRun,
+    Run,
+    RunOptions,
+    Spent,
+    ToolEntry,
+    run_as,
+)
 from jackfield.config import LLMConfig
 from jackfield.events import HandedOff, RunFinished, StopReason
 from jackfield.messages import Message, Usage, with_system_text
@@ -18,6 +29,27 @@ from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_writing.outlines import sections_of
 
 PROMPTS = Path(__file__).with_name("prompts.toml")
+
+
+class WriterRunOptions(RunOptions, total=False):
+    """The options of a run of an agent that writes."""
+
+    knowledge: object
+    """Material to use."""
+
+
+class SectionRunOptions(WriterRunOptions, total=False):
+    """The options of a run of `ExpandWriting`."""
+
+    outline: str
+    index: int | str
+    """The number of the section."""
+
+    capture: str
+    """The heading of the section."""
+
+    capture_later: str
+    """The heading of the next section."""
 
 
 class _Writer(Agent):
@@ -31,7 +63,7 @@ class _Writer(Agent):
 
     resumable: ClassVar[bool] = True
     prompt: ClassVar[str]
-    run_options: ClassVar[Collection[str]] = ("knowledge",)
+    run_options: ClassVar[type] = WriterRunOptions
 
     def __init__(
         self,
@@ -77,7 +109,7 @@ class ExpandWriting(_Writer):
     """
 
     prompt = "expand"
-    run_options: ClassVar[Collection[str]] = ("knowledge", "outline", "index", "capture", "capture_later")
+    run_options: ClassVar[type] = SectionRunOptions
 
     def _values(self, run: Run) -> dict[str, str]:
         given = {key: str(run.options.get(key) or "") for key in ("outline", "capture", "capture_later")}
@@ -152,7 +184,8 @@ class _Work:
         """Ask for what only helps to write."""
         parent = ParentRun(self.run, self.spent)
         try:
-            async with closing(ask_below(agent, prompt, parent, answered)) as events:
+            config = self.run.caller_config
+            async with closing(ask_below(agent, prompt, parent, answered, config=config)) as events:
                 async for event in events:
                     yield event
         except Interrupted:

@@ -100,6 +100,15 @@ class AnswerSuite(AnswerTreeTests):
         assert isinstance(seen[-1].event, RunFailed)
         assert_numbered(seen)
 
+    def test_model_options_of_a_run_reach_the_model_in_that_run(self) -> None:
+        agent = self.make_agent(lambda _: answer("Yes."))
+        agent.ask([QUESTION], config={"temperature": 0.25})
+        asked = len(requests_of(agent))
+        agent.ask([QUESTION])
+        temperatures = [request.config.temperature for request in requests_of(agent)]
+        assert set(temperatures[:asked]) == {0.25}
+        assert 0.25 not in temperatures[asked:]
+
     def test_its_system_message_and_the_callers_both_reach_the_model(self) -> None:
         agent = self.make_agent([answer("Yes.")], system_message="You echo.")
         agent.run_nonstream([Message("system", "Be brief."), QUESTION])

@@ -147,6 +147,11 @@ class ChangesMessages(Honest):
         return run
 
 
+class ForgetsConfig(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, config=self.extra_generate_cfg)
+
+
 class HearsItself(Honest):
     def prepared(self, run: Run) -> Run:
         system = Message("system", self.system_message or "-")
