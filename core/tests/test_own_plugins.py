@@ -400,14 +400,14 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
 
 def test_the_command_line_enables_a_source_and_says_so(site: Any, command_line: Any) -> None:
     marker = add_source(site, "acme", "read")
-    assert "asked when its address is written" in command_line("plugins", "list").stdout
+    assert "asked only by its address" in command_line("plugins", "list").stdout
     for words in (("enable", "tool.acme/*"), ("why", "acme"), ("doctor", "acme")):
         done = command_line("plugins", *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
-    assert "enabled: asked when no other plugin has a name" in command_line("plugins", "list").stdout
+    assert "enabled: asked if no other plugin has the name" in command_line("plugins", "list").stdout
     assert not marker.exists()
     assert command_line("plugins", "disable", "tool.acme/*").returncode == 0
-    assert "asked when its address is written" in command_line("plugins", "list").stdout
+    assert "asked only by its address" in command_line("plugins", "list").stdout
 
 
 # --- sources ---

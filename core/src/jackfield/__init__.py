@@ -1,6 +1,6 @@
 """Jackfield: a panel of sockets for LLM agents.
 
-Importing it loads nothing; each name is fetched from its module at first use.
+Importing it loads nothing else. Each name comes from its module at first use.
 """
 
 from __future__ import annotations

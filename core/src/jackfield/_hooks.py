@@ -1,14 +1,14 @@
-"""What a hook is: the decorator for whoever answers it, and what the core knows of the kind it is about.
+"""The class of a hook: the decorator of its implementations, and the facts about its kind.
 
-Which hooks there are stands in `hookspecs`. Neither loads pluggy or the descriptors before somebody needs them: listing
-what is installed needs the kinds' names only.
+`hookspecs` defines the hooks. Neither module loads pluggy or the descriptors before they are needed, because listing
+plugins needs only the names of the kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_type_hints, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, cast, get_args, get_type_hints, overload
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
@@ -21,14 +21,14 @@ Offer = Callable[[], Sequence[Spec]]
 
 
 class Hook(Generic[Spec]):
-    """One hook. Decorating a function with it makes the function answer the hook, whatever the function's name is.
+    """One hook. As a decorator, it makes a function answer the hook, whatever the name of the function.
 
     Attributes:
-        name: What pluggy knows it by.
-        kind: The kind of what it offers.
-        base: What a target of the kind extends or is, as `module:name`; '' if it is a plain function.
-        is_stable: Whether the contract of the kind is settled.
-        specification: The function that describes it.
+        name: Its name in pluggy.
+        kind: The kind of the components that it offers.
+        base: The class that a target extends, as `module:name`; '' if targets are plain functions.
+        is_stable: The contract of the kind is settled.
+        specification: The function in `hookspecs` that documents it.
     """
 
     def __init__(self, specification: Offer[Spec], *, base: str, kind: str, is_stable: bool) -> None:
@@ -42,11 +42,11 @@ class Hook(Generic[Spec]):
     @overload
     def __call__(self, function: Offer[Spec], /) -> Offer[Spec]: ...
 
-    @overload  # of an object that code registers
+    @overload  # a method of an object that code registers
     def __call__(self, function: Callable[[Self], Sequence[Spec]], /) -> Callable[[Self], Sequence[Spec]]: ...
 
     def __call__(self, function: Callable[..., Sequence[Spec]], /) -> Callable[..., Sequence[Spec]]:
-        """Mark a function, or the method of an object, as an answer to this hook."""
+        """Mark a function or method as an implementation of this hook."""
         from pluggy import HookimplMarker
 
         # `specname` lets the function have any name, so a typing slip in it cannot silence the hook.
@@ -54,22 +54,21 @@ class Hook(Generic[Spec]):
 
     @cached_property
     def spec_class(self) -> type[Spec]:
-        """The descriptor that it returns a list of."""
+        """The class of the descriptors in the list that it returns."""
         from jackfield import descriptors
 
         (spec_class,) = get_args(get_type_hints(self.specification, vars(descriptors))["return"])
-        found: type[Spec] = spec_class
-        return found
+        return cast("type[Spec]", spec_class)
 
     def __repr__(self) -> str:
         return f"<hook {self.name}>"
 
 
 def stable(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """A hook whose contract is settled; its kind is its name in the singular, if none is given."""
+    """Define a hook whose contract is settled. By default, its kind is its name without the final s."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=True)
 
 
 def provisional(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """A hook whose contract may still change: the kind has fewer than two real plugins, or is young."""
+    """Define a hook whose contract may still change: its kind is new, or has fewer than two real plugins."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=False)

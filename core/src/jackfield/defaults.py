@@ -1,4 +1,4 @@
-"""The core's defaults: the only place in which it names packages, and what they offer."""
+"""The core's defaults, the only place where it names other packages and their components."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ DEFAULT_CHAIN = (
     "jackfield-multimodal/multimodal",
     "jackfield-truncation/truncation",
 )
-"""Processors that act around every model if they are installed and nothing else is configured, by full address.
+"""The processors that act around every model if they are installed, by full address.
 
-It is the one exception to "installed is not active": without it, a long history or a document in a message would be an
-error in every first program. Policy can block each; an enabled or explicitly named processor of the same name
-replaces it.
+This is the one exception to "installed is not active": without it, a long history or a document in a message would be
+an error in every first program. Settings can block each of them. A processor of the same name that is enabled or named
+in code replaces it.
 """
 
 CALL_FORMAT = "nous"
-"""How tools are described to a model without native tool calls."""
+"""The call format for models without native tool calls."""
 
 COMPATIBLE_SERVER = "openai"
-"""The backend for a server if only its address is known."""
+"""The backend of a server if only its address is given."""
 
 FIRST_BACKEND = "jackfield-openai"
 """The package that errors suggest if no backend is installed."""
@@ -27,19 +27,19 @@ FIRST_SANDBOX = "jackfield-bubblewrap"
 """The package that errors suggest if no sandbox can be used."""
 
 AGENT_WITH_FILES = "assistant"
-"""The kind of agent that the command line makes if there are documents."""
+"""The kind of agent that the command line makes for documents."""
 
 MANAGER = "jackfield-manage"
 """The package whose commands manage the installation.
 
-If it is proven to be ours, two things apply to it alone: only a rule that names it keeps it from loading, and no other
-package can take the names of its commands.
+If the package is proven to be ours, it has two privileges: only a rule that names it keeps it from loading, and no
+other package can take the names of its commands.
 """
 
 EXPLAINED_BY = "jackfield_manage.judging.absences:reasons"
-"""What of it says why nobody offers a name: it takes the host, the kind and the address."""
+"""The manager's function that explains why nothing offers a name. It takes the host, the kind and the address."""
 
 TERMINAL = "jackfield-terminal"
-"""The package whose commands, `TERMINAL_COMMANDS`, ask agents. Otherwise it is a plugin like any other."""
+"""The package whose commands (`TERMINAL_COMMANDS`) run agents. Otherwise it is a plugin like any other."""
 
 TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}

@@ -1,6 +1,6 @@
-"""The descriptors with which a plugin describes its components: light, frozen values that import nothing heavy.
+"""Descriptors: light, frozen values with which a plugin describes its components, without importing them.
 
-`target` names the class as `module:Class`; it is imported when the first one is made.
+`target` names the class as `module:Class`. It is imported when the first component is made.
 """
 
 from __future__ import annotations
@@ -14,33 +14,32 @@ from typing import TYPE_CHECKING, Any
 Texts = str | Mapping[str, str]
 """A text, or a text for each language: `{"en": …, "zh": …}`."""
 
-
 RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
-"""What each setting requires: see `ComponentSpec.required_by`."""
+"""The components that each setting requires: see `ComponentSpec.required_by`."""
 
 
 def in_language(texts: Texts, lang: str) -> str:
-    """The text in a language, else in English, else the first one."""
+    """Return the text in a language, or else in English, or else the first one."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
 
 
 def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
-    """The components that settings ask for; [] if they ask for none. See `ComponentSpec.required_by`."""
+    """Return the components that settings require. See `ComponentSpec.required_by`."""
     for setting, required in table.items():
         value = settings.get(setting)
         if value is None:
             continue
         if isinstance(required, str):
             return [f"{required}.{name}" for name in _names_in(value)]
-        found = required.get(str(value)) if isinstance(required, Mapping) else required
-        return found if isinstance(found, list) else []
+        components = required.get(str(value)) if isinstance(required, Mapping) else required
+        return components if isinstance(components, list) else []
     return []
 
 
 def _names_in(value: object) -> list[str]:
-    """The names in a setting that has several components, each as its name or as a dict of that and its settings."""
+    """Return the names in a list of components, each of which is a name or a dict with `name` and settings."""
     entries = value if isinstance(value, list | tuple) else ()
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in entries]
     return [name for name in names if isinstance(name, str)]
@@ -51,9 +50,9 @@ if TYPE_CHECKING:
 else:
 
     class _Lenient(type):
-        """Lets a plugin that was written for a newer core load in this one: what this one does not know is `extra`.
+        """Collects unknown fields in `extra`, so that a plugin written for a newer core loads in this one.
 
-        Type checkers do not see it, so that a slip of the pen is still an error for who writes a plugin.
+        Type checkers do not see this class, so they still report a misspelt field to the plugin's author.
         """
 
         def __call__(cls, **values):
@@ -69,19 +68,19 @@ class ComponentSpec(metaclass=_Lenient):
         name: As in the entry point, without the kind.
         target: The class, as `module:Class`.
         summary: One line for people.
-        config: The class of its settings, as `module:Class`; '' if it has none of its own.
-        secrets: The environment variables from which it reads API keys.
-        effects: Its effects, of `network`, `files`, `processes`; for people, and for policy.
+        config: The class of its settings, as `module:Class`; '' if it takes no settings.
+        secrets: The environment variables that hold its API keys.
+        effects: Any of `network`, `files` and `processes`. People read them, and policies decide by them.
         network: The hosts it talks to, if they are known.
-        requires: The components it asks the core for by name, as `kind.name`, in addition to those its user names.
-        required_by: The components that its settings ask for. The first of these settings that is given decides: a
-            text is the kind of the components that the setting names, a table has the components that each of its
-            values stands for, and a list those that are asked for whatever the value is. They must be there when the
-            component is looked up. Those under '', the last, are asked for if none is given, and may be missing until
-            they are needed.
-        check: A function without arguments that says whether this machine has what it needs, as `module:function`; it
-            returns a list of texts, one for each thing that is wrong, empty if all is well. `doctor --deep` calls it.
-        extra: Fields that only a newer core knows. Do not fill it in: unknown keywords end up here.
+        requires: The components that it looks up by name itself, as `kind.name`.
+        required_by: The components that its settings require, by setting. Only the first setting in the table that has
+            a value counts. Its entry is a kind, if the value names components of that kind; a table from values to
+            components; or a list of components for every value. They must be installed when the component is looked
+            up. The last entry may have the key '': it applies if no setting has a value, and its components may be
+            missing until they are used.
+        check: A function without arguments, as `module:function`, that checks this machine. It returns a list of
+            problems, one text each. `doctor --deep` calls it.
+        extra: Fields that only a newer core knows. Unknown keywords end up here; do not set it.
     """
 
     name: str
@@ -103,10 +102,10 @@ class LLMSpec(ComponentSpec):
 
     Attributes:
         models: The models it offers, if that is a closed set.
-        keys: Settings that only this backend has: a configuration with one of them and no backend means this one.
-        names: What the names of its models look like (`qwen*`): a model's name without a backend means this one. If
-            several fit, the longest wins. Both only count for the packages that the core knows, so that a plugin cannot
-            draw calls to itself.
+        keys: Settings that only this backend has. A configuration with one of them needs no backend's name.
+        names: Patterns of its models' names, such as `qwen*`. A matching model needs no backend's name; if several
+            patterns match, the longest wins. `keys` and `names` only count for packages that the core knows, so that a
+            plugin cannot attract calls.
     """
 
     models: tuple[str, ...] = ()
@@ -115,19 +114,19 @@ class LLMSpec(ComponentSpec):
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence of a text, as far as it fits a line."""
+    """Return the first sentence of a text, cut to fit a line."""
     first = re.split(r"(?<=[.!?。！？])\s", text.strip(), maxsplit=1)[0]
     return first if len(first) <= 300 else first[:299] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec(ComponentSpec):
-    """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`. The descriptor has all that a model
-    needs to choose it.
+    """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`.
 
-    For everything that is safety-relevant, the strictest of the descriptor, the class and the settings applies.
+    A model chooses the tool by its descriptor alone. For everything that is safety-relevant, the strictest of the
+    descriptor, the class and the settings applies.
 
-    What its own fields mean stands at the attributes of the same names of `jackfield.BaseTool`.
+    `jackfield.BaseTool` documents the fields, as attributes of the same names.
     """
 
     description: Texts
@@ -152,14 +151,14 @@ class ToolSpec(ComponentSpec):
         requires: tuple[str, ...] = (),
         check: str = "",
     ) -> ToolSpec:
-        """The descriptor of a function with `@tool`: its name, texts, schema and flags.
+        """Return the descriptor of a function with `@tool`: its name, texts, schema and flags.
 
-        It imports the function with all it needs. That is fine for plugins registered in code and for local files; for
-        a light module, `python -m jackfield_testkit.tool_specs PACKAGE` writes the descriptor instead.
+        This imports the function and everything it needs, which is fine for plugins registered in code and for local
+        files. For a light module, `python -m jackfield_testkit.tool_specs PACKAGE` writes the descriptor instead.
 
         Args:
-            target: The result of `@tool`, or where it is, as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`; the function does not have them.
+            target: The result of `@tool`, or its location as `module:name`.
+            secrets, network, requires, check: As in `ComponentSpec`. The function does not state them.
 
         Raises:
             TypeError: The target is not a tool.
@@ -171,8 +170,8 @@ class ToolSpec(ComponentSpec):
         function = getattr(tool, "function_called", None)
         if function is None:
             raise TypeError(f"{target!r:.200} is not a function with @tool")
-        # A function with `@tool` knows itself by the names that its descriptor has.
-        known = {one.name: getattr(tool, one.name) for one in fields(cls) if hasattr(tool, one.name)}
+        # The attributes of the function have the names of the fields.
+        known = {field.name: getattr(tool, field.name) for field in fields(cls) if hasattr(tool, field.name)}
         return cls(
             **known,
             target=target if isinstance(target, str) else f"{function.__module__}:{function.__qualname__}",
@@ -186,13 +185,13 @@ class ToolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSpec(ComponentSpec):
-    """A set of tools, of the kind `tool`, too: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
+    """A set of tools, also of the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
 
     Attributes:
-        tools: The names of tools of the package that the set stands for; then `target` and `config` stay empty, and
-            settings of the set go to each tool.
-        keys: Settings that only this set has: an entry without `name` that has one of them means this set. It only
-            counts for the packages that the core knows.
+        tools: The names of the package's tools that make up the set. `target` and `config` stay empty then, and each
+            tool gets the settings of the set.
+        keys: Settings that only this set has. A dict with one of them needs no `name`. They only count for packages
+            that the core knows.
     """
 
     target: str = ""
@@ -200,23 +199,23 @@ class ToolsetSpec(ComponentSpec):
     keys: tuple[str, ...] = ()
 
 
-# Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond of everybody's start.
+# Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond at start-up.
 
 
 class SearcherSpec(ComponentSpec):
-    """A searcher: `jackfield.retrieval._searching.Searcher`."""
+    """A searcher: `jackfield.retrieval.Searcher`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval._documents.Parser`. It is chosen by these fields, before it is imported.
+    """A parser: `jackfield.retrieval.Parser`. These fields decide which parser reads a file, before it is imported.
 
     Attributes:
         extensions: Lower case, without the dot.
         media_types: As in HTTP: `application/pdf`.
         magic: The first bytes of files of this type.
-        in_process_bytes: Files up to this size are parsed without a separate process, which saves its start. Only
-            for parsers whose work and memory are a few times the length of a file, whatever its content.
+        in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for
+            parsers whose time and memory stay within a few times the size of a file, whatever its content.
     """
 
     extensions: tuple[str, ...] = ()
@@ -231,7 +230,7 @@ class ProcessorSpec(ComponentSpec):
 
     Attributes:
         phase: The place in the chain: `input`, `context`, `format`, `transport` or `output`.
-        after, before: Names of processors of the same phase that are outside of it, or inside.
+        after, before: Names of processors of the same phase that wrap this one, or are wrapped by it.
     """
 
     phase: str = "context"
@@ -255,7 +254,7 @@ class PostprocessorSpec(ProcessorSpec):
 
 
 class CallFormatSpec(ComponentSpec):
-    """A call format: `jackfield.processors.CallFormat`, tool calls as text."""
+    """A call format, which writes tool calls as text: `jackfield.processors.CallFormat`."""
 
 
 class AgentSpec(ComponentSpec):
@@ -267,16 +266,16 @@ class CommandSpec(ComponentSpec):
 
 
 class TokenizerSpec(ComponentSpec):
-    """A tokenizer."""
+    """A tokenizer: `jackfield.tokenizers.Tokenizer`."""
 
 
 class EmbedderSpec(ComponentSpec):
-    """An embedder."""
+    """An embedder: `jackfield.retrieval.Embedder`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec(ComponentSpec):
-    """A sandbox: `jackfield.sandboxes._contract.Sandbox`.
+    """A sandbox: `jackfield.sandboxes.Sandbox`.
 
     Attributes:
         runs_programs: It is a `ProgramSandbox`.
@@ -288,8 +287,8 @@ class SandboxSpec(ComponentSpec):
 
 
 class ObserverSpec(ComponentSpec):
-    """An observer of run events; it is only active if enabled by name."""
+    """An observer of run events: `jackfield.runs.Observer`. It only acts if it is enabled by name."""
 
 
 class StoreSpec(ComponentSpec):
-    """A store of the records of runs: `jackfield.stores.Store`."""
+    """A store, which keeps the records of runs: `jackfield.stores.Store`."""

@@ -1,4 +1,4 @@
-"""Every hook: what it is for, when it is called, and what it returns. The bodies are examples, which nobody calls.
+"""All hooks: their purpose, when they are called, and what they return. The bodies are examples and never run.
 
 An author imports this module as `hook` and decorates a plain function without arguments:
 
@@ -10,12 +10,12 @@ def tools() -> list[ToolSpec]:
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 ```
 
-A hook does no work and returns light values; it is called once for each plugin that answers it, when one of
-the components that the plugin declares is asked for. Nothing that flows (a delta, a result) passes through one. Each
-component of a list needs an entry point `kind.name`; `kind.*` declares whatever the hook returns when it is asked.
+A hook does no work and returns light values. It is called once for each plugin that implements it, when a component of
+the plugin is looked up. Nothing that flows, such as a delta or a result, passes through a hook. Each component in the
+list needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
 
-From this file follow the kinds, which of them are stable, the descriptor of each, and what a target must be. A new kind
-is a function here, its descriptor, and the package with its contract.
+The kinds, their stability, their descriptors and the base classes of their targets all follow from this file. To add a
+kind, add a function here, a descriptor, and a package with the contract.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
 
 @stable("jackfield.models:BaseChatModel")
 def llms() -> list[LLMSpec]:
-    """Offer backends: ways to reach models. Called when a model of one of them is asked for."""
+    """Offer backends, which reach models. Called when a model of one of them is made."""
     return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
 
 
 @stable("jackfield.tools:BaseTool")
 def tools() -> list[ToolSpec]:
-    """Offer tools: functions that models may call. Called when an agent is given one of them."""
+    """Offer tools, which models may call. Called when an agent uses one of them."""
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer sets of tools, each under one name; their entry points are `tool.NAME`, too. Called as `tools` is."""
+    """Offer sets of tools, each under one name. Their entry points are also `tool.NAME`. Called like `tools`."""
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
@@ -81,7 +81,7 @@ def processors() -> list[ProcessorSpec]:
 def preprocessors() -> list[PreprocessorSpec]:
     """Offer processors that only change the request: the target is a function, `ChatRequest` → `ChatRequest`.
 
-    Called as `processors` is; their entry points are `processor.NAME`, too.
+    Called like `processors`. Their entry points are also `processor.NAME`.
     """
     return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
 
@@ -90,7 +90,7 @@ def preprocessors() -> list[PreprocessorSpec]:
 def postprocessors() -> list[PostprocessorSpec]:
     """Offer processors that only change the answer: the target makes a `StreamTransform` for each `ChatRequest`.
 
-    Called as `processors` is; their entry points are `processor.NAME`, too.
+    Called like `processors`. Their entry points are also `processor.NAME`.
     """
     return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
 
@@ -103,13 +103,13 @@ def agents() -> list[AgentSpec]:
 
 @provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer parsers of documents. Called when a document is read that may be of a type of theirs."""
+    """Offer parsers of documents. Called when a document may be of a type that one of them reads."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
 @provisional("jackfield.processors:CallFormat")
 def call_formats() -> list[CallFormatSpec]:
-    """Offer ways to write tool calls as text. Called when a model without native calls is given tools."""
+    """Offer ways to write tool calls as text. Called when a model without native calls has tools."""
     return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
 
 
@@ -121,17 +121,17 @@ def tokenizers() -> list[TokenizerSpec]:
 
 @provisional("jackfield.retrieval:Embedder")
 def embedders() -> list[EmbedderSpec]:
-    """Offer embedders: texts as vectors. Called when a searcher's settings name one of them."""
+    """Offer embedders, which turn texts into vectors. Called when a searcher's settings name one of them."""
     return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
 
 
 @provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
-    """Offer sandboxes, in which code runs. Called when a tool's settings name one of them, or ask for the best one."""
+    """Offer sandboxes, in which code runs. Called when a tool's settings name one, or `auto` picks the best."""
     return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
 
 
-@provisional("jackfield.runs._observers:Observer")
+@provisional("jackfield.runs:Observer")
 def observers() -> list[ObserverSpec]:
     """Offer observers, which see the events of each run. Called when one of them is enabled."""
     return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
@@ -145,7 +145,7 @@ def stores() -> list[StoreSpec]:
 
 @provisional("")
 def commands() -> list[CommandSpec]:
-    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is typed."""
+    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is run."""
     return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 
 
@@ -154,7 +154,7 @@ HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values
 
 
 def hooks_of(kind: str) -> list[Hook[Any]]:
-    """The hooks that offer components of a kind: its own first, then those of its easier forms."""
+    """Return the hooks that offer components of a kind: its own first, then those of its easier forms."""
     return [one for one in HOOKS.values() if one.kind == kind]
 
 
@@ -163,15 +163,15 @@ KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOO
 
 
 def unknown_hook(name: str) -> str:
-    """The error text for an unknown hook."""
+    """Return the error text for an unknown hook."""
     from jackfield.errors import near
 
     close = near(name, list(HOOKS))
-    meant = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"unknown hook {name!r}{meant or '; a newer core may have it'}"
+    hint = f": did you mean {' or '.join(map(repr, close))}?" if close else "; a newer core may have it"
+    return f"unknown hook {name!r}{hint}"
 
 
-if not TYPE_CHECKING:  # a type checker finds a misspelt one by itself
+if not TYPE_CHECKING:  # type checkers report a misspelt hook themselves
 
     def __getattr__(name):
         # Imports ask for `__path__`, and need no advice.

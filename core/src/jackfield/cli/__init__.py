@@ -1,4 +1,4 @@
-"""The command line, and what plugin commands may use of it. It starts in `main`."""
+"""The command line, which starts in `main`, and the parts of it that plugin commands may use."""
 
 from __future__ import annotations
 

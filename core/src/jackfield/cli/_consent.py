@@ -1,4 +1,4 @@
-"""Ask a person at the terminal whether a file may have its effects."""
+"""Ask at the terminal for consent to the effects of a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Result = TypeVar("Result")
 
 
 def with_consent(work: Callable[[], Result]) -> Result:
-    """Do some work, and ask at the terminal for each file that needs consent. Consent is recorded for the next time.
+    """Do some work, and ask at the terminal for each file that needs consent. The consent is recorded.
 
     Raises:
-        ConsentNeededError: There is no terminal to ask at, or the person said no.
+        ConsentNeededError: There is no terminal, or the user declined.
     """
     asked: set[str] = set()
     while True:
@@ -25,13 +25,13 @@ def with_consent(work: Callable[[], Result]) -> Result:
             return work()
         except ConsentNeededError as error:
             request = error.request
-            if not isinstance(request, Request) or request.content in asked or not _is_allowed(error):
+            if not isinstance(request, Request) or request.content in asked or not _ask_user(error):
                 raise
             asked.add(request.content)
             record_consent(request)
 
 
-def _is_allowed(error: ConsentNeededError) -> bool:
+def _ask_user(error: ConsentNeededError) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     for line in error.lines[:-1]:

@@ -1,4 +1,4 @@
-"""The parser of all our commands: its errors say what is wrong first, then how to get help."""
+"""The argument parser of all our commands."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ USAGE_ERROR = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse` parser with errors of two lines, without control characters.
+    """An `argparse` parser that reports an error and how to get help in two lines, without control characters.
 
     It measures the terminal only for a help text.
     """
 
     def __init__(self, **options: Any) -> None:
-        # argparse makes a formatter for every argument, which loads `shutil` to ask for the width unless it has one.
+        # argparse makes a formatter for every argument. Without a width, the formatter loads `shutil` to find one.
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
-        """As argparse does, for the terminal there is."""
+        """Return argparse's text, laid out for the terminal."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_usage()
 
     def format_help(self) -> str:
-        """As argparse does, for the terminal there is."""
+        """Return argparse's text, laid out for the terminal."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Write what is wrong and how to get help, and exit with 2."""
+        """Write the error and how to get help, and exit with 2."""
         sys.stderr.write(f"{self.prog}: {printable(message)}\nTry: {self.prog} --help\n")
         raise SystemExit(USAGE_ERROR)

@@ -1,4 +1,4 @@
-"""`jackfield plugins list`: what is installed, and whether it may load. The manager has the rest."""
+"""`jackfield plugins list`: the installed components and their states. The manager has all other actions."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def list_plugins(options: argparse.Namespace) -> int:
 
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
-    """Every component, or those of a kind, with its line in the list."""
+    """Return every component, or those of one kind, with its line in the list."""
     return [(row, _facts(row, state)) for row, state in states(host).items() if kind in (None, row.kind)]
 
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
-    """Print the lines of the list, and what is wrong with the metadata of plugins."""
+    """Print the lines of the list, and the faults in the metadata of plugins."""
     problems = host.catalog.problems
     if as_json:
-        shown = [{"distribution": one.distribution, "text": one.text, "location": one.location} for one in problems]
-        print_json({"plugins": rows, "problems": shown})
+        faults = [{"distribution": one.distribution, "text": one.text, "location": one.location} for one in problems]
+        print_json({"plugins": rows, "problems": faults})
         return
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
@@ -54,8 +54,10 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
 
 
 def _print_absence(kind: str | None) -> None:
-    what, wanted = (f"plugins of the kind {kind!r}", f" {kind}") if kind else ("plugins", "")
-    print(f"No {what} are installed. To see what is available: jackfield plugins search{wanted}")
+    if kind:
+        print(f"No plugins of the kind {kind!r} are installed. Find some: jackfield plugins search {kind}")
+    else:
+        print("No plugins are installed. Find some: jackfield plugins search")
 
 
 def _facts(row: Row, state: str) -> dict[str, str]:
@@ -69,7 +71,7 @@ def _facts(row: Row, state: str) -> dict[str, str]:
 
 
 def states(host: PluginHost) -> dict[Row, str]:
-    """What keeps each component from loading, else whether it acts, in a word or two. Nothing is loaded."""
+    """Map one component to its state: why it may not load, or else whether it acts. Nothing is loaded."""
     acts: dict[Row, str] = {}
     for kind in ENABLED_KINDS:
         enabled = enabled_by(host, kind)
@@ -84,16 +86,16 @@ def states(host: PluginHost) -> dict[Row, str]:
 
 
 def state_of_source(row: Row, host: PluginHost) -> str:
-    """When it is asked what it offers, if that is not known before; else ''."""
+    """Return when a source is asked for its components; '' for other rows."""
     if not row.is_source:
         return ""
     if not row.is_installed:
-        return "asked when a name is looked up"
+        return "asked whenever a name is looked up"
     is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
-    return "enabled: asked when no other plugin has a name" if is_enabled else "asked when its address is written"
+    return "enabled: asked if no other plugin has the name" if is_enabled else "asked only by its address"
 
 
 def _borrowed_name(row: Row) -> str:
-    """A remark, if a name that one of ours has is offered by somebody else."""
+    """Return a remark if another distribution uses the name of one of our components."""
     owner = known_distribution(row.kind, row.name)
     return f"; has the same name as {owner}'s" if owner not in (None, row.distribution) else ""

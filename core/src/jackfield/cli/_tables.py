@@ -1,4 +1,4 @@
-"""How commands print: tables and JSON, without control characters."""
+"""Print tables and JSON without control characters."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from jackfield.cli._terminal import printable
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a heading, columns aligned, the last one as long as it is."""
+    """Print rows under a heading, in aligned columns."""
     if not rows:
         return
-    table = [[*map(printable, row)] for row in (columns, *rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    # Written at once: where nothing is buffered, each line would be two writes.
-    sys.stdout.write("".join(f"{'  '.join(map(str.ljust, row, widths)).rstrip()}\n" for row in table))
+    table = [[printable(cell) for cell in row] for row in (columns, *rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    # One write: on an unbuffered stream, each line would be two.
+    sys.stdout.write("\n".join([*lines, ""]))
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; for a terminal, which obeys some characters that JSON leaves as they are, in ASCII."""
+    """Print a value as JSON. Terminals get ASCII, because they obey some characters that JSON does not escape."""
     import json  # not for tables
 
     print(json.dumps(value, indent=2, ensure_ascii=in_ascii(sys.stdout)))
 
 
 def in_ascii(stream: TextIO) -> bool:
-    """Whether JSON goes there in ASCII: to a terminal, and to what has no UTF-8."""
+    """Return True if JSON must be ASCII there: on terminals and streams that are not UTF-8."""
     return stream.isatty() or (stream.encoding or "").lower().replace("-", "") != "utf8"

@@ -1,7 +1,7 @@
 """Show untrusted text so that it cannot control the terminal or deceive its reader.
 
-Models, servers, files and plugins name things and write texts; a terminal would take some of their characters for
-orders (escape sequences), hide others, or turn lines round. Here each of these becomes its code, as Python writes it.
+Models, servers, files and plugins write names and texts. A terminal obeys some of their characters (escape sequences),
+hides others, and lets others reverse the line. Each of these characters is replaced by its Python escape.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TextIO
 
-# Controls, but for tab and line feed; what is not seen or turns text round; tags; halves of surrogate pairs.
+# Controls except tab and line feed; invisible and bidirectional characters; tags; lone surrogates.
 _UNSEEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -24,14 +24,14 @@ _ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def shown_text(text: str) -> str:
-    """A text of several lines, made safe for a terminal."""
+    """Return a text of several lines that is safe for a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return (_ASCII if text.isascii() else _unseen()).sub(_code, text.replace("\r\n", "\n"))
 
 
 def printable(text: str) -> str:
-    """A name, or a line, made safe for a terminal: two that differ look different. A line feed becomes a code, too."""
+    """Return a name or line that is safe for a terminal, line feeds escaped. Different names look different."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub(_code, text if text.isascii() else _unseen().sub(_code, text))
@@ -50,18 +50,18 @@ def _code(match: re.Match[str]) -> str:
 
 
 class Terminal:
-    """A stream to a terminal that gets no orders of others."""
+    """A stream that escapes everything a terminal would obey."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text as `shown_text` has it."""
+        """Write a text through `shown_text`."""
         self.stream.write(shown_text(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """As `write`, each."""
+        """Write each line like `write`."""
         for line in lines:
             self.write(line)
 
@@ -71,7 +71,7 @@ class Terminal:
 
 @contextmanager
 def guarded(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
-    """Send everything printed to a terminal through `Terminal`, or one that writes more; no encoding makes it fail."""
+    """Send output to terminals through `Terminal` or another class. Characters that cannot be encoded are escaped."""
     before = sys.stdout, sys.stderr
     for stream in before:
         reconfigure = getattr(stream, "reconfigure", None)
@@ -86,7 +86,7 @@ def guarded(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Give a plugin's command the original streams: it may draw, and is trusted to."""
+    """Restore the original streams for a plugin's command, which is trusted to draw."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream.stream if isinstance(stream, Terminal) else stream for stream in before)
     try:

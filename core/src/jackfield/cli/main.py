@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return reported(lambda: _run(given))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return reported(lambda: _run(words))
 
 
 def reported(command: Callable[[], int]) -> int:
-    """Run something as a command: its output is safe for a terminal, and its errors become a line and an exit code."""
+    """Run a function as a command: its output is safe for terminals, and its errors become a line and an exit code."""
     with guarded():
         try:
             try:
                 return command()
             finally:
-                sys.stdout.flush()  # here, and not at the interpreter's exit, where an error has nobody to handle it
+                sys.stdout.flush()  # here, because an error at the interpreter's exit would not be handled
         except ConsentNeededError as error:
             sys.stderr.write("jackfield: " + "".join(f"{printable(line)}\n" for line in error.lines))
             return 1
@@ -52,13 +52,13 @@ def reported(command: Callable[[], int]) -> int:
             sys.stderr.write("\n")
             return 130
         except BrokenPipeError:
-            # Whoever read us has gone. What is still to be written goes nowhere, the exit's own attempt included.
+            # The reader has gone. Discard the rest of the output, including the flush at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
 
 
-def _run(given: list[str]) -> int:
-    rest = _apply_policy_flags(given)
+def _run(words: list[str]) -> int:
+    rest = _apply_policy_flags(words)
     command = rest[0] if rest and not rest[0].startswith("-") else ""
     if command and not _is_own(rest):
         return _run_plugin_command(command, rest[1:])
@@ -73,20 +73,20 @@ def _run_own_command(words: Sequence[str]) -> int:
         return 0
     from jackfield.plugins._host import default_host
 
-    _tell_news(default_host())
+    _show_news(default_host())
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
 
 
 def _is_own(words: Sequence[str]) -> bool:
-    """Whether the core has a command itself; of those about plugins it has a plain list, and the manager the rest."""
+    """Return True for the only command of the core itself: the plain list of plugins."""
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
     return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
 
-def _apply_policy_flags(given: Sequence[str]) -> list[str]:
-    """Take the flags before the command, which win over the environment: they become it, for child processes, too."""
-    rest = list(given)
+def _apply_policy_flags(words: Sequence[str]) -> list[str]:
+    """Move the flags before the command into the environment, where child processes see them. Return the rest."""
+    rest = list(words)
     while rest:
         flag, equals, value = rest[0].partition("=")
         if rest[0] in _SWITCHES:
@@ -95,19 +95,20 @@ def _apply_policy_flags(given: Sequence[str]) -> list[str]:
             rest[:1] = [value] if equals else []
             if not rest:
                 raise ConfigError(f"{flag} needs a value: names, separated by commas")
-            # A deny is added to what is denied already; an allow-list is what it says.
+            # --block adds to the environment; --plugins replaces it.
             before = os.environ.get(_LISTS[flag]) if flag == "--block" else None
-            os.environ[_LISTS[flag]] = ",".join(filter(None, (before, rest.pop(0))))
+            names = rest.pop(0)
+            os.environ[_LISTS[flag]] = f"{before},{names}" if before else names
         else:
             break
     return rest
 
 
-def _tell_news(host: PluginHost) -> None:
-    """Have the manager say what is new among the plugins, where it is installed and a person is there to read it."""
-    # Nobody there, nothing to say: a pipe must not pay for looking.
-    row = _managers(_NEWS, host) if sys.stderr.isatty() else None
-    # Nobody has named it, so it must be proven to be ours.
+def _show_news(host: PluginHost) -> None:
+    """Have the manager, if it is installed, announce new plugins on the terminal."""
+    # A pipe must not pay for the look-up.
+    row = _find_managers_command(_NEWS, host) if sys.stderr.isatty() else None
+    # The user did not name the command, so it must be proven to be ours.
     if row is None or host.policy.why_not(row) or host.policy.unproven(row):
         return
     try:
@@ -118,9 +119,11 @@ def _tell_news(host: PluginHost) -> None:
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
 
-def _managers(command: str, host: PluginHost) -> Row | None:
-    """A command of the manager, if it is installed."""
-    return next((row for row in host.catalog.named("command", command) if row.distribution == MANAGER), None)
+def _find_managers_command(command: str, host: PluginHost) -> Row | None:
+    for row in host.catalog.named("command", command):
+        if row.distribution == MANAGER:
+            return row
+    return None
 
 
 def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
@@ -130,8 +133,8 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
     host = default_host()
     if known_distribution("command", command) == MANAGER:
         return _run_manager(command, arguments, host)
-    if {"-h", "--help"}.isdisjoint(arguments):  # who asks for help is not asked anything
-        _tell_news(host)
+    if {"-h", "--help"}.isdisjoint(arguments):  # the news may ask a question
+        _show_news(host)
     try:
         row = host.find("command", command)
     except PluginNotFoundError:
@@ -140,11 +143,11 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 
 
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
-    """Run one of the manager's commands, whose names are nobody else's: errors send people to them.
+    """Run one of the manager's commands. No other package can take their names, because errors refer to them.
 
-    It tells the news itself, when it has understood what it is to do.
+    The manager shows the news itself, once it has parsed the command.
     """
-    row = _managers(command, host)
+    row = _find_managers_command(command, host)
     if row is None:
         return _run_without_manager(command, arguments, host)
     if doubt := host.policy.unproven(row):
@@ -173,7 +176,7 @@ def _same_name(command: str, host: PluginHost) -> str:
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     handler = host.load_row(row)
     try:
-        # What the manager prints comes from anybody's metadata; other plugins may draw, and are trusted to.
+        # The manager prints metadata that anybody may have written; other plugins are trusted to draw.
         with nullcontext() if row.distribution == MANAGER else unguarded():
             code = handler(list(arguments))
     except (JackfieldError, BrokenPipeError):
@@ -207,8 +210,8 @@ _SWITCHES = {
 _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"}
 
 
-def _parser(given: Sequence[str]) -> Parser:
-    """The parser for these words: only a command that is among them has its options, which take time to make."""
+def _parser(words: Sequence[str]) -> Parser:
+    """Return the parser for a command line. Only the command in use gets its options, which take time to make."""
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
@@ -219,7 +222,7 @@ def _parser(given: Sequence[str]) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
     policy = parser.add_argument_group(
-        "which plugins may load (before the command; these override the environment and files)"
+        "which plugins may load (put these before the command; they override the environment and files)"
     )
     policy.add_argument("--plugins", metavar="A,B", help="load only these packages")
     policy.add_argument("--block", metavar="A,B", help="never load these")
@@ -228,9 +231,9 @@ def _parser(given: Sequence[str]) -> Parser:
     policy.add_argument("--trace", action="store_true", help="report each plugin that is loaded, and how long it took")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name, help_ in TERMINAL_COMMANDS.items():
-        commands.add_parser(name, help=help_)  # only to be listed: they are run as commands of a plugin
+        commands.add_parser(name, help=help_)  # only for the help; a plugin runs them
     plugins = commands.add_parser("plugins", help="list what is installed, and whether it may load")
-    if "plugins" in given:
+    if "plugins" in words:
         _add_plugin_actions(plugins)
     return parser
 

@@ -1,7 +1,7 @@
-"""The API for plugin authors, and how plugins are found.
+"""The API for plugin authors, and the host that finds and loads plugins.
 
-A light module (the one an entry point names) imports the standard library and this package, nothing else: nothing heavy
-is loaded before it is used.
+A light module, which an entry point names, imports only the standard library and this package. Importing the package
+loads none of its modules; each name comes from its module at first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What acts in every run without being named in code: one answer, which runs follow and every report starts from."""
+"""The processors and observers that act in every run without being named in code.
+
+Runs and reports about them use the same functions, so they cannot disagree.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,25 @@ from jackfield.plugins._host import PluginHost
 
 
 def acting(host: PluginHost, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
-    """What acts besides what code names, enabled ones first.
+    """List the components that act in addition to those named in code, enabled ones first.
 
     Args:
-        host: Whose plugins and settings.
+        host: The plugins and settings.
         kind: `processor` or `observer`.
-        named: What code names; a default of the same name gives way to it.
+        named: The components that code names. They replace defaults of the same name.
 
     Raises:
-        PluginError: Something that is enabled cannot act. It may protect somebody, so nothing runs without it.
+        PluginError: An enabled component cannot act. It may protect the user, so nothing runs without it.
     """
     enabled = [row for row in host.enabled(kind) if row not in named]
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]
 
 
 def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> list[Row]:
-    """Of the default chain, what acts besides these: one of the same name takes a default's place, and nobody acts
-    whom nothing proves to be ours."""
+    """List the components of the default chain that act besides others.
+
+    A component of the same name replaces a default. Components that are not proven to be ours never act by default.
+    """
     if kind != "processor":
         return []
     taken = {row.name for row in besides}
@@ -37,13 +42,15 @@ def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> l
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
-    """What the settings enable, each with the first name that does; what cannot act is left out."""
-    found: dict[Row, str] = {}
+    """Map the components that the settings enable to their first entries there. Those that cannot act are left out."""
+    names: dict[Row, str] = {}
     for name in host.settings.enabled:
+        if name.partition(".")[0] != kind:
+            continue
         try:
-            row = host.find_enabled(name) if name.partition(".")[0] == kind else None
+            row = host.find_enabled(name)
         except PluginError:
             continue
         if row is not None:
-            found.setdefault(row, name)
-    return found
+            names.setdefault(row, name)
+    return names

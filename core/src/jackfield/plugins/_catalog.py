@@ -1,8 +1,8 @@
-"""What is installed, from metadata alone: no plugin is imported, and no neighbour's broken file matters.
+"""List the installed components from metadata alone. No plugin is imported, and a broken neighbour does no harm.
 
-It reads `*.dist-info/entry_points.txt` on `sys.path` and keeps those that name our group. That takes about 7 µs for a
-distribution; the standard library's `entry_points()` needs a multiple of it and fails as a whole on one malformed file.
-What lies in archives and eggs, `importlib_metadata` finds.
+The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that name our group. That takes about
+7 µs per distribution. The standard library's `entry_points()` takes several times as long and fails as a whole on one
+malformed file. `importlib_metadata` reads archives and eggs.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _MAX_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One component that a distribution says it offers.
+    """One component that a distribution declares.
 
     Attributes:
         kind, name: The two parts of the entry point's name.
         module: The light module that describes it.
-        distribution, version: Of the distribution, the name normalised; or `NAME@code`, `NAME@project`, `NAME@user` of
-            what nobody installed, which has no version.
-        api: The major of the plugin API it is for.
-        location: The folder of the distribution's metadata, or what it is instead.
+        distribution, version: The normalised name and the version of the distribution. A plugin without one has
+            `NAME@code`, `NAME@project` or `NAME@user`, and no version.
+        api: The major version of the plugin API that it is made for.
+        location: The folder of the distribution's metadata, or a text about the plugin.
 
-    The name `*` stands for whatever is offered when somebody asks.
+    A row with the name `*` is a source: it stands for all components that a plugin offers when it is asked.
     """
 
     kind: str
@@ -63,12 +63,12 @@ class Row:
 
     @property
     def is_installed(self) -> bool:
-        """Whether it is of a distribution: else it was registered in code, or is a local file's."""
+        """True if it belongs to a distribution, and not to code or a local file."""
         return "@" not in self.distribution
 
     @property
     def is_source(self) -> bool:
-        """Whether it stands for components that are known only when somebody asks."""
+        """True if its components are only known once it is asked."""
         return self.name == ANY
 
     @property
@@ -79,8 +79,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with one distribution; nobody else is affected. Of two of one name, `used` is the other one's
-    location."""
+    """A fault of one distribution, which affects no other.
+
+    If a distribution is installed twice, `used` is the location of the one in use.
+    """
 
     distribution: str
     text: str
@@ -96,40 +98,40 @@ class Catalog:
     problems: tuple[Problem, ...]
 
     def named(self, kind: str, name: str) -> Sequence[Row]:
-        """The rows of one name, as it is written; `*` for those that are asked."""
+        """Return the rows of one name, spelt exactly so; `*` for sources."""
         return self._by_name.get((kind, name), ())
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Row]]:
-        found: dict[tuple[str, str], list[Row]] = {}
+        rows: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows:
-            found.setdefault((row.kind, row.name), []).append(row)
-        return found
+            rows.setdefault((row.kind, row.name), []).append(row)
+        return rows
 
 
 def scan(paths: Iterable[str] | None = None) -> Catalog:
-    """Read what is installed on `paths`, or `sys.path`. Never raises."""
-    found = _Found()
+    """Scan the distributions on `paths`, or on `sys.path`. Never raises."""
+    results = _Scan()
     for folder in _folders(sys.path if paths is None else paths):
-        for location in _locations(folder, found.problems):
+        for location in _locations(folder, results.problems):
             path = f"{location}/entry_points.txt"
             raw = read_some(path, _MAX_FILE_BYTES)
             if raw and _MENTIONS_A_GROUP.search(raw):  # 1 of 100 distributions
-                found.take(raw, location)
+                results.add(raw, location)
             elif raw is None and os.path.lexists(path):
-                found.report("entry_points.txt cannot be read, so nothing that it offers is found", location)
+                results.report("entry_points.txt cannot be read, so its components are not found", location)
             elif raw and (fault := _fault_of_garbage(raw)):
-                found.report(fault, location)
-    return Catalog(tuple(sorted(found.rows, key=by_name)), tuple(found.problems))
+                results.report(fault, location)
+    return Catalog(tuple(sorted(results.rows, key=by_name)), tuple(results.problems))
 
 
 def by_name(row: Row) -> tuple[str, str, str]:
-    """The order of rows in a catalog."""
+    """Return the sort key of a row in a catalog."""
     return row.kind, row.name, row.distribution
 
 
 def _folders(paths: Iterable[str]) -> Iterator[str]:
-    """What is on the path, each once: folders and archives."""
+    """Yield the folders and archives on the path, each once."""
     seen: set[str] = set()
     for path in paths:
         try:
@@ -142,10 +144,10 @@ def _folders(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _locations(folder: str, problems: list[Problem]) -> list[str]:
-    """The folders of metadata in a folder of the path, or in an archive."""
+    """List the metadata folders in a folder or an archive on the path."""
     try:
         if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
-            return _locations_elsewhere(folder, problems)
+            return _locations_in_archive(folder, problems)
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
     except (OSError, ValueError, TypeError):  # TypeError: it is bytes
@@ -153,40 +155,40 @@ def _locations(folder: str, problems: list[Problem]) -> list[str]:
     return [f"{folder}/{name}" for name in sorted(names)]
 
 
-def _locations_elsewhere(path: str, problems: list[Problem]) -> list[str]:
-    """The same in an archive or an egg: `importlib_metadata` knows the forms, and takes its time."""
+def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
+    """List those of an archive or an egg with `importlib_metadata`, which knows all forms but is slow."""
     import zipfile
 
     import importlib_metadata
 
     try:
         if not os.path.isdir(path):  # noqa: PTH112
-            zipfile.ZipFile(path).close()  # `importlib_metadata` passes over one that cannot be read
-        # The folder of the metadata, for which there is no public name.
-        folders = [getattr(one, "_path") for one in importlib_metadata.distributions(path=[path])]  # noqa: B009
+            zipfile.ZipFile(path).close()  # raises for a broken archive, which `importlib_metadata` skips
+        # There is no public name for the metadata folder.
+        folders = [getattr(distribution, "_path") for distribution in importlib_metadata.distributions(path=[path])]  # noqa: B009
     except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
         problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119
         return []
     return [str(folder).rstrip("/") for folder in folders]
 
 
-class _Found:
-    """The rows and problems of a scan, distribution by distribution."""
+class _Scan:
+    """The rows and problems of a scan, collected distribution by distribution."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.problems: list[Problem] = []
         self._used: dict[str, str] = {}
 
-    def take(self, raw: bytes, location: str) -> None:
-        """Add the rows of one `entry_points.txt`; `location` is the folder it is in, which names the distribution."""
+    def add(self, raw: bytes, location: str) -> None:
+        """Add the rows of one `entry_points.txt`; the name of its folder names the distribution."""
         stem = _stem(location)
         distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
             self.report(f"is not a valid name and version of a package: {stem[:120]!r}", location)
             return
         used = self._used.setdefault(distribution, location)
-        if used != location:  # the first on the path is the one that imports find
+        if used != location:  # imports find the first one on the path
             self.problems.append(Problem(distribution, f"is installed twice; {used} is used", location, used))
         elif fault := _fault_of_file(raw):
             self.problems.append(Problem(distribution, fault, location))
@@ -194,28 +196,28 @@ class _Found:
             self._parse(raw.decode(), distribution, version.partition("-")[0], location)
 
     def report(self, fault: str, location: str) -> None:
-        """Add a problem of a distribution of which nothing is used."""
+        """Add the problem of a distribution that is left out altogether."""
         stem = _stem(location)
         distribution, _ = _name_and_version(stem)
         name = distribution if _DISTRIBUTION.match(distribution) else repr(stem.partition("-")[0])[1:-1][:80]
         self.problems.append(Problem(name, fault, location))
 
     def _parse(self, text: str, distribution: str, version: str, location: str) -> None:
-        found: dict[tuple[int, str], Row] = {}
+        rows: dict[tuple[int, str], Row] = {}
         for api, line in _lines_of_ours(text):
             entry, _, target = map(str.strip, line.partition("="))
             fault = _fault_of_entry(line, entry, target)
-            if fault or (api, entry) in found:
+            if fault or (api, entry) in rows:
                 fault = fault or f"gives {entry} twice; the first is used"
                 self.problems.append(Problem(distribution, fault, location))
             else:
                 kind, _, name = entry.partition(".")
-                found[api, entry] = Row(kind, name, target, distribution, version, api, location)
-        self.rows += found.values()
+                rows[api, entry] = Row(kind, name, target, distribution, version, api, location)
+        self.rows += rows.values()
 
 
 def _stem(location: str) -> str:
-    """The part of a folder's name that has the name and the version of the distribution."""
+    """Return the part of a folder's name with the name and version of the distribution."""
     folder, _, name = location.rpartition("/")
     return (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
 
@@ -226,18 +228,18 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 
 
 def _fault_of_garbage(raw: bytes) -> str:
-    """Why a file without our group cannot be believed to be without it, or ''."""
+    """Return why a file without our group may have it after all, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
         return ""
     if b"\0" in raw:
-        return "entry_points.txt has a NUL byte, so nothing that it offers is found"
+        return "entry_points.txt has a NUL byte, so its components are not found"
     if raw.startswith(b"\xef\xbb\xbf") and b"jackfield" in raw:
         return "entry_points.txt begins with a byte order mark, so its first group is not found"
     return _fault_of_file(raw)
 
 
 def _fault_of_file(raw: bytes) -> str:
-    """Why a file cannot be read as entry points, or ''."""
+    """Return why a file cannot be read as entry points, or ''."""
     if len(raw) > _MAX_FILE_BYTES:
         return "entry_points.txt is larger than 1 MiB"
     try:
@@ -248,7 +250,7 @@ def _fault_of_file(raw: bytes) -> str:
 
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
-    """The entries of our groups, each with the major of the API that its group names."""
+    """Yield the entries of our groups, each with the API version that the group names."""
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#;"]
     parts = _SECTION.split("\n".join(lines))
     for group, entries in zip(parts[1::2], parts[2::2], strict=True):
@@ -257,7 +259,7 @@ def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_entry(line: str, entry: str, target: str) -> str:
-    """Why a line is no entry of ours, or ''."""
+    """Return why a line is not a valid entry, or ''."""
     kind, dot, name = entry.partition(".")
     module, colon, attribute = target.partition(":")
     if dot and colon and _TARGET.match(module):

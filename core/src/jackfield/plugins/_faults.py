@@ -1,4 +1,4 @@
-"""What is wrong with a descriptor: it comes from anybody, and ends in terminals, in files and in models."""
+"""Check descriptors. Anybody may have written them, and they end up in terminals, files and models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import chain
 from typing import get_type_hints
 
 from jackfield._fitting import fits
@@ -18,25 +17,28 @@ MAX_SUMMARY_CHARS = 500
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_LAID_OUT = str.maketrans("\n\t", "  ")
+_LAYOUT = str.maketrans("\n\t", "  ")
 
 
 def fault_of(spec: ComponentSpec) -> str:
-    """What is wrong with a descriptor, as the end of a sentence, or '' if nothing is."""
-    return next(chain.from_iterable(check(spec) for check in _CHECKS), "")
+    """Return the first fault of a descriptor, as the end of a sentence, or ''."""
+    for check in _CHECKS:
+        for fault in check(spec):
+            return fault
+    return ""
 
 
-def _of_types(spec: ComponentSpec) -> Iterator[str]:
+def _faults_of_types(spec: ComponentSpec) -> Iterator[str]:
     hints = get_type_hints(type(spec))
-    for entry in fields(spec):
-        value = getattr(spec, entry.name)
-        if not fits(value, hints[entry.name]):
-            yield f"{entry.name!r} must be {entry.type}, not {type(value).__name__}"
-        if type(value) in (int, float) and not (value > 0 or value == entry.default):
-            yield f"{entry.name!r} must be more than 0, not {value}"
+    for field in fields(spec):
+        value = getattr(spec, field.name)
+        if not fits(value, hints[field.name]):
+            yield f"{field.name!r} must be {field.type}, not {type(value).__name__}"
+        if type(value) in (int, float) and not (value > 0 or value == field.default):
+            yield f"{field.name!r} must be more than 0, not {value}"
 
 
-def _of_names(spec: ComponentSpec) -> Iterator[str]:
+def _faults_of_names(spec: ComponentSpec) -> Iterator[str]:
     if not _NAME.fullmatch(spec.name):
         yield f"{spec.name[:80]!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"
     for variable in spec.secrets:
@@ -44,40 +46,40 @@ def _of_names(spec: ComponentSpec) -> Iterator[str]:
             yield f"the secret {variable[:80]!r} is not a valid name of an environment variable"
 
 
-def _of_targets(spec: ComponentSpec) -> Iterator[str]:
-    needed = () if getattr(spec, "tools", ()) else ("target",)  # a set may name its tools instead
+def _faults_of_targets(spec: ComponentSpec) -> Iterator[str]:
+    needs_target = not getattr(spec, "tools", ())  # a set may name its tools instead
     for name in ("target", "config", "check"):
         value = getattr(spec, name)
-        if (value or name in needed) and not _TARGET.fullmatch(value):
+        if (value or (name == "target" and needs_target)) and not _TARGET.fullmatch(value):
             yield f"{name!r} must be 'module:name', not {value[:80]!r}"
     if spec.required_by and not spec.config:
-        yield "'required_by' is about settings, but 'config' does not name their class"
+        yield "'required_by' needs settings, but 'config' does not name a class of settings"
 
 
-def _of_texts(spec: ComponentSpec) -> Iterator[str]:
+def _faults_of_texts(spec: ComponentSpec) -> Iterator[str]:
     if len(spec.summary) > MAX_SUMMARY_CHARS:
-        yield f"'summary' has {len(spec.summary)} characters; at most {MAX_SUMMARY_CHARS} fit in a line"
+        yield f"'summary' has {len(spec.summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
     description = getattr(spec, "description", "")
     if description == {}:
         yield "'description' has no text in any language"
     texts = {"description": description} if isinstance(description, str) else description
     hosts = {f"host {host[:80]!r}": host for host in spec.network}
-    for what, text in {"summary": spec.summary, **hosts, **texts}.items():
+    for label, text in {"summary": spec.summary, **hosts, **texts}.items():
         if len(text) > MAX_TEXT_CHARS:
-            yield f"{what} has {len(text)} characters; the limit is {MAX_TEXT_CHARS}"
-        if not text.translate(_LAID_OUT).isprintable():
-            yield f"{what} contains a character that cannot be shown, such as an escape sequence"
+            yield f"{label} has {len(text)} characters; the limit is {MAX_TEXT_CHARS}"
+        if not text.translate(_LAYOUT).isprintable():
+            yield f"{label} contains a character that cannot be shown, such as an escape sequence"
 
 
-def _of_schema(spec: ComponentSpec) -> Iterator[str]:
+def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
     try:
         size = len(json.dumps(dict(getattr(spec, "parameters", {}))))
     except (TypeError, ValueError, RecursionError) as error:
         yield f"'parameters' cannot be written as JSON: {error}"
     else:
         if size > MAX_SCHEMA_BYTES:
-            yield f"'parameters' is {size} bytes of JSON; no model takes more than {MAX_SCHEMA_BYTES}"
+            yield f"'parameters' has {size} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
 
 
-# In this order: what is of the right type can be looked at.
-_CHECKS = (_of_types, _of_names, _of_targets, _of_texts, _of_schema)
+# Types come first: the other checks rely on them.
+_CHECKS = (_faults_of_types, _faults_of_names, _faults_of_targets, _faults_of_texts, _faults_of_schema)

@@ -1,9 +1,9 @@
-"""Whether a plugin is of the distribution that it says it is of: what RECORDs prove, read when somebody needs to know.
+"""Prove by RECORD files that a plugin belongs to the distribution that it names.
 
-The folder of a distribution's metadata can be written by anybody: a wheel may carry a second one, under a name that is
-allowed. Proof is that the distribution's own RECORD lists its entry points and the files that Python would import, each
-with the hash that it has; that no other RECORD lists this metadata; and that no other plugin's lists these files. An
-editable distribution is proven for the folder that it was installed from, whatever stands in that.
+Any wheel can write a metadata folder, and may carry a second one under the name of an allowed distribution. A plugin is
+proven if the RECORD of its distribution lists the entry points and the files that Python would import, each with its
+present hash; if no other RECORD lists this metadata; and if the RECORD of no other plugin lists these files. For an
+editable distribution, the folder that it was installed from counts as its own, whatever it contains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class _Origin(NamedTuple):
-    """A file that an import would run: where, and its path relative to the folder on the path it was found in."""
+    """A file that an import would run, and its path relative to its folder on the module search path."""
 
     path: str
     folder: str
@@ -33,7 +33,7 @@ class _Origin(NamedTuple):
 
 
 class Identities:
-    """What is proven of the plugins of one catalog; each RECORD is read once."""
+    """Proofs for the plugins of one catalog. Each RECORD is read once, when it is needed."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._locations = {row.distribution: row.location for row in rows}
@@ -42,46 +42,52 @@ class Identities:
         self._unproven: dict[Row, str] = {}
 
     def unproven(self, row: Row) -> str:
-        """Why it is not proven that a component is of its distribution, or ''; the sentence goes on after `it`."""
-        found = self._unproven.get(row)
-        if found is None:
-            found = self._unproven[row] = self._doubt(row)
-        return found
+        """Return why a component is not proven to belong to its distribution, as the end of a sentence, or ''."""
+        doubt = self._unproven.get(row)
+        if doubt is None:
+            doubt = self._unproven[row] = self._doubt(row)
+        return doubt
 
     def foreign(self, row: Row, is_denied: Callable[[str], bool]) -> str:
-        """Why a component's module is not its distribution's to load, or ''; the sentence goes on after `it`.
+        """Return why a component's module does not belong to its distribution, as the end of a sentence, or ''.
 
         Args:
             row: The component.
-            is_denied: Whether a distribution may not load; what lies in its files is reached through no other.
+            is_denied: Returns True if a distribution may not load. Its files may not load through another one either.
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):
             others = self._others(file, row)
             if record is not None and not _is_own(file, row.location, record, editable):
-                whose = f"which is a file of {others[0]}" if others else "which is not one of its files"
-                return f"names the module {row.module}, which Python would load from {file.path}, {whose}"
-            if denied := next((name for name in others if record is None or is_denied(name)), None):
-                return f"names the module {row.module}, which is one of the files of {denied}"
+                owner = f"which is a file of {others[0]}" if others else "which is not one of its files"
+                return f"names the module {row.module}, which Python would load from {file.path}, {owner}"
+            for name in others:
+                if record is None or is_denied(name):
+                    return f"names the module {row.module}, which is one of the files of {name}"
         return ""
 
     def _doubt(self, row: Row) -> str:
         record = self._record(row.location)
         if record is None:
             return "has no RECORD, so nothing proves who it belongs to"
+        if doubt := self._doubt_of_metadata(row.location, record):
+            return doubt
         editable = _editable_folder(row.location)
-        of_files = (self._doubt_of_file(file, row, record, editable) for file in _origins(row.module))
-        return self._doubt_of_metadata(row.location, record) or next(filter(None, of_files), "")
+        for file in _origins(row.module):
+            if doubt := self._doubt_of_file(file, row, record, editable):
+                return doubt
+        return ""
 
     def _doubt_of_metadata(self, location: str, record: Mapping[str, str]) -> str:
         site, _, metadata = location.rpartition("/")
         if not _has_hash(read_file(f"{location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
             return "has entry points that differ from those it was installed with"
-        claims = self._claimed(site)
+        claims = self._claims_in(site)
         if metadata in claims:
             return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists this metadata as its own"
-        if claimed := next((other for other, claimant in claims.items() if claimant == metadata), None):
-            return f"lists the metadata of {_name_of(claimed)} in its RECORD as its own"
+        for other, claimant in claims.items():
+            if claimant == metadata:
+                return f"lists the metadata of {_name_of(other)} in its RECORD as its own"
         return ""
 
     def _doubt_of_file(self, file: _Origin, row: Row, record: Mapping[str, str], editable: str) -> str:
@@ -93,7 +99,7 @@ class Identities:
         return f"shares the file {file.relative} with {', '.join(others)}" if others else ""
 
     def _others(self, file: _Origin, row: Row) -> list[str]:
-        """The other distributions with plugins whose RECORD lists a file."""
+        """List the other distributions with plugins whose RECORD lists a file."""
         folder = os.path.realpath(file.folder)
         return [
             name
@@ -106,15 +112,15 @@ class Identities:
     def _record(self, location: str) -> Mapping[str, str] | None:
         if location not in self._records:
             raw = read_file(f"{location}/RECORD")
-            self._records[location] = None if raw is None else _parsed(raw)
+            self._records[location] = None if raw is None else _parse_record(raw)
         return self._records[location]
 
-    def _claimed(self, site: str) -> Mapping[str, str]:
-        """The folders of metadata beside each other that the RECORD of another lists, each with the other folder."""
-        found = self._claims.get(site)
-        if found is None:
-            found = self._claims[site] = dict(_claims(site))
-        return found
+    def _claims_in(self, site: str) -> Mapping[str, str]:
+        """Map each metadata folder that the RECORD of another one lists to that other folder."""
+        claims = self._claims.get(site)
+        if claims is None:
+            claims = self._claims[site] = dict(_claims(site))
+        return claims
 
 
 def _claims(site: str) -> Iterable[tuple[str, str]]:
@@ -131,11 +137,11 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
 
 
 def _metadata_in(raw: bytes, *, own: bytes) -> Iterable[str]:
-    """The folders of metadata that a RECORD has files in, but for its own; a search, because parsing takes long."""
+    """Yield the metadata folders of other distributions in a RECORD. It searches, because parsing takes longer."""
     at = raw.find(_MARK)
     while at >= 0:
         end = at + len(_MARK)
-        # Behind the end of a line: the name of another may end in this one.
+        # After a line break only: the name of another folder may end with this one.
         if not raw.endswith(b"\n" + own + b"/", 0, end):
             line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
             yield os.fsdecode(raw[line : end - 1]).lstrip('"')
@@ -147,7 +153,7 @@ def _name_of(metadata: str) -> str:
 
 
 def _origins(module: str) -> list[_Origin]:
-    """The files that importing a module would run: its packages' and its own, the outermost first."""
+    """Return the files that importing a module would run, those of its packages first."""
     origins = []
     for depth, spec in enumerate(specs_of_import(module), start=1):
         if spec.origin is not None:
@@ -164,7 +170,7 @@ def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: s
 
 
 def _editable_folder(location: str) -> str:
-    """The folder that an editable distribution is a link to (PEP 660), '' if it is none."""
+    """Return the folder that an editable distribution links to (PEP 660), '' for others."""
     raw = read_file(f"{location}/direct_url.json")
     if raw is None or b'"editable"' not in raw:
         return ""
@@ -180,8 +186,8 @@ def _editable_folder(location: str) -> str:
     return os.path.realpath(unquote(url.path)) if editable and url.scheme == "file" and len(url.path) > 1 else ""
 
 
-def _parsed(raw: bytes) -> dict[str, str]:
-    """The hash of each file; a RECORD is a table of path, hash and size, of which only the path may be quoted."""
+def _parse_record(raw: bytes) -> dict[str, str]:
+    """Map the files of a RECORD to their hashes. A line has path, hash and size; only the path may be quoted."""
     files = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         path, _, rest = line.rpartition(",")[0].rpartition(",")
@@ -195,5 +201,5 @@ def _has_hash(content: bytes | None, recorded: str) -> bool:
     algorithm, _, digest = recorded.partition("=")
     if content is None or algorithm not in _ALGORITHMS:
         return False
-    made = b2a_base64(hashlib.new(algorithm, content).digest(), newline=False).decode()
-    return made.rstrip("=").translate(_URL_SAFE) == digest.rstrip("=")
+    actual = b2a_base64(hashlib.new(algorithm, content).digest(), newline=False).decode()
+    return actual.rstrip("=").translate(_URL_SAFE) == digest.rstrip("=")

@@ -1,4 +1,4 @@
-"""What Python would import for a module's name, found without importing anything."""
+"""Find the modules that an import would load, without importing anything."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from importlib.machinery import ModuleSpec, PathFinder
 
 
 def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[ModuleSpec]:
-    """What Python's import system finds for the packages of a module and for itself; empty if one is missing."""
-    found: list[ModuleSpec] = []
+    """Return the specs of a module's packages and of the module, outermost first; [] if one is missing."""
+    specs: list[ModuleSpec] = []
     where = None if paths is None else list(paths)
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
         spec = _spec(".".join(parts[:depth]), where)
         if spec is None or (depth < len(parts) and spec.submodule_search_locations is None):
             return []
-        found.append(spec)
+        specs.append(spec)
         try:
             where = list(spec.submodule_search_locations or ())
-        except KeyError:  # a part of a package without __init__, whose own package is not imported
+        except KeyError:  # a namespace package inside of one that is not imported
             return []
-    return found
+    return specs
 
 
 def _spec(name: str, where: list[str] | None) -> ModuleSpec | None:
     loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
-        return loaded  # an import takes what is there
+        return loaded  # as an import does
     for finder in sys.meta_path if where is None else (PathFinder,):
         with suppress(ImportError, ValueError, OSError, AttributeError, KeyError):
             if spec := finder.find_spec(name, where):

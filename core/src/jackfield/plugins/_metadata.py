@@ -1,4 +1,4 @@
-"""Read what lies beside installed packages, which anybody may have written: with limits, and never for ever."""
+"""Read the metadata of installed packages, which anybody may have written, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ _MAX_FILE_BYTES = 16 << 20
 
 
 def read_file(path: str) -> bytes | None:
-    """A file, or an entry of the archive that stands where its folder should; None if it cannot be."""
+    """Return the content of a file, or of an entry of an archive; None if it is too large or unreadable."""
     raw = read_some(path, _MAX_FILE_BYTES)
     return None if raw is None or len(raw) > _MAX_FILE_BYTES else raw
 
 
 def read_some(path: str, most: int) -> bytes | None:
-    """The same of any length, but not much more than `most` bytes of it."""
+    """Return the beginning of a file like `read_file`: all of it, or a little more than `most` bytes."""
     try:
-        # Not blocking: a pipe that somebody left there would be waited for.
+        # Non-blocking, so that a pipe in place of the file cannot hang the scan.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     except NotADirectoryError:
         return _read_entry(path, most)
     except (OSError, ValueError):
         return None
     try:
-        # One read of what there should be: a file object, or a buffer for the most, costs more than most files.
+        # One read of the expected size: a file object or a large buffer costs more than most files do.
         size = os.fstat(descriptor).st_size
         raw = os.read(descriptor, min(size, most) + 1)
         if len(raw) != size:

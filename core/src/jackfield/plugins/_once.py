@@ -8,8 +8,7 @@ from typing import TypeVar, cast
 
 from jackfield.errors import PluginError
 
-Key = tuple[str, str, object]
-"""The step, the distribution it is for, and its subject."""
+Key = tuple[str, str, object]  # the step, the distribution of the plugin, and the subject
 Value = TypeVar("Value")
 
 

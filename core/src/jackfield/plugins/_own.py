@@ -26,7 +26,7 @@ class _Registered:
 class CodePlugins:
     """The plugins that code registers, by the names that they have in place of a distribution's.
 
-    Readers need no lock, because each change replaces the table; who changes it holds a lock.
+    Readers need no lock, because each change replaces the table. Writers hold the lock of the host.
     """
 
     def __init__(self) -> None:

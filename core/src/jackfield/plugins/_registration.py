@@ -1,7 +1,6 @@
-"""The one module that speaks to pluggy: it registers what answers hooks, refuses what cannot work, and asks.
+"""The only module that uses pluggy: it registers plugins, refuses invalid hooks and calls valid ones.
 
-Each plugin is asked by itself, so that none can break another. The answer to a hook has the
-type that the hook says.
+Each plugin is called by itself, so that none can break another. The answers have the type that the hook declares.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from jackfield.hookspecs import HOOKS, hooks_of, unknown_hook
 
 Spec = TypeVar("Spec", bound=ComponentSpec)
 
-_WITHOUT_SENSE = {
-    "wrapper": "wraps the answers of other plugins; each plugin answers for itself",
-    "hookwrapper": "wraps the answers of other plugins; each plugin answers for itself",
+_MEANINGLESS_OPTIONS = {
+    "wrapper": "wraps the answers of other plugins, but each plugin answers for itself",
+    "hookwrapper": "wraps the answers of other plugins, but each plugin answers for itself",
     "tryfirst": "asks to be called first, but plugins have no order",
     "trylast": "asks to be called last, but plugins have no order",
 }
@@ -35,7 +34,7 @@ class RegistrationManager(pluggy.PluginManager):
         self.add_hookspecs(type("Hooks", (), {name: specified(one.specification) for name, one in HOOKS.items()}))
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """As pluggy's, and checked: pluggy itself would take an `async def` and never await it."""
+        """Return pluggy's options of a hook, checked. Pluggy itself would accept an `async def` and never await it."""
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             return None
@@ -47,19 +46,24 @@ class RegistrationManager(pluggy.PluginManager):
         return options
 
     def answers(self, plugin_name: str, hook: Hook[Spec]) -> list[Spec]:
-        """What one registered plugin answers to a hook. No other plugin is called, so no other can fail here.
+        """Return the answer of one registered plugin to a hook. No other plugin is called.
 
         Raises:
-            TypeError: It is something else than a list of the hook's descriptors.
+            TypeError: The answer is not a list of the hook's descriptors.
         """
         caller: pluggy.HookCaller = getattr(self.hook, hook.name)
-        # Not a subset caller, which takes plugins away from those there are: one that another thread registers
-        # meanwhile would be asked as well.
-        own = (one for one in caller.get_hookimpls() if one.plugin_name == plugin_name)
-        return [spec for one in own for spec in _checked(one.function(), hook)]
+        # Not a subset caller, which calls all plugins but some: it would include one that another thread registers.
+        specs: list[Spec] = []
+        for implementation in caller.get_hookimpls():
+            if implementation.plugin_name == plugin_name:
+                answer = implementation.function()
+                if not isinstance(answer, Sequence) or not all(isinstance(spec, hook.spec_class) for spec in answer):
+                    raise TypeError(f"the hook {hook.name!r} must return a list of {hook.spec_class.__name__}")
+                specs += answer
+        return specs
 
     def offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
-        """What one registered plugin offers of a kind, by whichever hook.
+        """Return the components of a kind that one registered plugin offers, by any hook.
 
         Raises:
             TypeError: As `answers`.
@@ -68,10 +72,10 @@ class RegistrationManager(pluggy.PluginManager):
 
 
 def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
-    """Why a function cannot answer a hook, or ''."""
+    """Return why a function cannot implement a hook, or ''."""
     if hook not in HOOKS:
         return unknown_hook(hook)
-    for option, why in _WITHOUT_SENSE.items():
+    for option, why in _MEANINGLESS_OPTIONS.items():
         if options.get(option):
             return f"the hook {hook!r} has {option}=True, which {why}: leave it out"
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -79,10 +83,3 @@ def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
     if inspect.isgeneratorfunction(function):
         return f"the hook {hook!r} is a generator; hooks return a list"
     return ""
-
-
-def _checked(answer: object, hook: Hook[Spec]) -> Sequence[Spec]:
-    wanted = hook.spec_class
-    if isinstance(answer, Sequence) and all(isinstance(spec, wanted) for spec in answer):
-        return answer
-    raise TypeError(f"the hook {hook.name!r} must return a list of {wanted.__name__}")
