@@ -16,7 +16,7 @@ from jackfield import Message, create_agent, get_chat_model, sync
 from jackfield.errors import JackfieldError
 from jackfield.messages import ContentItem
 from jackfield_agent_files.files import load_agent_config
-from jackfield_manage.judging.python_files import python_uses
+from jackfield_manage.judging.python_files import read_python_uses
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
@@ -66,7 +66,7 @@ def test_what_is_named_may_be_odd(tmp_path: Path, odd: str) -> None:
     ours_or_fine(lambda: create_agent("fncall", llm=OFFLINE, function_list=[odd]))
     ours_or_fine(lambda: create_agent("fncall", llm=OFFLINE, observers=[odd]))
     ours_or_fine(lambda: load_agent_config(tmp_path / f"{odd}.yaml"))
-    ours_or_fine(lambda: python_uses(tmp_path / f"{odd}.py"))
+    ours_or_fine(lambda: read_python_uses(tmp_path / f"{odd}.py"))
 
 
 @FEW

@@ -10,9 +10,9 @@ import pytest
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.models import load_processors
 from jackfield.plugins import PluginHost
-from jackfield_manage.judging.activation import standings
+from jackfield_manage.judging.activation import activations
 from jackfield_manage.judging.doctor import examine
-from jackfield_manage.judging.news import description, news, summary
+from jackfield_manage.judging.news import describe, news, summarise
 from jackfield_manage.judging.why import why
 
 LIGHT = """
@@ -69,7 +69,7 @@ def test_every_report_says_what_a_run_does(site: Any, monkeypatch: pytest.Monkey
     add(site, TRUNCATION, OTHER, "acme-cut/truncation")
     host = site.host(**settings)
     acting = runs_with(host)
-    assert {row.address for row, one in standings(host).items() if one.acts} == acting
+    assert {row.address for row, one in activations(host).items() if one.is_active} == acting
     told = {
         offer.address for name in ("jackfield-truncation", "acme-noise", "acme-cut")
         for one in why(name, host.settings, [str(site.folder)]) for offer in one.offers if offer.acts
@@ -84,8 +84,8 @@ def test_every_report_says_what_a_run_does(site: Any, monkeypatch: pytest.Monkey
     assert told == {address.partition("/")[0] for address in acting}
     for newcomer in news(host, {}).newcomers:
         acts = any(row.address in acting for row in newcomer.rows)
-        assert ("acts in every run" in summary(newcomer, host)) == acts
-        assert any("acts in every run" in line for line in description(newcomer, host)) == acts
+        assert ("acts in every run" in summarise(newcomer, host)) == acts
+        assert any("acts in every run" in line for line in describe(newcomer, host)) == acts
 
 
 def test_the_default_chain_is_listed_as_what_it_is_and_can_be_switched_off_and_on(command_line: Any, site: Any) -> None:

@@ -25,7 +25,7 @@ from jackfield.plugins import PluginHost, ToolSpec, scan
 from jackfield.testing import ScriptedModel
 from jackfield_manage.judging.activation import remarks
 from jackfield_manage.judging.doctor import examine
-from jackfield_manage.judging.news import description, news
+from jackfield_manage.judging.news import describe, news
 from jackfield_manage.judging.source import source_file
 
 TOOL = """
@@ -304,12 +304,12 @@ def test_what_is_read_is_what_would_run(site: Any) -> None:
     site.add("acme", {"tool.search": "acme.light"}, modules={"acme.light": tool("shown")})
     (newcomer,) = news(site.host(), {}).newcomers
     assert source_file("acme.light") == site.folder / "acme/light.py"
-    assert "is not known" not in description(newcomer, site.host())[0]
+    assert "unknown until it is loaded" not in describe(newcomer, site.host())[0]
     package = site.folder / "acme/light"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('it ran')")
     assert source_file("acme.light") == package / "__init__.py"
-    assert "is not known" in description(newcomer, site.host())[0]
+    assert "unknown until it is loaded" in describe(newcomer, site.host())[0]
     shutil.rmtree(package)
     (site.folder / f"acme/light{EXTENSION_SUFFIXES[0]}").write_bytes(b"")
     assert source_file("acme.light") is None
@@ -349,7 +349,7 @@ def test_a_known_name_from_elsewhere_is_remarked_wherever_it_is_shown(site: Any,
     source = source.replace(', description="x"', "")
     site.add("evil", {"llm.openai": "evil_light"}, modules={"evil_light": source})
     (newcomer,) = news(site.host(), {}).newcomers
-    assert "same name as a component of jackfield-openai" in "\n".join(description(newcomer, site.host()))
+    assert "same name as a component of jackfield-openai" in "\n".join(describe(newcomer, site.host()))
     for words in (
         ["plugins", "list"],
         ["plugins", "info", "openai"],

@@ -21,7 +21,7 @@ from jackfield.projects import find_file
 from jackfield.settings import Settings, load_project, load_settings
 from jackfield.testing import ScriptedModel, answer
 from jackfield_manage.judging.bisect import command_fails
-from jackfield_manage.judging.trust import agree, agreements, asked_for, revoke
+from jackfield_manage.judging.trust import agree, agreements, describe_request, revoke
 
 SHOUT = """
 from jackfield.config import Config
@@ -384,8 +384,8 @@ def test_everything_it_asks_for_is_shown_whole_with_what_it_replaces(place: Plac
     place.write(ASKS.replace("~", long))
     project = load_project(place.project, trusted=place.trusted)
     assert project is not None
-    told = "\n".join(asked_for(project, load_settings({}, user_file=place.user, with_project=False)))
-    named = ("the one of others", "the one of ours", "own")
+    told = "\n".join(describe_request(project, load_settings({}, user_file=place.user, with_project=False)))
+    named = ("the one from others", "the one from ours", "own")
     for part in ("processor.judge acts in every run", long, '{"mark": "!"}', *named):
         assert part in told
 
@@ -454,7 +454,7 @@ def test_trust_shows_asks_and_is_revoked(asking: Any, open_terminal: Callable[..
     terminal = open_terminal(["trust"], asking.folder, asking.env)
     terminal.wait_for("[y/N] ")
     terminal.type("y\n")
-    terminal.wait_for("has effect from now on")
+    terminal.wait_for("It has effect until it changes")
     assert terminal.end() == 0
     assert asking("trust", "--show").returncode == 0
     assert asking("trust", "--list").stdout.strip().endswith("pyproject.toml")

@@ -36,7 +36,7 @@ If the package is proven to be ours, it has two privileges: only a rule that nam
 other package can take the names of its commands.
 """
 
-EXPLAINED_BY = "jackfield_manage.judging.absences:reasons"
+EXPLAINED_BY = "jackfield_manage.judging.absences:explain_absence"
 """The manager's function that explains why nothing offers a name. It takes the host, the kind and the address."""
 
 TERMINAL = "jackfield-terminal"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield_manage.judging.bisect import Result, asked_fails, bisect, command_fails, minimise
+from jackfield_manage.judging.bisect import Result, ask_if_fails, bisect, command_fails, minimise
 
 PLUGINS = st.integers(1, 40).map(lambda count: [f"p{number}" for number in range(count)])
 
@@ -168,7 +168,7 @@ def test_a_command_that_is_not_there_is_no_fault_of_a_plugin() -> None:
 def test_a_person_may_be_asked() -> None:
     told: list[str] = []
     answers = iter(["what?", "bad", "g", "B", "quit"])
-    fails = asked_fails(lambda question: next(answers), keep=["k"], tell=told.append)
+    fails = ask_if_fails(lambda question: next(answers), keep=["k"], tell=told.append)
     with pytest.raises(ConfigError, match="stopped before anything was found"):
         bisect(["a", "b", "c", "d"], fails)
     assert told[1] == "Try it with no plugin: JACKFIELD_PLUGINS=k"
@@ -184,7 +184,7 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     source += "for row in PluginHost().policy.rows(): importlib.import_module(row.module)\n"
     source += "sys.exit('jackfield_broke_it' in sys.modules)"
     said = place.done("bisect", "--timeout", "60", "--", place.python, "-c", source, "--option-of-the-command")
-    assert said.splitlines()[-1] == "two makes it fail (6 runs). To switch it off: jackfield plugins disable two"
+    assert said.splitlines()[-1] == "two makes it fail (6 runs). To disable it: jackfield plugins disable two"
     ran = place.run("bisect", place.python, "-c", "raise SystemExit(0)")
     assert (ran.returncode, "does not fail with all plugins" in ran.stdout) == (1, True)
     ran = place.run("bisect", "--", place.python, "-c", "0", JACKFIELD_SAFE="1")

@@ -317,7 +317,7 @@ def test_the_first_command_asks_once_and_remembers(
 ) -> None:
     terminal = ask(open_terminal, command_line, "plugins", "list")
     terminal.wait_for("jackfield: new here: acme-guard 1.0\r\n")
-    terminal.wait_for("  reads PARROT_KEY; what else it does is not known without loading it; ")
+    terminal.wait_for("  reads PARROT_KEY; its other effects are unknown until it is loaded; ")
     terminal.wait_for("May it load when it is named? [Y]es, [n]o, [d]etails: ")
     assert terminal.seen == "", "it is asked in three lines"
     terminal.type("d\n")
@@ -343,7 +343,7 @@ def test_all_that_was_installed_together_is_asked_about_once_in_three_lines_and_
     terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
     first, second = terminal.before.splitlines()
     assert first.startswith("jackfield: new here (12): acme-00 1.0, acme-01 1.0, ")
-    assert second.startswith("  what else it does is not known without loading it; offers tool.tool-a")
+    assert second.startswith("  its other effects are unknown until it is loaded; offers tool.tool-a")
     assert max(map(len, (first, second))) < 100, "each fits into a line of the terminal"
     terminal.type("n\n")
     terminal.wait_for(f"To change that: jackfield plugins enable {' '.join(names)}\r\n")
@@ -363,7 +363,7 @@ def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     terminal.type("n\n")
     terminal.wait_for("May jackfield-terminal load when it is named? [Y/n] ")
     terminal.type("y\n")
-    terminal.wait_for("blocked acme-guard, in ")
+    terminal.wait_for("blocked acme-guard in ")
     terminal.wait_for("To change that: jackfield plugins enable acme-guard\r\n")
     terminal.wait_for("is blocked")
     assert terminal.end() == 1

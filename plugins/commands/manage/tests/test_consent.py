@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_manage.judging.news import Memory, News, Seen, description, news, summary
+from jackfield_manage.judging.news import Memory, News, Seen, describe, news, summarise
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ProcessorSpec, hook
@@ -124,18 +124,18 @@ def acme(site: Any, memory: Memory) -> Any:
 
 
 def test_what_a_newcomer_would_see_and_do_is_told_without_running_it(site: Any, acme: Any) -> None:
-    llm, processor = description(acme, site.host())
+    llm, processor = describe(acme, site.host())
     assert llm == (
         "llm.acme: receives conversations, if it is the model; uses the network (api.acme.example); reads ACME_KEY"
     )
     assert processor == (
         "processor.peek: sees all questions and answers, once it is enabled; "
-        "what else it does is not known without loading it"
+        "its other effects are unknown until it is loaded"
     )
 
 
 def test_several_are_told_in_a_line_each(site: Any, acme: Any) -> None:
-    assert summary(acme, site.host()).startswith(
+    assert summarise(acme, site.host()).startswith(
         "llm.acme, processor.peek; uses the network (api.acme.example); reads ACME_KEY"
     )
 
@@ -145,4 +145,4 @@ def test_a_source_that_says_nonsense_is_told_all_the_same(site: Any, memory: Mem
     source = f"ToolSpec(name='x', effects={value}, secrets={value}, network={value})"
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
-    assert description(newcomer, site.host())[0].startswith("tool.x: runs when a model calls it")
+    assert describe(newcomer, site.host())[0].startswith("tool.x: runs when a model calls it")

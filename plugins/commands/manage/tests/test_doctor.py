@@ -15,8 +15,10 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from jackfield_manage.distributions import Distribution, installed
-from jackfield_manage.judging import doctor, processes
-from jackfield_manage.judging.doctor import Finding, _can_agree, examine
+from jackfield_manage.judging import neighbours, processes
+from jackfield_manage.judging.doctor import examine
+from jackfield_manage.judging.findings import Finding
+from jackfield_manage.judging.neighbours import is_satisfiable
 from jackfield_testkit.forks import shared_forks
 from tests.support.site import FakeSite
 
@@ -33,13 +35,13 @@ def elsewhere() -> Mapping[str, Distribution]:
 @pytest.fixture(scope="module", autouse=True)
 def _started_as_a_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The process that forks for each plugin is itself a fork of one that has imported what it imports first."""
-    forks = shared_forks(f"import {processes.PRELOADED}")
+    forks = shared_forks(f"import {processes.FORKSERVER}")
     if not forks:
         yield
         return
-    command = tmp_path_factory.mktemp("forks") / processes.PRELOADED
+    command = tmp_path_factory.mktemp("forks") / processes.FORKSERVER
     forks.write_command(
-        command, f"import sys; sys.dont_write_bytecode = True; from {processes.PRELOADED} import main; main()"
+        command, f"import sys; sys.dont_write_bytecode = True; from {processes.FORKSERVER} import main; main()"
     )
     start = processes._start
 
@@ -64,7 +66,7 @@ def seen(site: Any, elsewhere: Mapping[str, Distribution]) -> Iterator[None]:
     """The processes in which plugins are examined find the same distributions; what is elsewhere is read once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site.folder))
-        patch.setattr(doctor, "installed", lambda paths: {**elsewhere, **installed(paths[:1])})
+        patch.setattr(neighbours, "installed", lambda paths: {**elsewhere, **installed(paths[:1])})
         yield
 
 
@@ -106,7 +108,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),
         "undeclared",
-        "tool.x says needs_aproval, which this version of jackfield does not know and ignores",
+        "tool.x sets needs_aproval, which this version of jackfield does not know and ignores",
     ),
     "offers more": (
         TOOL.format("") + "\n@hook.searchers\ndef s():\n    from jackfield.plugins import SearcherSpec\n"
@@ -186,7 +188,7 @@ def test_a_fault_is_a_row_and_the_neighbours_are_well(faulty: dict[str, Finding]
 def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
     add(site, "import time; time.sleep(600)")
     (found,) = examine(site.host(), timeout_s=1)
-    assert (found.status, found.why) == ("broken", "loading it did not end within 1 s")
+    assert (found.status, found.why) == ("broken", "loading it did not finish within 1 s")
 
 
 TOOLSET = SOUND.replace("ToolSpec", "ToolsetSpec").replace("tools", "toolsets", 1).replace("def tools", "def toolsets")
@@ -366,7 +368,7 @@ def test_two_pins_that_contradict_each_other_are_named_as_such_and_not_mended_by
     ],
 )  # fmt: skip
 def test_whether_two_pins_contradict_each_other_is_known_for_every_operator(one: str, other: str, agree: bool) -> None:
-    assert _can_agree(SpecifierSet(one) & SpecifierSet(other)) is agree
+    assert is_satisfiable(SpecifierSet(one) & SpecifierSet(other)) is agree
 
 
 def test_what_was_uninstalled_by_half_is_installed_anew_and_not_upgraded(site: Any) -> None:
@@ -444,7 +446,7 @@ def test_what_a_plugin_ruins_is_its_own(
         assert names == (), "it has ended the process that forks"
         return iter(())
 
-    monkeypatch.setattr(processes, "_by_interpreters", not_needed)
+    monkeypatch.setattr(processes, "_probe_by_interpreters", not_needed)
     folder = tmp_path / "ruins"
     folder.mkdir()
     beside = Beside(folder, elsewhere)
@@ -494,7 +496,7 @@ def test_without_a_process_that_forks_each_has_an_interpreter(
     if why == "no forks here":
         monkeypatch.delattr(os, "fork")
     else:
-        monkeypatch.setattr(processes, "PRELOADED", "jackfield_manage.not_there")
+        monkeypatch.setattr(processes, "FORKSERVER", "jackfield_manage.not_there")
     add(site, TOOL.format(""), heavy="raise ValueError('heavy')")
     site.add("crash", {"tool.z": "crash_light"}, modules={"crash_light": "import os; os._exit(3)"})
     found = look(site, deep=deep)

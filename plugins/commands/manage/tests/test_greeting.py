@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_manage.choices import write_whole
+from jackfield_manage.choices import replace_file
 from jackfield_manage.cli.news import greet
 from jackfield_manage.judging.news import Memory
 
@@ -68,7 +68,7 @@ def test_a_reader_finds_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_text("old")
     with target.open() as reader:
-        write_whole(target, "new")
+        replace_file(target, "new")
         assert (reader.read(), target.read_text()) == ("old", "new")
 
 
@@ -76,6 +76,6 @@ def test_a_write_that_fails_changes_and_leaves_nothing(tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_text("old")
     with pytest.raises(UnicodeEncodeError):
-        write_whole(target, "new \ud800")
+        replace_file(target, "new \ud800")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]

@@ -91,7 +91,7 @@ def test_a_lock_tells_nothing_of_the_machine_nor_a_secret(
     text = as_toml(found.lock) + "\n".join(found.notes)
     for told in (str(tmp_path), str(site.folder), "somebody", "sk-", "file:"):
         assert told not in text
-    assert found.notes == ("acme was not installed from an index: to restore the lock, you need its files",)
+    assert found.notes == ("acme was not installed from an index: restoring the lock needs its files",)
 
 
 def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
@@ -107,9 +107,10 @@ def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
     assert not by_name["editable"].content
     assert not by_name["unrecorded"].content
     assert [note for note in found.notes if "edited" in note] == [
-        "edited was edited after it was installed, and the lock has it as installed: edited.py (changed)"
+        "edited was edited after it was installed; the lock records the original: edited.py (changed)"
     ]
-    for told in ("editable is an editable folder", "content of unrecorded is not in", "lacking requires absent>=2"):
+    notes = ("editable is an editable folder", "record the content of unrecorded", "lacking requires absent>=2")
+    for told in notes:
         assert any(told in note for note in found.notes), told
 
 
@@ -207,7 +208,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
         (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is listed twice"),
         (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is not a normalised package name"),
         (HEAD + '[requirements]\n"a\\n--pre" = "1.0"\n', "is not a normalised package name"),
-        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is not a requirement of plugins"),
+        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is not a requirement"),
         (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, not 'a'"),
         (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has 3 as item 1"),
         (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised package name"),
@@ -278,7 +279,7 @@ def test_doing_all_of_a_plan_leaves_no_difference(wanted: Lock, other: Lock, exa
     todo = plan(wanted, here, exact=exact)
     contents = {one.name: one.content for one in wanted.plugins}
     changed = {name: version for name, (_, version) in todo.change.items()}
-    done = {**todo.install, **changed, **todo.anew}
+    done = {**todo.install, **changed, **todo.reinstall}
     plugins = {name: one for name, one in here.plugins.items() if name not in todo.remove}
     plugins |= {name: InstalledPlugin(version, contents[name]) for name, version in done.items() if name in contents}
     versions = {**here.versions, **changed, **todo.missing}
@@ -326,7 +327,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         assert shown.returncode == 1
         assert "install    acme-search 1.0" in shown.stdout
         assert place.metadata("acme-search") is None
-        assert "everything is as" in place.done("sync", lock, *place.offline)
+        assert "everything matches" in place.done("sync", lock, *place.offline)
         assert place.done("freeze", "-o", "-") == lock.read_text()
         location = place.metadata("acme-search")
         assert (location / "INSTALLER").read_text().strip() == installer
@@ -335,7 +336,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         if installer == "pip":  # uv marks everything as asked for
             assert (place.metadata("acme-search") / "REQUESTED").exists()
             assert not (place.metadata("lib") / "REQUESTED").exists()
-        assert place.done("sync", lock, "--dry-run") == f"everything is as {lock} says\n"
+        assert place.done("sync", lock, "--dry-run") == f"everything matches {lock}\n"
     # They write it differently, and yet the lock's content is the same.
     assert records["uv"] != records["pip"]
 

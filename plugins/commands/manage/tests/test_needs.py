@@ -15,7 +15,7 @@ from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.requirements import requirement_lines
-from jackfield_manage.judging.python_files import python_uses
+from jackfield_manage.judging.python_files import read_python_uses
 from jackfield_manage.judging.requirements import Needs, needs_of, needs_of_python
 
 OPENAI = "jackfield-openai"
@@ -215,7 +215,7 @@ fourth = Agent(tools(), llm={"model": "m", "base_url": address()})
 def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> None:
     file = tmp_path / "main.py"
     file.write_text(PROGRAM)
-    uses = python_uses(file)
+    uses = read_python_uses(file)
     needs = needs_of_python(uses, nothing)
     assert needed(needs) == RAG | {
         "jackfield-acme", "jackfield-offline", "jackfield-code-interpreter", "jackfield-pdf", OPENAI,
@@ -226,4 +226,4 @@ def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> N
 def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("def (")
     with pytest.raises(ConfigError, match=r"main\.py is not valid Python"):
-        python_uses(tmp_path / "main.py")
+        read_python_uses(tmp_path / "main.py")

@@ -17,16 +17,8 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import scan
-from jackfield_manage.installing.packages import (
-    Environment,
-    Sources,
-    find_installer,
-    install,
-    installed_plugin,
-    requirement_of,
-    tool_command,
-    uninstall,
-)
+from jackfield_manage.installing.installers import Environment, Sources, find_installer, tool_command
+from jackfield_manage.installing.packages import install, installed_plugin, requirement_of, uninstall
 from tests.support.site import FakeSite
 
 

@@ -43,7 +43,7 @@ def test_a_short_name_that_two_offer_leads_to_both_and_says_what_to_write(site: 
     one, two = explain("search", prefer={"tool.search": "Other"}, origins=origins)
     assert (
         one.offers[0].choice
-        == "'search' means the one of other (~/config.toml prefers it); write 'acme/search' for this one"
+        == "'search' means the one from other (~/config.toml prefers it); write 'acme/search' for this one"
     )
     assert two.offers[0].choice == "'search' means this one (~/config.toml prefers it)"
     # Who may not load makes nothing ambiguous.
@@ -80,8 +80,8 @@ def test_who_requires_a_plugin_is_told_with_the_extra_it_takes(site: FakeSite, e
     assert acme.required_by == ("bundle", "lib[tools]")
     assert acme.requires == ("lib>=1",)
     assert (
-        "Whether it was requested by name is not recorded; bundle requires it; "
-        "lib[tools] would, if that extra was chosen."
+        "The installer does not record if it was requested by name; "
+        "bundle requires it, and so does the extra lib[tools]."
     ) in acme.lines()
     (lib,) = explain("lib")  # a library has a reason to be here, too
     assert lib.required_by == ("acme",)

@@ -1,4 +1,4 @@
-"""Manage an installation: what is installed and why, whether it works, who agreed to it, and how to restore it.
+"""Manage an installation: list, explain, check, install, lock and restore plugins.
 
 Loading plugins does not need this package; `jackfield.plugins` does that.
 """

@@ -1,4 +1,7 @@
-"""What commands decide for a user: `choices.toml`, beside the user's own file, which no command ever rewrites."""
+"""Read and write `choices.toml`, in which commands keep a user's choices.
+
+It lies beside the user's own `config.toml`, which no command ever rewrites.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from jackfield.settings import choices_path, read_choices
 _HEADING = "# Written by `jackfield plugins enable`, `disable` and `sync`. Comments are not kept.\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Choices:
-    """The rules that commands write; their meaning is that of `Settings`."""
+    """The rules that commands write; they mean the same as in `Settings`."""
 
     block: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
@@ -28,27 +31,31 @@ class Choices:
     allow: tuple[str, ...] | None = None
 
     def with_changes(self, **changes: Any) -> Choices:
-        """These with others in place of some."""
+        """Return a copy with some rules replaced."""
         return replace(self, **changes)
+
+    def blocking(self, *names: str) -> Choices:
+        """Return a copy that also blocks these names."""
+        return replace(self, block=tuple(dict.fromkeys((*self.block, *names))))
 
 
 def load_choices(path: Path | None = None) -> Choices:
-    """The choices so far.
+    """Load the choices so far.
 
     Raises:
-        ConfigError: The file is not valid TOML, or has keys that do not belong there.
+        ConfigError: The file is not valid TOML, or has keys that belong into `config.toml`.
     """
     path = path or choices_path()
     table = read_choices(path)
-    other = table.keys() - Choices.__dataclass_fields__.keys()
-    if other:
-        raise ConfigError(f"{path} has {', '.join(sorted(other))}: move it to config.toml beside it")
-    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return Choices(**made)
+    misplaced = table.keys() - Choices.__dataclass_fields__.keys()
+    if misplaced:
+        raise ConfigError(f"{path} contains {', '.join(sorted(misplaced))}: move it to config.toml beside it")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return Choices(**values)
 
 
 def write_choices(choices: Choices, path: Path | None = None) -> Path:
-    """Write the choices, whole or not at all; gives the file.
+    """Write the choices, entirely or not at all, and return the path of the file.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -56,17 +63,17 @@ def write_choices(choices: Choices, path: Path | None = None) -> Path:
     target = path or choices_path()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, as_toml(choices))
+        replace_file(target, as_toml(choices))
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
     return target
 
 
-def write_whole(target: Path, text: str) -> None:
-    """Write a file so that a reader finds the old or the new one, never a part.
+def replace_file(target: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part.
 
     Raises:
-        OSError: It cannot be written; nothing has changed.
+        OSError: The file cannot be written; its content is unchanged.
     """
     descriptor, staging = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     try:
@@ -79,28 +86,32 @@ def write_whole(target: Path, text: str) -> None:
 
 
 def as_toml(choices: Choices) -> str:
-    """The file's text."""
-    # An empty `allow` is a rule, too: nothing may load.
-    lists = {"allow": choices.allow, **{key: getattr(choices, key) or None for key in ("block", "enabled", "order")}}
-    tables = [_table("prefer", choices.prefer)] * bool(choices.prefer)
-    tables += [_table(f"settings.{toml_value(name)}", values) for name, values in choices.settings.items()]
-    return "".join([_HEADING, toml_facts(lists), *tables])
-
-
-def _table(heading: str, values: Mapping[str, object]) -> str:
-    return f"\n[{heading}]\n{toml_facts({toml_value(key): value for key, value in values.items()})}"
+    """Return the text of the file."""
+    facts = {
+        "allow": choices.allow,  # an empty list is a rule, too: nothing may load
+        "block": choices.block or None,
+        "enabled": choices.enabled or None,
+        "order": choices.order or None,
+    }
+    tables: dict[str, Mapping[str, object]] = {"prefer": choices.prefer} if choices.prefer else {}
+    for name, values in choices.settings.items():
+        tables[f"settings.{toml_value(name)}"] = values
+    text = _HEADING + toml_facts(facts)
+    for heading, values in tables.items():
+        text += f"\n[{heading}]\n" + toml_facts({toml_value(key): value for key, value in values.items()})
+    return text
 
 
 def toml_facts(table: Mapping[str, object]) -> str:
-    """A line for each fact of a table; what is None is not said. Keys stand there as they are."""
+    """Write a table as one line per fact, without those that are None. Keys are written as they are."""
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items() if value is not None)
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML. Texts, numbers, switches and lists are written as in JSON; tables are not."""
+    """Write a value as TOML; a mapping becomes an inline table."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{toml_value(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
-    # TOML has JSON's escapes, but wants this one, which JSON leaves as it is.
+        return f"[{', '.join(toml_value(entry) for entry in value)}]"
+    # TOML has JSON's escapes, and also requires this one.
     return dumps(value).replace("\x7f", "\\u007f")

@@ -1,6 +1,6 @@
-"""The distributions beside the core, plugins or not: what each requires, who installed it and how. Nothing is imported.
+"""Read the metadata of installed distributions: requirements, installer, origin. Nothing is imported.
 
-Only metadata is read, file by file and with limits: a broken distribution is left out or loses a field, never raises.
+Each metadata file is read with a size limit. A broken distribution is left out or loses a field; it never raises.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +32,18 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What the metadata of one installed distribution says.
+    """Metadata of one installed distribution.
 
     Attributes:
         name: Normalised.
         location: The folder of its metadata.
-        requires: Its requirements as they stand in the metadata, markers and all.
+        requires: Its requirements as written in the metadata, with their markers.
         extras: The names of its optional parts.
-        requires_python: '' if it runs on any.
-        licence: As it says, '' if it says nothing.
-        installer: Who put it there, such as `pip` or `uv`; '' if nobody signed.
-        requested: Whether somebody asked for it by name; None where the installer does not tell, as uv.
-        direct: What it was installed from, if that was not an index (PEP 610); empty otherwise.
+        requires_python: '' if it runs on any Python.
+        licence: '' if it names none.
+        installer: The program that installed it, such as `pip` or `uv`; '' if unknown.
+        requested: True if a user asked for it by name; None if the installer does not record that (uv).
+        direct: Its origin if it was not installed from an index (PEP 610); otherwise empty.
     """
 
     name: str
@@ -61,67 +59,64 @@ class Distribution:
 
     @property
     def editable(self) -> bool:
-        """Whether it is a link to a folder in which somebody works."""
+        """True if it is a link to a source folder."""
         table = self.direct.get("dir_info")
         return isinstance(table, dict) and table.get("editable") is True
 
 
 def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
-    """All distributions on `paths`, or `sys.path`, by normalised name; of two with one name, the first on the path."""
-    found: dict[str, Distribution] = {}
-    folders = dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths))
-    locations = chain.from_iterable(map(_metadata_folders, folders))
-    for distribution in filter(None, map(read_distribution, locations)):
-        found.setdefault(distribution.name, distribution)
-    return found
+    """Return all distributions on `paths`, or `sys.path`, by normalised name; the first on the path wins."""
+    distributions: dict[str, Distribution] = {}
+    for folder in dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths)):
+        for location in _metadata_folders(folder):
+            distribution = read_distribution(location)
+            if distribution is not None:
+                distributions.setdefault(distribution.name, distribution)
+    return distributions
 
 
 def read_distribution(location: str) -> Distribution | None:
-    """The distribution whose metadata is in a folder, or in one in an archive; None if it has no name and version."""
+    """Read the metadata in a folder, which may be inside an archive; None if it lacks a name or a version."""
     metadata = _Metadata(location)
-    if not any(map(metadata.read_text, _HEADERS)):
-        return None  # what `importlib_metadata` does then depends on its version
+    if not any(metadata.read_text(name) for name in _HEADERS):
+        return None  # versions of `importlib_metadata` differ in what they do without headers
     headers = metadata.metadata
     name, version = _text(headers, "Name"), _text(headers, "Version")
     if not (name and version):
         return None
-    installer, requested = _installation(metadata)
+    installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
     return Distribution(
         normalise(name),
         version,
         location,
         requires=_texts(headers, "Requires-Dist"),
-        extras=tuple(map(normalise, _texts(headers, "Provides-Extra"))),
+        extras=tuple(normalise(extra) for extra in _texts(headers, "Provides-Extra")),
         requires_python=_text(headers, "Requires-Python"),
         licence=(_text(headers, "License-Expression") or _text(headers, "License"))[:200],
         installer=installer,
-        requested=requested,
-        direct=_direct(metadata.read_text("direct_url.json")),
+        requested=metadata.read_text("REQUESTED") is not None if installer == "pip" else None,
+        direct=_parse_direct_url(metadata.read_text("direct_url.json")),
     )
 
 
-def _installation(metadata: _Metadata) -> tuple[str, bool | None]:
-    """Who installed a distribution, and whether somebody asked for it by name."""
-    installer = (metadata.read_text("INSTALLER") or "").strip()[:64]
-    return installer, metadata.read_text("REQUESTED") is not None if installer == "pip" else None
-
-
 def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any]:
-    """What a distribution requires here, on this Python and machine, as `packaging` requirements.
+    """Yield what a distribution requires on this Python and machine, as `packaging` requirements.
 
     Args:
-        distribution: Whose.
-        extra: The optional part whose requirements are meant; '' for what is always required.
+        distribution: The distribution.
+        extra: An optional part, to get only what it adds; '' for what is always required.
     """
     from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
     from packaging.requirements import InvalidRequirement, Requirement
 
     for text in distribution.requires:
-        # An installer has read a strange one otherwise or not at all; what is installed is what counts here.
+        # Installers cope with invalid requirements in different ways, so they are skipped.
         with suppress(InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             requirement = Requirement(text)
-            parts = filter(partial(_applies, requirement.marker), ("", extra))
-            if next(parts, None) == extra:
+            applies = _applies(requirement.marker, "")
+            if extra:
+                applies = not applies and _applies(requirement.marker, extra)
+            if applies:
                 yield requirement
 
 
@@ -130,39 +125,40 @@ def _applies(marker: Marker | None, extra: str) -> bool:
 
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
-    """The distributions that always require one, and those that do so with an extra (`other[extra]`); sorted."""
+    """Return the distributions that always require one, and those that require it with an extra (`other[extra]`)."""
     return requirers([name], distributions).get(name, [])
 
 
 def requirers(names: Collection[str], distributions: Mapping[str, Distribution]) -> dict[str, list[str]]:
-    """For each of some distributions that is required, what `required_by` says of it."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for other in distributions.values():
-        for text in other.requires:
-            needed = normalise("".join(_REQUIRED_NAME.findall(text)))
-            if needed in names:
-                found[needed].update(_requiring(other, text))
-    return {name: sorted(others - {name}) for name, others in found.items()}
+    """Return `required_by` for each of several distributions that is required at all."""
+    requiring: defaultdict[str, set[str]] = defaultdict(set)
+    for distribution in distributions.values():
+        for text in distribution.requires:
+            match = _REQUIRED_NAME.match(text)
+            required = normalise(match[0]) if match else ""
+            if required in names:
+                requiring[required].update(_requiring_parts(distribution, text))
+    return {name: sorted(others - {name}) for name, others in requiring.items()}
 
 
-def _requiring(distribution: Distribution, text: str) -> Iterator[str]:
-    """The name of a distribution, and with each extra, where one of its requirements counts."""
-    if ";" not in text:
-        # So are most, and evaluating a marker takes longer than reading all metadata of a distribution.
+def _requiring_parts(distribution: Distribution, requirement: str) -> Iterator[str]:
+    """Yield `name`, or `name[extra]` for each extra, for which a requirement of a distribution applies."""
+    if ";" not in requirement:
+        # The most frequent case. Evaluating a marker takes longer than reading all metadata of a distribution.
         yield distribution.name
         return
-    one = replace(distribution, requires=(text,))
-    for extra in _extras_of(text.partition(";")[2], distribution.extras):
-        if any(requirements_of(one, extra)):
+    with_this_one = replace(distribution, requires=(requirement,))
+    for extra in _candidate_extras(requirement.partition(";")[2], distribution.extras):
+        if any(requirements_of(with_this_one, extra)):
             yield f"{distribution.name}[{extra}]" if extra else distribution.name
 
 
-def _extras_of(marker: str, extras: Sequence[str]) -> Sequence[str]:
-    """The parts for which a requirement with a marker may count, '' for always."""
+def _candidate_extras(marker: str, extras: Sequence[str]) -> Sequence[str]:
+    """Return the extras for which a marker may be true; '' means without any extra."""
     if "extra" not in marker:
         return ("",)
-    named = list(map(normalise, _EXTRA.findall(marker)))
-    # Only if nothing else than an extra can bring it, '' need not be asked.
+    named = [normalise(extra) for extra in _EXTRA.findall(marker)]
+    # '' can be left out only if the marker requires an extra in any case.
     return ["", *(named or extras)] if " or " in marker or not named else named
 
 
@@ -177,7 +173,7 @@ def _metadata_folders(folder: str) -> Iterator[str]:
 
 
 class _Metadata(importlib_metadata.Distribution):
-    """What `importlib_metadata` makes of files that are read with limits, wherever they lie."""
+    """Metadata for `importlib_metadata`, from files that are read with a size limit, also inside archives."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -187,14 +183,14 @@ class _Metadata(importlib_metadata.Distribution):
         if raw is None:
             return None
         text = raw.decode(errors="replace").replace("\r\n", "\n")
-        # Behind the headers stands the README, which would be most of the work.
+        # The README follows the headers; parsing it would be most of the work.
         return text.partition("\n\n")[0] + "\n" if filename in _HEADERS else text
 
     def locate_file(self, path: str | os.PathLike[str]) -> importlib_metadata.SimplePath:
         return Path(self._location).parent / path
 
 
-def _direct(text: str | None) -> Mapping[str, object]:
+def _parse_direct_url(text: str | None) -> Mapping[str, object]:
     try:
         table = json.loads(text or "{}")
     except (ValueError, RecursionError):

@@ -1,53 +1,58 @@
-"""What a name that somebody typed means among the plugins that are installed."""
+"""Resolve names that a user typed to installed plugins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
-from operator import attrgetter
 
 from jackfield.errors import PluginNotFoundError, closest
 from jackfield.plugins import Catalog, Row, install_hint
 from jackfield.settings import normalise
 
 
-def rows_named(name: str, catalog: Catalog) -> list[Row]:
-    """The components that a name means: a distribution, `kind.name`, `distribution/name`, both, or a bare name."""
-    wanted = normalise(name)
+def find_rows(name: str, catalog: Catalog) -> list[Row]:
+    """Return the components that a name refers to.
+
+    Args:
+        name: A distribution, `kind.name`, `distribution/name`, `kind.distribution/name`, or a component's bare name.
+        catalog: The installed components.
+    """
+    normalised = normalise(name)
     return [
         row
         for row in catalog.rows
-        if wanted == row.distribution or name in (row.id, row.address, row.name, whole_name(row))
+        if normalised == row.distribution or name in (row.id, row.address, row.name, full_name(row))
     ]
 
 
-def whole_name(row: Row) -> str:
-    """The name that means one component and no other: `kind.distribution/name`."""
+def full_name(row: Row) -> str:
+    """Return the only name that refers to one component alone: `kind.distribution/name`."""
     return f"{row.kind}.{row.address}"
 
 
-def distributions_named(name: str, catalog: Catalog) -> list[str]:
-    """The distributions that a name means: the one that is called so, broken or not, or those that offer it; sorted."""
-    wanted = normalise(name)
-    if wanted in distributions_in(catalog):
-        return [wanted]
-    return sorted({row.distribution for row in rows_named(name, catalog)})
+def find_distributions(name: str, catalog: Catalog) -> list[str]:
+    """Return the distribution with this name, broken or not, or else those that offer a component of this name."""
+    normalised = normalise(name)
+    if normalised in all_distributions(catalog):
+        return [normalised]
+    return sorted({row.distribution for row in find_rows(name, catalog)})
 
 
-def by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Components grouped by who offers them, the distributions sorted."""
-    by_name = attrgetter("distribution")
-    return {name: list(of_one) for name, of_one in groupby(sorted(rows, key=by_name), by_name)}
+def group_by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Group components by distribution, sorted by its name."""
+    groups: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.distribution):
+        groups.setdefault(row.distribution, []).append(row)
+    return groups
 
 
-def distributions_in(catalog: Catalog) -> set[str]:
-    """The distributions with plugins, and those whose metadata are too broken to tell."""
+def all_distributions(catalog: Catalog) -> set[str]:
+    """Return the distributions with plugins, and those whose metadata is too broken to tell."""
     return {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
 
 
-def not_installed(name: str, catalog: Catalog) -> PluginNotFoundError:
-    """The error for a name that means nothing here; it names what is close, and what to install."""
+def not_installed_error(name: str, catalog: Catalog) -> PluginNotFoundError:
+    """Return the error for a name that refers to nothing installed; it suggests similar names and what to install."""
     names = {row.id if "." in name else row.name for row in catalog.rows}
     kind, _, short = name.partition(".")
-    near = closest(name, sorted(names | distributions_in(catalog)))
-    return PluginNotFoundError(f"no plugin {name!r:.200} is installed{near}{install_hint(kind, short)}")
+    suggestion = closest(name, sorted(names | all_distributions(catalog)))
+    return PluginNotFoundError(f"no plugin {name!r:.200} is installed{suggestion}{install_hint(kind, short)}")

@@ -1,4 +1,4 @@
-"""What this package offers. It is imported to describe, so it imports the standard library and the API only."""
+"""Descriptors of the commands. Listing plugins imports this module, so it imports the plugin API only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """The commands about an installation."""
+    """Return the commands that manage an installation."""
     return [
         CommandSpec(
             name="plugins",
             target="jackfield_manage.cli.plugins:main",
-            summary="What is installed, whether it works, and what may load.",
+            summary="List, check, install and configure plugins.",
             effects=frozenset({"files", "processes"}),
         ),
         CommandSpec(
@@ -28,13 +28,13 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="trust",
             target="jackfield_manage.cli.trust:main",
-            summary="Show a project's file, and let it do more than forbid.",
+            summary="Show the effects of a project's file, and allow them.",
             effects=frozenset({"files"}),
         ),
         CommandSpec(
             name="news",
             target="jackfield_manage.cli.news:main",
-            summary="Report new plugins, and ask whether they may load.",
+            summary="Report new plugins, and ask if they may load.",
             effects=frozenset({"files"}),
         ),
     ]

@@ -1,6 +1,6 @@
-"""What an installed distribution consists of, from the RECORD that its installer wrote; nothing is imported.
+"""Read which files belong to an installed distribution, from its RECORD. Nothing is imported.
 
-A RECORD comes from anybody: paths that leave the folder the distribution lies in are never followed.
+A RECORD is untrusted: a path that leaves the folder of the distribution is never followed.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _BLOCK_BYTES = 1 << 20
 _WRITTEN_BY_INSTALLERS = frozenset(
     ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_build.json", "uv_cache.json")
 )
-# What leads out of the folder, on whichever system: a step upwards, a root, a drive; and what no path may have.
+# Paths that leave the folder on any system (a step upwards, a root, a drive), and invalid ones (empty, with a NUL).
 _OUTSIDE = re.compile(r"(^|/)\.\.(/|$)|^/|^$|^[^/]*:|\0")
-# Only these: `hashlib.new` would take whatever OpenSSL has, also what anybody can collide.
+# `hashlib.new` would also take broken algorithms that OpenSSL still has.
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that is not what was installed; `path` is relative to the folder the distribution lies in."""
+    """A file that differs from the installed one; `path` is relative to the folder of the distribution."""
 
     path: str
     state: Literal["changed", "missing"]
 
 
 def content_hash(location: str) -> str:
-    """A hash of a wheel's content as installed, the same on any machine and with any installer.
+    """Hash the content of an installed wheel; the result is the same on any machine and with any installer.
 
-    It is over the lines of RECORD for the files that come out of the wheel as they are: neither what installers write
-    themselves, nor scripts and data outside the folder the distribution lies in.
+    The hash covers the lines of RECORD for files that come unchanged out of the wheel. Files that installers write, and
+    scripts and data outside the folder of the distribution, are left out.
 
     Args:
         location: The folder of the distribution's metadata.
@@ -52,59 +52,61 @@ def content_hash(location: str) -> str:
         `sha256:` and 64 hexadecimal digits.
 
     Raises:
-        PluginError: There is no RECORD, it cannot be read, or it lists no file with a hash.
+        PluginError: RECORD is missing or unreadable, or lists no file with a hash.
     """
-    lines = {f"{path},{digest}\n" for path, digest in _recorded(location) if digest}
+    lines = {f"{path},{digest}\n" for path, digest in _read_record(location) if digest}
     if not lines:
         raise PluginError(f"{Path(location) / 'RECORD'} lists no file with a hash: install the package again")
     return "sha256:" + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def is_editable(location: str) -> bool:
-    """Whether the distribution is a link to a folder in which somebody works (PEP 660); its RECORD says little then."""
+    """Return True for an editable installation (PEP 660), whose RECORD does not list the package's files."""
     distribution = read_distribution(location)
     return distribution is not None and distribution.editable
 
 
 def changed_files(location: str) -> list[ChangedFile]:
-    """The files that were edited or removed after the installation, sorted by path.
+    """Return the files that were edited or removed after the installation, sorted by path.
 
     Raises:
-        PluginError: There is no RECORD, or it cannot be read.
+        PluginError: RECORD is missing or unreadable.
     """
     site = Path(location).parent
-    changes = (_change(site, path, digest) for path, digest in sorted(_recorded(location)) if digest)
-    return list(filter(None, changes))
-
-
-def _change(site: Path, path: str, digest: str) -> ChangedFile | None:
-    found = _digest_of(site / path, digest.partition("=")[0])
-    if found is None:
-        return ChangedFile(path, "missing")
-    return None if found and found == _decoded(digest) else ChangedFile(path, "changed")
+    changes: list[ChangedFile] = []
+    for path, recorded in sorted(_read_record(location)):
+        if not recorded:
+            continue
+        algorithm, _, encoded = recorded.partition("=")
+        digest = _hash_file(site / path, algorithm)
+        if digest is None:
+            changes.append(ChangedFile(path, "missing"))
+        elif not digest or digest != _decode_digest(encoded):
+            changes.append(ChangedFile(path, "changed"))
+    return changes
 
 
 def files_below(location: str, folder: str) -> list[str]:
-    """The files that a distribution has put below a folder (`package/`) of the place it lies in, by its RECORD."""
-    # As it is written: a table of all files is made for the few that have it.
+    """Return the files that a distribution installed below a folder (`package/`) beside its own, by its RECORD."""
+    # A search in the raw bytes spares parsing the RECORD of nearly every distribution.
     if folder.encode() in (read_file(f"{location}/RECORD") or b""):
         with suppress(PluginError):
-            return sorted(path for path, _ in _recorded(location) if path.startswith(folder))
+            return sorted(path for path, _ in _read_record(location) if path.startswith(folder))
     return []
 
 
-def _recorded(location: str) -> list[tuple[str, str]]:
-    """The path and the hash ('' if it has none) of every file that is the wheel's own."""
+def _read_record(location: str) -> list[tuple[str, str]]:
+    """Return the path and the hash ('' if there is none) of every file that comes from the wheel."""
     record = Path(location) / "RECORD"
     try:
-        rows = list(filter(None, csv.reader(_text_of(record).splitlines(), strict=True)))
+        rows = [row for row in csv.reader(_read_text(record).splitlines(), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise PluginError(f"{record} is not a table of files: {error}; install the package again") from error
-    own = record.parent.name
-    return [(path, "".join(rest[:1])) for path, *rest in rows if _is_from_wheel(path, own)]
+    metadata_folder = record.parent.name
+    return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], metadata_folder)]
 
 
-def _text_of(record: Path) -> str:
+def _read_text(record: Path) -> str:
     try:
         with record.open("rb") as file:
             raw = file.read(_MAX_RECORD_BYTES + 1)
@@ -128,10 +130,10 @@ def _is_from_wheel(path: str, metadata_folder: str) -> bool:
     return folder != metadata_folder or name not in _WRITTEN_BY_INSTALLERS
 
 
-def _digest_of(path: Path, algorithm: str) -> bytes | None:
-    """The hash of a file, None if it is no file; b'' if the algorithm is none that can be trusted."""
+def _hash_file(path: Path, algorithm: str) -> bytes | None:
+    """Hash a file; None if it is not a regular file, b'' if the algorithm is unknown or broken."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
             return None
         if algorithm not in _ALGORITHMS:
             return b""
@@ -144,8 +146,7 @@ def _digest_of(path: Path, algorithm: str) -> bytes | None:
     return hasher.digest()
 
 
-def _decoded(digest: str) -> bytes:
-    encoded = digest.partition("=")[2]
+def _decode_digest(encoded: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""The commands: what they take, and what they print."""
+"""The commands: their options and their output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jackfield.cli import Parser
 
 
 def parsers() -> dict[str, Parser]:
-    """What each of the commands takes, by its name."""
+    """Return the parser of each command."""
     from jackfield_manage.cli import pipeline, plugins, requirements, trust
 
     return {

@@ -1,4 +1,4 @@
-"""`jackfield plugins install`, `uninstall`, `freeze` and `sync`: which plugins are there.
+"""`jackfield plugins install`, `uninstall`, `freeze` and `sync`: change which plugins are installed.
 
 None of them loads a plugin.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterator
-from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,13 @@ from jackfield.defaults import MANAGER
 
 if TYPE_CHECKING:
     from jackfield.plugins import Catalog
+    from jackfield_manage.installing.installers import Sources
 
 LOCK_NAME = "jackfield-plugins.lock"
 
 
 def add_commands(actions: Any) -> None:
-    """Add these commands to the sub-parsers of `jackfield plugins`; each sets `handler`, which gives the exit code."""
+    """Add these commands to the sub-parsers of `jackfield plugins`; each sets a `handler` that returns an exit code."""
     _add_install(actions)
     _add_uninstall(actions)
     freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock file")
@@ -39,7 +39,7 @@ def _add_install(actions: Any) -> None:
         "--any", action="store_true", help="allow packages that are neither known nor named jackfield-NAME"
     )
     _add_sources(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
+    parser.add_argument("--dry-run", action="store_true", help="only print the command")
     parser.set_defaults(handler=install)
 
 
@@ -48,13 +48,13 @@ def _add_uninstall(actions: Any) -> None:
     parser.add_argument(
         "names", nargs="+", metavar="NAME", help="a package, or a component that only one package offers"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be run")
+    parser.add_argument("--dry-run", action="store_true", help="only print the command")
     parser.set_defaults(handler=uninstall)
 
 
 def _add_sync(actions: Any) -> None:
     parser = actions.add_parser(
-        "sync", help="install and set what a lock file says; exit code 1 if something differs afterwards"
+        "sync", help="restore the packages and rules of a lock file; exit code 1 if something differs afterwards"
     )
     parser.add_argument("file", nargs="?", default=LOCK_NAME, metavar="FILE", help=LOCK_NAME)
     parser.add_argument("--exact", action="store_true", help="remove plugins that are not in the lock file")
@@ -64,12 +64,12 @@ def _add_sync(actions: Any) -> None:
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="also look for wheels here")
-    parser.add_argument("--no-index", action="store_true", help="look for packages only there")
+    parser.add_argument("--find-links", action="append", default=[], metavar="DIR", help="also search DIR for wheels")
+    parser.add_argument("--no-index", action="store_true", help="do not use a package index")
 
 
 def install(options: argparse.Namespace) -> int:
-    """Install plugins, say what they offer, and remember that somebody wanted those that were named."""
+    """Install plugins, print what they offer, and record which ones the user requested."""
     from jackfield.plugins import PluginHost, scan
     from jackfield.settings import load_settings
     from jackfield_manage.cli.news import remember
@@ -88,11 +88,12 @@ def install(options: argparse.Namespace) -> int:
     if code or options.dry_run:
         return _exit_code(code, "installed")
     host = PluginHost(load_settings())
-    for row in filterfalse(before.__contains__, host.catalog.rows):
-        warnings = "".join(map("; warning: it {}".format, remarks(row, host)))
-        print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
-    wanted = [packages.requirement_of(text, anything=options.any) for text in options.names]
-    remember(host, packages.names_of(wanted, installed()))
+    for row in host.catalog.rows:
+        if row not in before:
+            warnings = "".join(f"; warning: it {remark}" for remark in remarks(row, host))
+            print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
+    requirements = [packages.requirement_of(text, anything=options.any) for text in options.names]
+    remember(host, packages.names_of(requirements, installed()))
     return 0
 
 
@@ -102,37 +103,37 @@ def uninstall(options: argparse.Namespace) -> int:
     from jackfield_manage.installing import packages
 
     catalog = scan()
-    going = {packages.installed_plugin(name, catalog) for name in options.names}
-    for line in _lacking(going):
+    names = {packages.installed_plugin(name, catalog) for name in options.names}
+    for line in _consequences(names):
         sys.stderr.write(f"jackfield: {line}\n")
     code = packages.uninstall(options.names, catalog, dry_run=options.dry_run)
     if code:
-        _tell_reasons(going, catalog)
+        _print_problems(names, catalog)
     return _exit_code(code, "removed")
 
 
-def _tell_reasons(staying: Collection[str], catalog: Catalog) -> None:
-    """Say what is wrong with the metadata of distributions that an installer could not remove."""
+def _consequences(names: Collection[str]) -> Iterator[str]:
+    """Yield a line for each distribution that others need, before it is removed."""
+    from jackfield_manage.distributions import installed, required_by
+
+    installation = installed()
+    for name in sorted(names):
+        dependents = sorted((installation.keys() - set(names)) & set(required_by(name, installation)))
+        if dependents:
+            verb = "requires" if len(dependents) == 1 else "require"
+            yield f"{', '.join(dependents)} {verb} {name}, which will be missing"
+    if MANAGER in names:
+        yield f"these commands are part of {MANAGER}. To get them back: pip install {MANAGER}"
+
+
+def _print_problems(names: Collection[str], catalog: Catalog) -> None:
+    """Print faults in the metadata of distributions that the installer could not remove."""
     for problem in catalog.problems:
-        if problem.distribution in staying:
+        if problem.distribution in names:
             sys.stderr.write(
                 f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
                 f"use uv instead of pip, or remove it by hand: {problem.location}\n"
             )
-
-
-def _lacking(going: Collection[str]) -> Iterator[str]:
-    """What will be missing without some distributions, a line each."""
-    from jackfield_manage.distributions import installed, required_by
-
-    found = installed()
-    staying = found.keys() - set(going)
-    for name in sorted(going):
-        left = sorted(staying.intersection(required_by(name, found)))
-        if left:
-            yield f"{', '.join(left)} requires {name}, which will be missing"
-    if MANAGER in going:
-        yield f"these commands are part of {MANAGER}. To get them back: pip install {MANAGER}"
 
 
 def freeze(options: argparse.Namespace) -> int:
@@ -153,31 +154,35 @@ def freeze(options: argparse.Namespace) -> int:
 
 
 def sync(options: argparse.Namespace) -> int:
-    """Make what is installed and set what a lock says."""
+    """Restore a lock; 1 if something differs afterwards."""
     from jackfield.settings import load_settings
     from jackfield_manage.installing.lockfile import read_lock
-    from jackfield_manage.installing.sync import sync as synchronise
+    from jackfield_manage.installing.sync import sync as restore
 
-    lock = read_lock(Path(options.file))
-    different = synchronise(
-        lock, load_settings, exact=options.exact, dry_run=options.dry_run, sources=_sources(options)
+    differences = restore(
+        read_lock(Path(options.file)),
+        load_settings,
+        exact=options.exact,
+        dry_run=options.dry_run,
+        sources=_sources(options),
     )
-    if not different:
-        print(f"everything is as {options.file} says")
+    if not differences:
+        print(f"everything matches {options.file}")
         return 0
     if not options.dry_run:
-        sys.stderr.write("".join(f"jackfield: {printable(sentence)}\n" for sentence in different))
+        for sentence in differences:
+            sys.stderr.write(f"jackfield: {printable(sentence)}\n")
     return 1
 
 
-def _sources(options: argparse.Namespace) -> Any:
-    from jackfield_manage.installing.packages import Sources
+def _sources(options: argparse.Namespace) -> Sources:
+    from jackfield_manage.installing.installers import Sources
 
     return Sources(tuple(options.find_links), no_index=options.no_index)
 
 
-def _exit_code(code: int, done: str) -> int:
-    """1 for any failure of the installer, with a line of ours below what it said."""
+def _exit_code(code: int, action: str) -> int:
+    """Return 1 for any failure of the installer, with a line of ours below its output."""
     if code:
-        sys.stderr.write(f"jackfield: the installer ended with code {code}, and nothing was {done}; see above\n")
+        sys.stderr.write(f"jackfield: the installer ended with code {code}, and nothing was {action}; see above\n")
     return 1 if code else 0

@@ -1,13 +1,12 @@
-"""`jackfield plugins why` and `bisect`: why a plugin is there, and which plugin breaks a command.
+"""`jackfield plugins why` and `bisect`: why a plugin is installed, and which plugin breaks a command.
 
-None of them loads a plugin.
+Neither loads a plugin.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from itertools import filterfalse
 from typing import Any
 
 from jackfield.cli import print_json, printable
@@ -18,8 +17,8 @@ _BISECT_TIMEOUT_S = 300.0
 
 
 def add_commands(actions: Any) -> None:
-    """Add these commands to the sub-parsers of `jackfield plugins`; each sets `handler`, which gives the exit code."""
-    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides whether it may load")
+    """Add these commands to the sub-parsers of `jackfield plugins`; each sets a `handler` that returns an exit code."""
+    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides if it may load")
     explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
     explaining.add_argument("--json", action="store_true", help="as JSON")
     explaining.set_defaults(handler=why)
@@ -33,7 +32,7 @@ def _add_bisect(actions: Any) -> None:
         "--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="for each run, in seconds (300)"
     )
     parser.add_argument(
-        "--match", default="", metavar="TEXT", help="only a run whose output contains this text has failed"
+        "--match", default="", metavar="TEXT", help="a run has failed only if its output contains this text"
     )
     parser.add_argument(
         "--keep", action="append", default=[], metavar="NAME", help="keep this plugin in every run; can be repeated"
@@ -48,7 +47,7 @@ def _add_bisect(actions: Any) -> None:
 
 
 def seconds(text: str) -> float:
-    """A time-out that somebody typed."""
+    """Parse a timeout."""
     value = float(text)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError("a number of seconds above 0")
@@ -62,37 +61,40 @@ def why(options: argparse.Namespace) -> int:
 
     explanations = explain(options.name, load_settings())
     if options.json:
-        print_json([asdict(one) for one in explanations])
+        print_json([asdict(explanation) for explanation in explanations])
         return 0
-    print("\n\n".join("\n".join(map(printable, one.lines())) for one in explanations))
+    paragraphs = ["\n".join(printable(line) for line in explanation.lines()) for explanation in explanations]
+    print("\n\n".join(paragraphs))
     return 0
 
 
 def bisect(options: argparse.Namespace) -> int:
-    """Find the plugins that make a command fail; 1 if it is none of them."""
+    """Find the plugins that make a command fail; 1 if none of them does."""
     from jackfield.settings import normalise
-    from jackfield_manage.judging import bisect as search
+    from jackfield_manage.judging.bisect import ask_if_fails, command_fails
+    from jackfield_manage.judging.bisect import bisect as search
 
-    loadable = _loadable()
-    keep = list(map(normalise, options.keep))
-    for name in filterfalse(loadable.__contains__, keep):
-        raise ConfigError(f"--keep {name}: this is not a plugin that may load")
+    loadable = _loadable_distributions()
+    keep = [normalise(name) for name in options.keep]
+    for name in keep:
+        if name not in loadable:
+            raise ConfigError(f"--keep {name}: this is not a plugin that may load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
-        fails = search.command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
+        fails = command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
     else:
-        fails = search.asked_fails(keep=keep)
-    result = search.bisect(list(filterfalse(keep.__contains__, loadable)), fails)
+        fails = ask_if_fails(keep=keep)
+    result = search([name for name in loadable if name not in keep], fails)
     print(result.sentence())
     return 0 if result.culprits else 1
 
 
-def _loadable() -> list[str]:
-    """The distributions that may be the cause of something."""
+def _loadable_distributions() -> list[str]:
+    """Return the distributions that may be the cause of a failure."""
     from jackfield.plugins import PluginHost
 
     host = PluginHost()
     if host.settings.safe:
-        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to look for")
-    # The manager is there in every run: a command of its own would fail without it, and look like a cause.
+        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to search for")
+    # The manager takes part in every run: its own commands would fail without it, and it would look like a cause.
     return list(dict.fromkeys(row.distribution for row in host.policy.rows() if row.distribution != MANAGER))

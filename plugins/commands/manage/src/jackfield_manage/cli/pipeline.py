@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
 from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.news import tell_news
-from jackfield_manage.judging.activation import acts_by_default, standings
+from jackfield_manage.judging.activation import activations, is_in_default_chain
 from jackfield_manage.judging.pipeline import OrderedProcessor, explain_pipeline
 from jackfield_manage.judging.trust import remark_on_project
 
@@ -96,9 +96,9 @@ def _explain_inactive(host: PluginHost) -> Iterator[str]:
     """Yield the processors that would act here if a rule did not prevent it, and the ignored part of a project file."""
     if remark := remark_on_project(host.settings):
         yield remark
-    for row, standing in standings(host).items():
-        if acts_by_default(row) and not standing.acts:
-            yield f"{row.kind} {row.address!r} {standing.why}"
+    for row, activation in activations(host).items():
+        if is_in_default_chain(row) and not activation.is_active:
+            yield f"{row.kind} {row.address!r} {activation.reason}"
     for component in host.settings.enabled:
         kind, _, address = component.partition(".")
         if kind == "processor":

@@ -1,10 +1,9 @@
-"""`jackfield plugins`: what is installed, whether it works, and what may load."""
+"""`jackfield plugins`: list, search, inspect and manage plugins."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from jackfield.cli import (
@@ -20,7 +19,7 @@ from jackfield.cli import (
 )
 from jackfield.plugins import Known, PluginHost, Row, known_components
 from jackfield_manage.judging.activation import remarks
-from jackfield_manage.names import not_installed, rows_named
+from jackfield_manage.names import find_rows, not_installed_error
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,19 +33,19 @@ def main(arguments: Sequence[str]) -> int:
     return handler(options)
 
 
-# These say or change what is there and what may load: a question in between would get into what they find.
+# These change what is installed or what may load, or explain it. A question before them could change the result.
 _SILENT = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
 
 
 def parser() -> Parser:
-    """What `jackfield plugins` takes."""
+    """Return the parser of `jackfield plugins`."""
     from jackfield_manage.cli import installing, judging
 
-    made = Parser(prog="jackfield plugins", description="What is installed, whether it works, and what may load.")
-    made.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
-    actions = made.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
-    listing = actions.add_parser("list", help="all plugins")
-    listing.add_argument("--long", action="store_true", help="with a description of each")
+    plugins_parser = Parser(prog="jackfield plugins", description="List, check, install and configure plugins.")
+    plugins_parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
+    actions = plugins_parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    listing = actions.add_parser("list", help="list all plugins")
+    listing.add_argument("--long", action="store_true", help="add a description of each")
     add_list_options(listing)
     listing.set_defaults(handler=list_plugins)
     about = actions.add_parser(
@@ -57,14 +56,14 @@ def parser() -> Parser:
     about.set_defaults(handler=info)
     searching = actions.add_parser("search", help="search the known plugins, installed or not")
     searching.add_argument(
-        "words", nargs="*", metavar="WORD", help="words that must all occur; without any, everything is shown"
+        "words", nargs="*", metavar="WORD", help="words that must all occur; without any, every plugin is shown"
     )
     searching.add_argument("--json", action="store_true", help="as JSON")
     searching.set_defaults(handler=search)
-    health = actions.add_parser("doctor", help="load each plugin in a separate process, and report what is wrong")
+    health = actions.add_parser("doctor", help="load each plugin in a separate process, and report problems")
     health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="check only these")
     health.add_argument(
-        "--deep", action="store_true", help="also import everything they need, and let them check the machine"
+        "--deep", action="store_true", help="also import their dependencies, and let them check the machine"
     )
     health.add_argument(
         "--timeout", type=judging.seconds, metavar="S", help="time limit for each package, in seconds (30)"
@@ -72,15 +71,15 @@ def parser() -> Parser:
     health.add_argument("--json", action="store_true", help="as JSON")
     health.set_defaults(handler=_doctor)
     for action, help_ in (
-        ("enable", "allow it to load, and switch processors and observers on"),
-        ("disable", "switch processors and observers off, and keep others from loading"),
+        ("enable", "allow plugins to load, and processors and observers to act"),
+        ("disable", "stop processors and observers from acting, and other plugins from loading"),
     ):
         changing = actions.add_parser(action, help=help_)
         changing.add_argument("names", nargs="+", metavar="NAME", help="a package, kind.name, or package/name")
         changing.set_defaults(handler=_enable if action == "enable" else _disable)
     installing.add_commands(actions)
     judging.add_commands(actions)
-    return made
+    return plugins_parser
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -102,7 +101,7 @@ def _disable(options: argparse.Namespace) -> int:
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print every component. Nothing is loaded: what `--long` adds is read from the source."""
+    """Print every component. Nothing is loaded; `--long` reads the descriptions from source."""
     host = PluginHost()
     rows = [
         {**facts, "summary": _summary(row, host)} if options.long else facts
@@ -117,63 +116,60 @@ def _summary(row: Row, host: PluginHost) -> str:
 
     described = described_in_source(row, host.paths)
     summary = described.values.get("summary") if described else None
-    return summary if isinstance(summary, str) else "(not known without loading it: see plugins info)"
+    return summary if isinstance(summary, str) else "(unknown until it is loaded: see plugins info)"
 
 
 # --- info ---
 
 
 def info(options: argparse.Namespace) -> int:
-    """Print all about a distribution, or about the components of a name."""
+    """Print everything about the components that a name refers to."""
     host = PluginHost()
-    rows = rows_named(options.name, host.catalog)
+    rows = find_rows(options.name, host.catalog)
     if not rows:
-        raise not_installed(options.name, host.catalog)
-    answers = _answers(rows, host)
-    facts = [_component_facts(row, host, answers.get(row.distribution, {})) for row in rows]
+        raise not_installed_error(options.name, host.catalog)
+    results = _probe(rows, host)
+    facts = [_component_facts(row, host, results.get(row.distribution, {})) for row in rows]
     if options.json:
         print_json(facts)
         return 0
-    for line in chain.from_iterable(map(_lines_about, facts)):
-        print(printable(line))
+    for component in facts:
+        print(printable(f"{component['id']}  ({component['distribution']} {component['version']})"))
+        for key in list(component)[3:]:
+            if component[key] not in ("", [], {}, None):
+                for line in _fact_lines(key, component[key]):
+                    print(printable(f"  {line}"))
     return 0
 
 
-def _lines_about(facts: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{facts['id']}  ({facts['distribution']} {facts['version']})"
-    for key in list(facts)[3:]:
-        if facts[key] not in ("", [], {}, None):
-            yield from map("  {}".format, _lines(key, facts[key]))
-
-
-def _answers(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
-    """What the distributions say when they are loaded apart: one that crashes or hangs costs this process nothing."""
-    from jackfield_manage.judging.processes import probe_apart
+def _probe(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
+    """Load the distributions of components in separate processes, so that a crash or hang does not affect this one."""
+    from jackfield_manage.judging.processes import probe_in_interpreter
 
     loadable = dict.fromkeys(row.distribution for row in rows if not host.policy.why_not(row))
-    return {distribution: probe_apart(host, distribution, "--configs") for distribution in loadable}
+    return {distribution: probe_in_interpreter(host, distribution, "--configs") for distribution in loadable}
 
 
-def _component_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
-    named = {"id": row.id, "distribution": row.distribution, "version": row.version}
-    return {**named, **_state_facts(row, host, answer), **_distribution_facts(row)}
+def _component_facts(row: Row, host: PluginHost, result: Mapping[str, Any]) -> dict[str, object]:
+    identity = {"id": row.id, "distribution": row.distribution, "version": row.version}
+    return {**identity, **_state_facts(row, host, result), **_distribution_facts(row)}
 
 
-def _state_facts(row: Row, host: PluginHost, answer: Mapping[str, Any]) -> dict[str, object]:
-    """Whether it may load, and what it says then."""
+def _state_facts(row: Row, host: PluginHost, result: Mapping[str, Any]) -> dict[str, object]:
+    """Return a component's state, and its descriptor if it may load."""
     reason = host.policy.why_not(row)
     if reason:
         return {"state": reason}
-    if row.is_source and not answer["errors"]:
-        return {"state": state_of_source(row, host), "offers": [] if row.is_installed else list(answer["specs"])}
-    if row.id in answer["specs"]:
-        return {**_described(row, host, answer["specs"][row.id]), "settings": answer["configs"].get(row.id, {})}
-    # The first that is about this one, if any is.
-    errors = sorted(answer["errors"], key=lambda error: row.distribution not in error)
-    return {"state": "broken", "why": "".join(errors[:1])}
+    if row.is_source and not result["errors"]:
+        return {"state": state_of_source(row, host), "offers": [] if row.is_installed else list(result["specs"])}
+    if row.id in result["specs"]:
+        return {**_spec_facts(row, host, result["specs"][row.id]), "settings": result["configs"].get(row.id, {})}
+    # An error that names the distribution comes first.
+    errors = sorted(result["errors"], key=lambda error: row.distribution not in error)
+    return {"state": "broken", "why": errors[0] if errors else ""}
 
 
-def _described(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
+def _spec_facts(row: Row, host: PluginHost, spec: Mapping[str, Any]) -> dict[str, object]:
     facts = {
         "state": states(host)[row],
         "remarks": remarks(row, host),
@@ -190,21 +186,21 @@ def _distribution_facts(row: Row) -> dict[str, object]:
     from jackfield_manage.distributions import read_distribution
     from jackfield_manage.judging.conformance import read_conformance
 
-    found, conformance = read_distribution(row.location), read_conformance(row)
+    distribution, conformance = read_distribution(row.location), read_conformance(row)
     facts: dict[str, object] = {"licence": "", "needs": "its METADATA cannot be read"}
-    if found:
-        facts = {"licence": found.licence, "needs": list(found.requires)}
+    if distribution:
+        facts = {"licence": distribution.licence, "needs": list(distribution.requires)}
     return {**facts, "conformance": conformance.sentence() if conformance else "", "location": row.location}
 
 
-def _lines(key: str, value: Any) -> list[str]:
-    """A fact as lines for people; what is a JSON Schema, as a line for each property."""
+def _fact_lines(key: str, value: Any) -> list[str]:
+    """Write a fact as lines of text; a JSON Schema gets a line for each property."""
     from jackfield.jsontext import dumps
     from jackfield.plugins import in_language
 
     match key, value:
         case "parameters" | "settings", {"properties": dict()}:
-            return [f"{key}:", *map("  {}".format, _of_properties(value))]
+            return [f"{key}:", *(f"  {line}" for line in _property_lines(value))]
         case "description", dict():
             value = in_language(value, "en")
         case _, list() if all(isinstance(entry, str) for entry in value):
@@ -212,29 +208,27 @@ def _lines(key: str, value: Any) -> list[str]:
     return [f"{key}: {value if isinstance(value, str) else dumps(value)}"]
 
 
-def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+def _property_lines(schema: Mapping[str, Any]) -> Iterator[str]:
     from jackfield.jsontext import dumps
 
-    for name, about in schema["properties"].items():
-        facts = about if isinstance(about, dict) else {}
-        default = f" = {dumps(facts.get('default'))}" * ("default" in facts)
-        needed = ", required" * (name in schema.get("required", ()))
-        text = f": {facts.get('description')}" * bool(facts.get("description"))
-        yield f"{name} ({' or '.join(_types(facts)) or 'any'}{default}{needed}){text}"
-
-
-def _types(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The types that a JSON Schema allows, as far as it names them."""
-    for kind in (facts, *facts.get("anyOf", ())):
-        if isinstance(kind, dict) and "type" in kind:
-            yield str(kind["type"])
+    for name, property_schema in schema["properties"].items():
+        facts = property_schema if isinstance(property_schema, dict) else {}
+        alternatives = [facts, *facts.get("anyOf", ())]
+        types = [str(entry["type"]) for entry in alternatives if isinstance(entry, dict) and "type" in entry]
+        line = " or ".join(types) or "any"
+        if "default" in facts:
+            line += f" = {dumps(facts['default'])}"
+        if name in schema.get("required", ()):
+            line += ", required"
+        description = facts.get("description")
+        yield f"{name} ({line}): {description}" if description else f"{name} ({line})"
 
 
 # --- search ---
 
 
 def search(options: argparse.Namespace) -> int:
-    """Print the known components that fit, with what installs them; 1 if none does."""
+    """Print the known components that match, and how to install them; 1 if none does."""
     words = " ".join(options.words)
     rows = _known_rows(words)
     if options.json:
@@ -242,32 +236,32 @@ def search(options: argparse.Namespace) -> int:
     elif rows:
         _print_known(rows)
     else:
-        print(f"No known plugin matches {words!r}. Others may be in the package index: jackfield-NAME")
+        print(f"No known plugin matches {words!r}. The package index may have others: jackfield-NAME")
     return int(not rows)
 
 
 def _known_rows(words: str) -> list[dict[str, str]]:
-    here = {row.distribution for row in PluginHost().catalog.rows}
+    installed = {row.distribution for row in PluginHost().catalog.rows}
     return [
         {
             "name": component,
             "distribution": known.distribution,
-            "state": "installed" * (known.distribution in here),
+            "state": "installed" if known.distribution in installed else "",
             "summary": known.summary,
         }
         for component, known in known_components().items()
-        if _fits(words, component, known)
+        if _matches(words, component, known)
     ]
 
 
 def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
     print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
-    lacking = sorted({row["distribution"] for row in rows if not row["state"]})
-    if lacking:
-        print(f"To install: jackfield plugins install {' '.join(lacking)}")
+    missing = sorted({row["distribution"] for row in rows if not row["state"]})
+    if missing:
+        print(f"To install: jackfield plugins install {' '.join(missing)}")
 
 
-def _fits(words: str, component: str, known: Known) -> bool:
-    """Whether each of the words stands in the name, the distribution or the summary of a component."""
+def _matches(words: str, component: str, known: Known) -> bool:
+    """Return True if each word occurs in the name, the distribution or the summary of a component."""
     text = f"{component} {known.distribution} {known.summary}".lower()
     return all(word in text for word in words.lower().split())

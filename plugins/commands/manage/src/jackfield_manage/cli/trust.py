@@ -1,7 +1,7 @@
-"""`jackfield trust`: show what a file can cause, and let it.
+"""`jackfield trust`: show the effects of a file, and allow them.
 
-For a project, that is whatever its file does beyond narrowing what plugins may do. For any other file (an agent, cases
-of an evaluation, MCP servers, a saved run) it is every effect that needs consent.
+For a project's file, these are all rules that do more than restrict. For any other file (an agent, evaluation cases,
+MCP servers, a saved run), they are all effects that need consent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
 from jackfield_agent_files.effects import request_of
-from jackfield_manage.judging.activation import acting_by_default
-from jackfield_manage.judging.trust import agree, agreements, asked_for, denied_by, revoke
+from jackfield_manage.judging.activation import names_active_by_default
+from jackfield_manage.judging.trust import agree, agreements, describe_request, describe_restrictions, revoke
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,28 +29,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """What `jackfield trust` takes."""
-    made = Parser(prog="jackfield trust", description="Show what a file can cause, and allow it.")
-    made.add_argument(
+    """Return the parser of `jackfield trust`."""
+    trust_parser = Parser(prog="jackfield trust", description="Show the effects of a file, and allow them.")
+    trust_parser.add_argument(
         "folder",
         nargs="?",
         default=".",
         metavar="FOLDER|FILE",
-        help="a folder of a project (the current one if left out), an agent file, a file of cases, a list of MCP "
-        "servers, or a saved run",
+        help="a folder of a project (default: the current one), an agent file, a file of evaluation cases, a list of "
+        "MCP servers, or a saved run",
     )
-    action = made.add_mutually_exclusive_group()
-    action.add_argument("--yes", action="store_true", help="agree without a question, for scripts")
+    action = trust_parser.add_mutually_exclusive_group()
+    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
     action.add_argument(
-        "--show", action="store_true", help="only show it; exit code 1 if something in it has no effect"
+        "--show", action="store_true", help="only show the effects; exit code 1 if some are not allowed yet"
     )
     action.add_argument("--revoke", action="store_true", help="withdraw an agreement")
-    action.add_argument("--list", action="store_true", help="list all projects that you have agreed to")
-    return made
+    action.add_argument("--list", action="store_true", help="list the projects that you have agreed to")
+    return trust_parser
 
 
 def trust(options: argparse.Namespace) -> int:
-    """Show what a project's file asks for, and remember the answer; 1 if it does not count afterwards."""
+    """Show what a file asks for, and record the answer; 1 if it has no effect afterwards."""
     if options.list:
         return _list()
     folder = Path(options.folder)
@@ -63,41 +63,41 @@ def trust(options: argparse.Namespace) -> int:
         return _revoke(folder)
     project = load_project(folder)
     if project is None:
-        print("No project file here has settings for Jackfield, so there is nothing to agree to.")
+        print("No project file here has settings for Jackfield, so there is nothing to allow.")
         return 0
     _show(project)
-    return _answered(project, options)
+    return _settle(project, options)
 
 
 def _trust_file(file: Path, options: argparse.Namespace) -> int:
-    """The same for a file that is not a project's."""
+    """Show and allow the effects of a file other than a project's."""
     if options.revoke:
         return _revoke_file(file)
     request = request_of(file)
     if not request.effects:
         _say(f"Nothing in {file} needs your consent.")
         return 0
-    _say_all(f"{file} can do this:", request.lines)
+    _say_all(f"{file} can have these effects:", request.lines)
     if is_agreed(request):
-        print(f"You have agreed to this. To withdraw: jackfield trust {shlex.quote(str(file))} --revoke")
+        print(f"You have allowed this. To withdraw: jackfield trust {shlex.quote(str(file))} --revoke")
         return 0
     if options.show or not (options.yes or _is_agreed()):
         return 1
     record_consent(request)
-    print("It is allowed from now on, until the file or a file that it refers to changes.")
+    print("This is allowed until the file, or a file that it refers to, changes.")
     return 0
 
 
 def _revoke_file(file: Path) -> int:
     if not revoke(place_of(file), trust_path()):
-        _say(f"There is no consent to {file}.")
+        _say(f"You have not allowed {file}.")
         return 1
-    _say(f"{file} needs your consent from now on.")
+    _say(f"{file} needs your consent again.")
     return 0
 
 
-def _answered(project: Project, options: argparse.Namespace) -> int:
-    """Whether what a project asks for counts, perhaps after a question; 1 if it does not."""
+def _settle(project: Project, options: argparse.Namespace) -> int:
+    """Print if a project's requests have effect, and ask if needed; 1 if they have none afterwards."""
     if not (project.asking or project.foreign):
         print("It asks for nothing that needs your agreement.")
     elif project.answer == "yes":
@@ -113,24 +113,24 @@ def _answered(project: Project, options: argparse.Namespace) -> int:
 def _show(project: Project) -> None:
     _say(f"{project.path} [tool.jackfield]{' belongs to another user' if project.foreign else ''}")
     own = load_settings(with_project=False)
-    counts = "" if project.foreign else " (has effect without your agreement)"
-    _say_all(f"It forbids{counts}:", denied_by(project))
-    _say_all("It asks for:", asked_for(project, own, acting_by_default(PluginHost(own))))
+    note = "" if project.foreign else " (has effect without your agreement)"
+    _say_all(f"It forbids{note}:", describe_restrictions(project))
+    _say_all("It asks for:", describe_request(project, own, names_active_by_default(PluginHost(own))))
 
 
 def _ask(project: Project, *, yes: bool) -> int:
     if not (yes or _is_agreed()):
         return 1
-    # What was shown is what is agreed to: a file that changed meanwhile has another content.
+    # Agrees to the content that was shown, even if the file has changed meanwhile.
     agree(project, trust_path())
-    print("It has effect from now on, until it changes. To withdraw: jackfield trust --revoke")
+    print("It has effect until it changes. To withdraw: jackfield trust --revoke")
     return 0
 
 
 def _is_agreed() -> bool:
-    """Ask at the terminal."""
+    """Ask at the terminal; return True if the user agrees."""
     if not sys.stdin.isatty():
-        sys.stderr.write("jackfield: there is no terminal to ask at; --yes agrees to what is shown above\n")
+        sys.stderr.write("jackfield: no terminal to ask at; to agree to the above, pass --yes\n")
         return False
     sys.stdout.write("Agree to this? [y/N] ")
     sys.stdout.flush()
@@ -143,24 +143,26 @@ def _is_agreed() -> bool:
 def _revoke(folder: Path) -> int:
     path = find_file(folder) or folder.resolve() / FILE
     if not revoke(path, trust_path()):
-        _say(f"Nobody has agreed to {path}.")
+        _say(f"You have not agreed to {path}.")
         return 1
-    _say(f"{path} can only forbid from now on.")
+    _say(f"{path} can only restrict plugins from now on.")
     return 0
 
 
 def _list() -> int:
-    found = agreements(trust_path())
-    for one in found:
-        _say(str(one.path))
-    if not found:
+    recorded = agreements(trust_path())
+    for agreement in recorded:
+        _say(str(agreement.path))
+    if not recorded:
         print("You have not agreed to any project.")
     return 0
 
 
 def _say_all(heading: str, lines: Sequence[str]) -> None:
-    for line in [heading, *map("  {}".format, lines)] if lines else []:
-        _say(line)
+    if lines:
+        _say(heading)
+    for line in lines:
+        _say(f"  {line}")
 
 
 def _say(text: str) -> None:

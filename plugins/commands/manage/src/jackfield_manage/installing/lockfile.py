@@ -1,18 +1,17 @@
-"""`jackfield-plugins.lock`: a lock as TOML, sorted, one fact a line, so that two of them can be compared by reading.
+"""Read and write `jackfield-plugins.lock`: a lock as sorted TOML with one fact per line, for readable diffs.
 
-It is read strictly, because people edit it: each wrong entry is named, and what is accepted can be handed to an
-installer without being taken for an option.
+Reading is strict because users edit the file. Errors name each wrong entry, and no accepted value can be mistaken for
+an option of an installer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from pathlib import Path
 
 from jackfield.errors import ConfigError, closest
-from jackfield_manage.choices import toml_facts, toml_value, write_whole
+from jackfield_manage.choices import replace_file, toml_facts, toml_value
 from jackfield_manage.distributions import CORE
 from jackfield_manage.installing.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
 
@@ -26,59 +25,53 @@ _PLATFORM = re.compile(r"[\w.-]*", re.ASCII)
 
 
 def as_toml(lock: Lock) -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     head = {"format": _FORMAT, "core": lock.core, "requires-python": lock.requires_python, "platform": lock.platform}
+    text = _HEADING + toml_facts(head)
+    for plugin in sorted(lock.plugins, key=lambda plugin: plugin.name):
+        facts = {
+            "name": plugin.name,
+            "version": plugin.version,
+            "content": plugin.content or None,
+            "editable": plugin.editable or None,
+            "offers": sorted(plugin.ids),
+        }
+        text += f"\n[[plugin]]\n{toml_facts(facts)}"
     policy = {rule: getattr(lock.policy, rule) for rule in ("allow", "block", "enabled", "order")}
-    prefer = {toml_value(name): chosen for name, chosen in sorted(lock.policy.prefer.items())}
-    return "".join(
-        [
-            _HEADING,
-            toml_facts(head),
-            *(f"\n[[plugin]]\n{toml_facts(_of_plugin(one))}" for one in sorted(lock.plugins, key=attrgetter("name"))),
-            f"\n[requirements]\n{toml_facts(dict(sorted(lock.requirements.items())))}",
-            f"\n[policy]\n{toml_facts(policy)}",
-            f"\n[policy.prefer]\n{toml_facts(prefer)}",
-        ]
-    )
-
-
-def _of_plugin(plugin: LockedPlugin) -> dict[str, object]:
-    return {
-        "name": plugin.name,
-        "version": plugin.version,
-        "content": plugin.content or None,
-        "editable": plugin.editable or None,
-        "offers": sorted(plugin.ids),
-    }
+    prefer = {toml_value(name): distribution for name, distribution in sorted(lock.policy.prefer.items())}
+    text += f"\n[requirements]\n{toml_facts(dict(sorted(lock.requirements.items())))}"
+    text += f"\n[policy]\n{toml_facts(policy)}"
+    text += f"\n[policy.prefer]\n{toml_facts(prefer)}"
+    return text
 
 
 def write_lock(lock: Lock, path: Path) -> None:
-    """Write a lock, whole or not at all.
+    """Write a lock, entirely or not at all.
 
     Raises:
         ConfigError: The file cannot be written, or a rule of the settings is not valid.
     """
     text = as_toml(lock)
-    parse_lock(text, "what is installed and set")
+    parse_lock(text, "this installation")
     try:
-        write_whole(path, text)
-        path.chmod(0o644)  # it is made to be shared
+        replace_file(path, text)
+        path.chmod(0o644)  # it is meant to be shared
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a lock, which somebody may have edited by hand.
+    """Read a lock, which a user may have edited.
 
     Raises:
-        ConfigError: It is not a valid lock file; the message names each wrong entry.
+        ConfigError: The lock is missing or invalid; the message names each wrong entry.
     """
     try:
         with path.open("rb") as file:
             raw = file.read(_MAX_LOCK_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror or error}; make one: jackfield plugins freeze"
+            f"{path} cannot be read: {error.strerror or error}; to create one: jackfield plugins freeze"
         ) from error
     if len(raw) > _MAX_LOCK_BYTES:
         raise ConfigError(f"{path} is larger than 4 MiB, so it is not a lock file")
@@ -90,7 +83,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def parse_lock(text: str, where: str) -> Lock:
-    """Parse a lock; `where` begins the message about its faults.
+    """Parse a lock; `where` names it in errors.
 
     Raises:
         ConfigError: As `read_lock`.
@@ -103,7 +96,7 @@ def parse_lock(text: str, where: str) -> Lock:
         raise ConfigError(f"{where} is not TOML: {error}") from error
     _check_format(table, where)
     faults: list[str] = []
-    lock = _lock_from(table, faults)
+    lock = _read_table(table, faults)
     if faults:
         raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
     return lock
@@ -112,28 +105,28 @@ def parse_lock(text: str, where: str) -> Lock:
 def _check_format(table: Mapping[str, object], where: str) -> None:
     wanted = table.get("format")
     if wanted != _FORMAT or isinstance(wanted, bool):
-        told = f"has the format {wanted!r}" if "format" in table else "has no 'format'"
+        fault = f"has the format {wanted!r}" if "format" in table else "has no 'format'"
         raise ConfigError(
-            f"{where} {told}, and this core reads {_FORMAT}: pip install --upgrade jackfield, or freeze again"
+            f"{where} {fault}, and this core reads {_FORMAT}: pip install --upgrade jackfield, or freeze again"
         )
 
 
 # --- reading ---
 
 
-def _lock_from(table: Mapping[str, object], faults: list[str]) -> Lock:
+def _read_table(table: Mapping[str, object], faults: list[str]) -> Lock:
     read = _Reader(table, "", faults)
     read.only("format", "core", "requires-python", "platform", "plugin", "requirements", "policy")
     plugins: dict[str, LockedPlugin] = {}
     for number, entry in enumerate(read.tables("plugin"), start=1):
-        plugin = _plugin_from(entry, number, faults)
+        plugin = _read_plugin(entry, number, faults)
         if plugin.name in plugins:
             faults.append(f"plugin {number}: {plugin.name!r} is listed twice")
         plugins[plugin.name] = plugin
     requirements = _Reader(read.table("requirements"), "requirements", faults).pins()
-    twice = sorted({CORE, *plugins} & set(requirements))
     faults += [
-        f"requirements: {name!r} is not a requirement of plugins: it has its own place in the lock" for name in twice
+        f"requirements: {name!r} is not a requirement: it has its own entry in the lock"
+        for name in sorted({CORE, *plugins} & requirements.keys())
     ]
     return Lock(
         core=read.text("core", _is_version, "a version"),
@@ -141,11 +134,11 @@ def _lock_from(table: Mapping[str, object], faults: list[str]) -> Lock:
         platform=read.text("platform", _PLATFORM.fullmatch, "a platform, such as 'linux'"),
         plugins=tuple(plugins[name] for name in sorted(plugins)),
         requirements=requirements,
-        policy=_policy_from(read.table("policy"), faults),
+        policy=_read_policy(read.table("policy"), faults),
     )
 
 
-def _plugin_from(entry: Mapping[str, object], number: int, faults: list[str]) -> LockedPlugin:
+def _read_plugin(entry: Mapping[str, object], number: int, faults: list[str]) -> LockedPlugin:
     name = entry.get("name")
     read = _Reader(entry, f"plugin {number} ({name!r:.80})" if isinstance(name, str) else f"plugin {number}", faults)
     read.only("name", "version", "content", "editable", "offers")
@@ -157,13 +150,13 @@ def _plugin_from(entry: Mapping[str, object], number: int, faults: list[str]) ->
         editable=read.switch("editable"),
     )
     if plugin.editable and plugin.content:
-        read.fault("content", "is unknown for an editable plugin: leave out one of the two")
+        read.fault("content", "does not apply to an editable plugin: remove one of the two")
     if plugin.name == CORE:
-        read.fault("name", "is the core, which has its own line")
+        read.fault("name", "is the core, which has its own entry")
     return plugin
 
 
-def _policy_from(table: Mapping[str, object], faults: list[str]) -> Policy:
+def _read_policy(table: Mapping[str, object], faults: list[str]) -> Policy:
     read = _Reader(table, "policy", faults)
     read.only("allow", "block", "enabled", "order", "prefer")
     return Policy(
@@ -190,7 +183,7 @@ def _is_specifier(text: str) -> bool:
 
 
 class _Reader:
-    """Takes values out of a table, and notes each that is not what it has to be."""
+    """Read the values of a table, and collect a fault for each invalid one."""
 
     def __init__(self, table: Mapping[str, object], where: str, faults: list[str]) -> None:
         self._table = table
@@ -198,8 +191,8 @@ class _Reader:
         self._faults = faults
 
     def fault(self, key: str, text: str) -> None:
-        place = f"{self._where}: " if self._where else ""
-        self._faults.append(f"{place}{key!r:.80} {text}")
+        prefix = f"{self._where}: " if self._where else ""
+        self._faults.append(f"{prefix}{key!r:.80} {text}")
 
     def only(self, *keys: str) -> None:
         for key in self._table:
@@ -228,13 +221,13 @@ class _Reader:
         if not isinstance(value, list):
             self.fault(key, f"must be a list, not {value!r:.120}")
             return ()
-        return tuple(self._name(key, number, name, pattern, wanted) for number, name in enumerate(value, start=1))
-
-    def _name(self, key: str, number: int, name: object, pattern: re.Pattern[str], wanted: str) -> str:
-        if isinstance(name, str) and pattern.fullmatch(name):
-            return name
-        self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
-        return ""
+        names: list[str] = []
+        for number, name in enumerate(value, start=1):
+            if isinstance(name, str) and pattern.fullmatch(name):
+                names.append(name)
+            else:
+                self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
+        return tuple(names)
 
     def table(self, key: str) -> Mapping[str, object]:
         value = self._table.get(key, {})
@@ -251,14 +244,14 @@ class _Reader:
         return list(value)
 
     def pins(self) -> dict[str, str]:
-        """The whole table, as distribution → version."""
+        """Return the whole table as distribution → version."""
         for name in self._table:
             if not _NAME.fullmatch(name):
                 self.fault(name, "is not a normalised package name: a-z, 0-9 and single '-'")
         return {name: self.text(name, _is_version, "a version") for name in self._table}
 
     def preferences(self) -> dict[str, str]:
-        """The whole table, as `kind.name` → distribution."""
+        """Return the whole table as `kind.name` → distribution."""
         for name in self._table:
             if not COMPONENT.fullmatch(name):
                 self.fault(name, "is not kind.name")

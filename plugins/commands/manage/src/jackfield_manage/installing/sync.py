@@ -1,14 +1,13 @@
-"""Make what is installed the same as a lock says: plan (pure), act through an installer, then look whether it is so."""
+"""Restore a lock: plan the changes, carry them out with an installer, then check the result."""
 
 from __future__ import annotations
 
 import importlib
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from itertools import filterfalse
 from pathlib import Path
 
 from jackfield import __version__
@@ -18,8 +17,7 @@ from jackfield.plugins import scan
 from jackfield.settings import Settings
 from jackfield_manage.choices import load_choices, write_choices
 from jackfield_manage.distributions import CORE, Distribution, installed
-from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
-from jackfield_manage.installing.packages import (
+from jackfield_manage.installing.installers import (
     Environment,
     Installer,
     Run,
@@ -29,16 +27,17 @@ from jackfield_manage.installing.packages import (
     run_visibly,
     write_constraints,
 )
+from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, canonical_version, policy_of
 from jackfield_manage.record import changed_files, content_hash
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A distribution with plugins as it is here.
+    """The state of the core, or of an installed distribution with plugins.
 
     Attributes:
-        content: As it was installed; '' where that cannot be told.
-        edited: The files that are not as they were installed.
+        content: The `content_hash` of the installed wheel; '' if unknown.
+        edited: The files that were changed after the installation.
     """
 
     version: str
@@ -49,9 +48,14 @@ class InstalledPlugin:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is here: the core and the plugins by name, the version of every other distribution, and the rules.
+    """The state of an installation.
 
-    `origins` says where a rule comes from, as in `Settings`.
+    Attributes:
+        core: The core.
+        plugins: The distributions with plugins, by name.
+        versions: The versions of all distributions but the core.
+        policy: The rules.
+        origins: The files and variables that the rules come from, as in `Settings`.
     """
 
     core: InstalledPlugin
@@ -63,22 +67,22 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """In what a lock and what is here differ.
+    """The differences between a lock and an installation.
 
     Attributes:
-        install: Plugins that are missing, as name → version.
-        change: Distributions in another version, as name → (here, wanted).
-        anew: Plugins of the right version with other content, as name → version.
-        missing: Requirements that are not here, as name → version; the installer finds out whether they are needed.
-        remove: Plugins that the lock does not have, and that are to go.
-        keep: Such plugins that stay.
+        install: Missing plugins: name → version.
+        change: Distributions of another version: name → (installed, locked).
+        reinstall: Plugins of the right version with other content: name → version.
+        missing: Missing requirements: name → version. The installer decides if they are needed.
+        remove: Plugins to remove, because the lock does not have them.
+        keep: Plugins that stay, although the lock does not have them.
         settings: The rules that differ, as sentences.
-        by_hand: What no installer should do, because a folder somebody works in is concerned: name → sentence.
+        by_hand: Changes of editable folders, which the user has to make: name → sentence.
     """
 
     install: dict[str, str] = field(default_factory=dict)
     change: dict[str, tuple[str, str]] = field(default_factory=dict)
-    anew: dict[str, str] = field(default_factory=dict)
+    reinstall: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -87,48 +91,40 @@ class Plan:
 
     @property
     def needs_installer(self) -> bool:
-        """Whether packages have to change."""
-        return any((self.install, self.change, self.anew, self.missing, self.remove))
+        """True if packages have to change."""
+        return any((self.install, self.change, self.reinstall, self.missing, self.remove))
 
     @property
     def is_empty(self) -> bool:
-        """Whether all is as the lock says."""
+        """True if the installation matches the lock."""
         return not any((self.needs_installer, self.settings, self.by_hand))
 
     def lines(self) -> list[str]:
-        """The plan for people."""
-        return list(self._written(_STEPS))
+        """Return the steps of the plan, one line each."""
+        return [
+            *(f"install    {name} {version}" for name, version in self.install.items()),
+            *(f"change     {name} {before} → {after}" for name, (before, after) in self.change.items()),
+            *(
+                f"reinstall  {name} {version}: its content differs from the lock"
+                for name, version in self.reinstall.items()
+            ),
+            *(f"install    {name} {version}, a requirement" for name, version in self.missing.items()),
+            *(f"remove     {name}" for name in self.remove),
+            *(f"keep       {name}, which the lock does not have (--exact removes it)" for name in self.keep),
+            *(f"set        {sentence}" for sentence in self.settings),
+            *(f"by hand    {sentence}" for sentence in self.by_hand.values()),
+        ]
 
     def differences(self) -> list[str]:
-        """What is not as the lock says, as sentences, but for contents."""
-        return list(self._written(_DIFFERENCES))
-
-    def _written(self, forms: Mapping[str, str]) -> Iterator[str]:
-        for attribute, form in forms.items():
-            facts = getattr(self, attribute)
-            for fact in facts.items() if isinstance(facts, dict) else zip(facts, strict=True):
-                yield form.format(*fact)
-
-
-# How a line says each fact of a plan: its name, and what goes with it.
-_STEPS = {
-    "install": "install    {} {}",
-    "change": "change     {0} {1[0]} → {1[1]}",
-    "anew": "reinstall  {} {}: its content differs from the lock",
-    "missing": "install    {} {}, a requirement",
-    "remove": "remove     {}",
-    "keep": "keep       {}, which the lock does not have (--exact removes it)",
-    "settings": "set        {}",
-    "by_hand": "by hand    {1}",
-}
-_DIFFERENCES = {
-    "install": "{} {} is not installed",
-    "missing": "{} {} is not installed",
-    "change": "{0} is {1[0]}, but the lock has {1[1]}",
-    "remove": "{} is installed, but is not in the lock",
-    "settings": "{}",
-    "by_hand": "{1}",
-}
+        """Return the differences as sentences, except for different content."""
+        return [
+            *(f"{name} {version} is not installed" for name, version in self.install.items()),
+            *(f"{name} {version} is not installed" for name, version in self.missing.items()),
+            *(f"{name} is {here}, but the lock has {locked}" for name, (here, locked) in self.change.items()),
+            *(f"{name} is installed, but is not in the lock" for name in self.remove),
+            *self.settings,
+            *self.by_hand.values(),
+        ]
 
 
 def sync(
@@ -141,159 +137,203 @@ def sync(
     run: Run = run_visibly,
     tell: Callable[[str], None] = print,
 ) -> list[str]:
-    """Make the environment of this process what a lock says.
+    """Restore a lock in the environment of this process.
 
     Args:
-        lock: What is wanted.
-        load: Reads the settings, before and after.
-        exact: Remove plugins that the lock does not have, but for the manager.
-        dry_run: Say what would be done, and do nothing.
-        sources: Where to look besides the index.
+        lock: The lock.
+        load: Loads the settings; called before and after the changes.
+        exact: Remove plugins that the lock does not have, except the manager.
+        dry_run: Print the plan, and change nothing.
+        sources: Sources of packages besides the index.
         run: Runs the installer.
-        tell: Takes the plan, line by line.
+        tell: Receives the plan, line by line.
 
     Returns:
-        What is not as the lock says afterwards, as sentences; none if all is.
+        The differences that remain, as sentences.
 
     Raises:
         ConfigError: The lock is for another Python, nothing can be installed here, or the installer failed.
     """
     _check_python(lock)
     before = read_state(load())
-    todo = plan(lock, before, exact=exact)
-    for line in todo.lines():
+    changes = plan(lock, before, exact=exact)
+    for line in changes.lines():
         tell(line)
-    if dry_run or todo.is_empty:
+    if dry_run or changes.is_empty:
         return differences(lock, before, exact=exact)
-    if todo.needs_installer:
-        carry_out(todo, lock, sources=sources, run=run)
-    if todo.settings:
+    if changes.needs_installer:
+        carry_out(changes, lock, sources=sources, run=run)
+    if changes.settings:
         write_policy(lock.policy)
     return differences(lock, read_state(load()), exact=exact)
 
 
 def read_state(settings: Settings, paths: Sequence[str] | None = None) -> State:
-    """What is installed on `paths`, or `sys.path`, and the rules that hold. Nothing is loaded."""
+    """Read what is installed on `paths`, or `sys.path`, and the rules that apply. Nothing is loaded."""
     importlib.invalidate_caches()
-    found = installed(paths)
-    core = found.pop(CORE, None)
+    installation = installed(paths)
+    core = installation.pop(CORE, None)
     rows = {row.distribution: row for row in scan(paths).rows if row.distribution != CORE}
     return State(
-        core=_state_of(core, __version__),
-        plugins={name: _state_of(found.get(name), row.version) for name, row in sorted(rows.items())},
-        versions={name: _spelled(one.version) for name, one in found.items()},
+        core=_read_plugin(core, __version__),
+        plugins={name: _read_plugin(installation.get(name), row.version) for name, row in sorted(rows.items())},
+        versions={name: _normalise_version(entry.version) for name, entry in installation.items()},
         policy=policy_of(settings),
         origins=settings.origins,
     )
 
 
+def _read_plugin(distribution: Distribution | None, version: str) -> InstalledPlugin:
+    if distribution is None:
+        return InstalledPlugin(_normalise_version(version))
+    plugin = InstalledPlugin(_normalise_version(distribution.version), editable=distribution.editable)
+    if not plugin.editable:
+        with suppress(PluginError):  # the content stays unknown, which `differences` reports
+            edited = tuple(change.path for change in changed_files(distribution.location))
+            return replace(plugin, content=content_hash(distribution.location), edited=edited)
+    return plugin
+
+
+def _normalise_version(version: str) -> str:
+    return canonical_version(version) or version
+
+
 def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
-    """What has to be done so that `state` becomes what `lock` says; nothing is done.
+    """Plan the changes that turn `state` into `lock`; nothing is changed.
 
     Args:
-        lock: What is wanted.
-        state: What is here.
-        exact: Plugins that the lock does not have are to go; but not the manager, which restores locks.
+        lock: The lock.
+        state: The installation.
+        exact: Remove plugins that the lock does not have, except the manager, which restores locks.
     """
     wanted = {CORE: LockedPlugin(CORE, lock.core), **{plugin.name: plugin for plugin in lock.plugins}}
     extra = tuple(sorted(state.plugins.keys() - wanted.keys() - lock.requirements.keys() - {MANAGER}))
-    todo = Plan(
+    changes = Plan(
         remove=extra if exact else (),
         keep=() if exact else extra,
-        settings=tuple(_setting_differences(lock.policy, state.policy, state.origins)),
+        settings=tuple(_compare_rules(lock.policy, state.policy, state.origins)),
     )
-    here = {CORE: state.core, **state.plugins}
     for name, plugin in wanted.items():
-        _compare(plugin, here.get(name, _NOT_HERE), todo)
-    _compare_requirements(lock, state.versions, todo)
-    return todo
-
-
-_NOT_HERE = InstalledPlugin("")
-
-
-def _compare(wanted: LockedPlugin, here: InstalledPlugin, todo: Plan) -> None:
-    """Note what has to be done about the core or a plugin."""
-    if _is_same(wanted, here):
-        return
-    if wanted.editable or here.editable:
-        todo.by_hand[wanted.name] = _about_editable(wanted, here)
-    elif here is _NOT_HERE:
-        todo.install[wanted.name] = wanted.version
-    elif here.version != wanted.version:
-        todo.change[wanted.name] = (here.version, wanted.version)
-    else:
-        todo.anew[wanted.name] = wanted.version
-
-
-def _compare_requirements(lock: Lock, here: Mapping[str, str], todo: Plan) -> None:
+        _compare_plugin(plugin, state.core if name == CORE else state.plugins.get(name), changes)
     for name, version in lock.requirements.items():
-        if here.get(name, version) != version:
-            todo.change[name] = (here[name], version)
-    if lock.platform == sys.platform:  # elsewhere others may be the right ones
-        todo.missing.update(
-            (name, lock.requirements[name]) for name in filterfalse(here.__contains__, lock.requirements)
+        here = state.versions.get(name)
+        if here is not None and here != version:
+            changes.change[name] = (here, version)
+        elif here is None and lock.platform == sys.platform:  # other platforms may have other requirements
+            changes.missing[name] = version
+    return changes
+
+
+def _compare_plugin(wanted: LockedPlugin, here: InstalledPlugin | None, changes: Plan) -> None:
+    """Add the change that the core or a plugin needs, if any."""
+    if here is not None and _matches(wanted, here):
+        return
+    if wanted.editable or (here is not None and here.editable):
+        changes.by_hand[wanted.name] = _describe_editable(wanted, here)
+    elif here is None:
+        changes.install[wanted.name] = wanted.version
+    elif here.version != wanted.version:
+        changes.change[wanted.name] = (here.version, wanted.version)
+    else:
+        changes.reinstall[wanted.name] = wanted.version
+
+
+def _matches(wanted: LockedPlugin, here: InstalledPlugin) -> bool:
+    if wanted.name == CORE or wanted.version != here.version:
+        return wanted.version == here.version
+    is_intact = here.content == wanted.content and not here.edited
+    return wanted.editable == here.editable and (is_intact or not wanted.content)
+
+
+def _describe_editable(wanted: LockedPlugin, here: InstalledPlugin | None) -> str:
+    if here is None:
+        state = "is not installed"
+    elif wanted.editable:
+        state = f"is {here.version}{' (editable)' if here.editable else ''}"
+    else:
+        uninstall = "" if wanted.name == CORE else f", or: jackfield plugins uninstall {wanted.name}, and sync again"
+        return (
+            f"{wanted.name} is an editable folder here, and the lock has the release {wanted.version}: "
+            f"check out that version in the folder{uninstall}"
         )
+    return (
+        f"{wanted.name} {state}, and the lock has an editable folder of {wanted.version}: "
+        "install it from your folder with pip install -e"
+    )
+
+
+def _compare_rules(wanted: Policy, here: Policy, origins: Mapping[str, str]) -> Iterator[str]:
+    for rule in fields(Policy):
+        current, locked = getattr(here, rule.name), getattr(wanted, rule.name)
+        if current != locked:
+            extra = set(current or ()).difference(locked or ())
+            keys = {rule.name, *(f"{rule.name}:{name}" for name in extra)}
+            files = sorted({origins[key] for key in keys & origins.keys()})
+            origin = f" (from {', '.join(files)})" if files else ""
+            yield f"{rule.name} is {_format_rule(current)}{origin}, and the lock has {_format_rule(locked)}"
+
+
+def _format_rule(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {distribution}" for name, distribution in value.items()) + "}"
+    return f"[{', '.join(str(name) for name in value)}]" if isinstance(value, tuple) else str(value)
 
 
 def carry_out(
-    todo: Plan,
+    changes: Plan,
     lock: Lock,
     *,
     environment: Environment | None = None,
     sources: Sources | None = None,
     run: Run = run_visibly,
 ) -> None:
-    """Do what a plan asks of packages.
+    """Install, change and remove packages as planned.
 
     Raises:
         ConfigError: Nothing can be installed here, or the installer failed; the message says what to do.
     """
     env = environment or Environment.current()
-    plugins = {one.name: one.version for one in lock.plugins if not (one.editable or one.name in todo.by_hand)}
-    refuse_tool_environment(env, add=_pinned(plugins), remove=todo.remove)
+    plugins = {
+        plugin.name: plugin.version
+        for plugin in lock.plugins
+        if not plugin.editable and plugin.name not in changes.by_hand
+    }
+    refuse_tool_environment(env, add=_pin(plugins), remove=changes.remove)
     installer = find_installer(env)
-    core = dict.fromkeys({CORE} - todo.by_hand.keys(), lock.core)
-    # Requirements are constraints only: an installer notes whom somebody has asked for, and that was not them.
+    core = {} if CORE in changes.by_hand else {CORE: lock.core}
+    wanted = {**plugins, CORE: lock.core} if CORE in changes.change else plugins
+    # Requirements are only constraints: an installer records what it is asked for as requested by the user.
     constraints = write_constraints({**core, **plugins, **lock.requirements})
-    wanted = {**plugins, **dict.fromkeys({CORE} & todo.change.keys(), lock.core)}
     try:
-        _run_all(_commands(todo, wanted, installer, constraints, sources), installer, run)
+        for command in _commands(changes, wanted, installer, constraints, sources):
+            code = run(command)
+            if code:
+                raise ConfigError(
+                    f"{installer.name} ended with code {code}, so the lock is not restored; see its output"
+                )
     finally:
         constraints.unlink(missing_ok=True)
 
 
 def _commands(
-    todo: Plan, wanted: Mapping[str, str], installer: Installer, constraints: Path, sources: Sources | None
+    changes: Plan, wanted: Mapping[str, str], installer: Installer, constraints: Path, sources: Sources | None
 ) -> Iterator[list[str]]:
-    if todo.remove:
-        yield installer.uninstall(todo.remove)
-    if any((todo.install, todo.change, todo.missing)):
-        yield installer.install(_pinned(wanted), constraints=constraints, sources=sources)
-    if todo.anew:
-        yield installer.install(_pinned(todo.anew), anew=True, sources=sources)
+    if changes.remove:
+        yield installer.uninstall(changes.remove)
+    if changes.install or changes.change or changes.missing:
+        yield installer.install(_pin(wanted), constraints=constraints, sources=sources)
+    if changes.reinstall:
+        yield installer.install(_pin(changes.reinstall), reinstall=True, sources=sources)
 
 
-def _pinned(versions: Mapping[str, str]) -> list[str]:
+def _pin(versions: Mapping[str, str]) -> list[str]:
     return [f"{name}=={version}" for name, version in versions.items()]
 
 
-def _run_all(commands: Iterable[Sequence[str]], installer: Installer, run: Run) -> None:
-    for command in commands:
-        code = run(command)
-        if code:
-            raise ConfigError(f"{installer.name} ended with code {code}, so the lock is not restored; see its output")
-
-
-def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
-    """What is not as the lock says, as sentences that name both sides."""
-    still = plan(lock, state, exact=exact)
-    others = [plugin for plugin in lock.plugins if plugin.name in still.anew]
-    return [*still.differences(), *(_other_content(one, state.plugins[one.name]) for one in others)]
-
-
 def write_policy(policy: Policy) -> None:
-    """Write the rules of a lock into the file of the user's choices; what other files say remains.
+    """Write the rules of a lock into the user's `choices.toml`; other files stay as they are.
 
     Raises:
         ConfigError: The file cannot be read or written.
@@ -302,79 +342,33 @@ def write_policy(policy: Policy) -> None:
     write_choices(load_choices().with_changes(**rules))
 
 
+def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
+    """Return the differences between a lock and an installation, as sentences that name both sides."""
+    changes = plan(lock, state, exact=exact)
+    return [
+        *changes.differences(),
+        *(
+            _describe_content(plugin, state.plugins[plugin.name])
+            for plugin in lock.plugins
+            if plugin.name in changes.reinstall
+        ),
+    ]
+
+
+def _describe_content(wanted: LockedPlugin, here: InstalledPlugin) -> str:
+    plugin = f"{wanted.name} {wanted.version}"
+    if here.edited and here.content == wanted.content:
+        return f"{plugin} was edited after it was installed: {', '.join(here.edited[:5])}"
+    content = f"has the content {here.content}" if here.content else "has no RECORD, so its content is unknown"
+    return (
+        f"{plugin} {content}, and the lock has {wanted.content}: "
+        "the package now offered under this version is not the one that was frozen"
+    )
+
+
 def _check_python(lock: Lock) -> None:
     from packaging.specifiers import SpecifierSet
 
     here = platform.python_version()
     if not SpecifierSet(lock.requires_python).contains(here, prereleases=True):
         raise ConfigError(f"the lock is for Python {lock.requires_python}, and this is {here}: use another environment")
-
-
-def _state_of(distribution: Distribution | None, version: str) -> InstalledPlugin:
-    if distribution is None:
-        return InstalledPlugin(_spelled(version))
-    here = InstalledPlugin(_spelled(distribution.version), editable=distribution.editable)
-    # Otherwise the difference to the lock's content says that it is not known.
-    with suppress(PluginError):
-        if not here.editable:
-            edited = tuple(change.path for change in changed_files(distribution.location))
-            return replace(here, content=content_hash(distribution.location), edited=edited)
-    return here
-
-
-def _spelled(version: str) -> str:
-    return canonical_version(version) or version
-
-
-def _is_same(wanted: LockedPlugin, here: InstalledPlugin) -> bool:
-    if wanted.name == CORE or wanted.version != here.version:
-        return wanted.version == here.version
-    is_intact = (wanted.content, ()) == (here.content, here.edited)
-    return wanted.editable == here.editable and (is_intact or not wanted.content)
-
-
-def _other_content(wanted: LockedPlugin, here: InstalledPlugin) -> str:
-    plugin = f"{wanted.name} {wanted.version}"
-    if here.edited and here.content == wanted.content:
-        return f"{plugin} was edited after it was installed: {', '.join(here.edited[:5])}"
-    return (
-        f"{plugin} has the content {here.content or 'that nobody can tell (no RECORD)'}, and the lock has "
-        f"{wanted.content}: what is offered under this version is not what was frozen"
-    )
-
-
-def _about_editable(wanted: LockedPlugin, here: InstalledPlugin) -> str:
-    if not wanted.editable:
-        uninstall = "" if wanted.name == CORE else f", or: jackfield plugins uninstall {wanted.name}, and sync again"
-        return (
-            f"{wanted.name} is an editable folder here, and the lock has the release {wanted.version}: "
-            f"bring the folder there{uninstall}"
-        )
-    has = "is not installed" if here is _NOT_HERE else f"is {here.version}{' (editable)' * here.editable}"
-    return (
-        f"{wanted.name} {has}, and the lock has an editable folder of {wanted.version}: "
-        "install it from where you keep it, with pip install -e"
-    )
-
-
-def _setting_differences(wanted: Policy, here: Policy, origins: Mapping[str, str]) -> Iterator[str]:
-    for rule in fields(Policy):
-        has, should = getattr(here, rule.name), getattr(wanted, rule.name)
-        if has != should:
-            from_files = _origins_of(rule.name, has or (), should or (), origins)
-            yield f"{rule.name} is {_shown(has)}{from_files}, and the lock has {_shown(should)}"
-
-
-def _origins_of(rule: str, has: Iterable[str], should: Iterable[str], origins: Mapping[str, str]) -> str:
-    """` (from FILE)` for the names that are too many here."""
-    too_many = {rule, *(f"{rule}:{name}" for name in set(has).difference(should))}
-    found = sorted({origins[key] for key in too_many & origins.keys()})
-    return f" (from {', '.join(found)})" if found else ""
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {chosen}" for name, chosen in value.items()) + "}"
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)

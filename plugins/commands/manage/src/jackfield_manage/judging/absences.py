@@ -1,4 +1,4 @@
-"""Why nobody offers a name, as far as the metadata of what is installed shows it."""
+"""Explain from metadata why no installed distribution offers a name."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from jackfield.plugins import API, PluginHost, Problem, hook, read_file
 from jackfield.settings import normalise
 
 _GROUP = f"jackfield.v{API}"
-_OURS = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
-_NEARLY = re.compile(rb"^\s*\[\s*j[\w.-]{3,20}\s*\]", re.MULTILINE | re.IGNORECASE)
+_GROUP_HEADING = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
+_SIMILAR_HEADING = re.compile(rb"^\s*\[\s*j[\w.-]{3,20}\s*\]", re.MULTILINE | re.IGNORECASE)
 _SECTION = re.compile(r"\[\s*(.*?)\s*\]$")
-_NEAR = 0.7
+_MIN_SIMILARITY = 0.7
 
 
-def reasons(host: PluginHost, kind: str, address: str) -> str:
-    """Why nothing offers a component, as sentences that go on after the core's own; '' if nothing shows it."""
+def explain_absence(host: PluginHost, kind: str, address: str) -> str:
+    """Return why nothing offers a component, as sentences to append to the core's error; '' if unknown."""
     entry = f"{kind}.{address.rpartition('/')[2]}"
-    silent = [problem for problem in misspelt_groups(host.paths) if entry in problem.text.split("'")]
-    return "".join(f". {problem.distribution} {problem.text}" for problem in silent)
+    return "".join(
+        f". {problem.distribution} {problem.text}"
+        for problem in misspelt_groups(host.paths)
+        if entry in problem.text.split("'")
+    )
 
 
 def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
-    """Distributions whose group of entry points is nearly ours, so that nobody finds what they offer.
+    """Return the distributions that declare entry points in a group whose name is nearly ours.
 
-    It reads what `scan` leaves out, and is asked when something is missing.
+    `scan` never reads such a group, so nothing in it can be found.
     """
     problems: list[Problem] = []
     for location in _metadata_folders(sys.path if paths is None else paths):
         raw = read_file(f"{location}/entry_points.txt")
-        if raw and _is_nearly_ours(raw):
-            problems += _misspelt(raw.decode(errors="replace"), location)
+        if raw and _SIMILAR_HEADING.search(raw) and not _GROUP_HEADING.search(raw):
+            problems += _misspelt_groups_in(raw.decode(errors="replace"), location)
     return problems
-
-
-def _is_nearly_ours(raw: bytes) -> bool:
-    return bool(_NEARLY.search(raw)) and not _OURS.search(raw)
 
 
 def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
@@ -48,22 +47,24 @@ def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
         yield from sorted(glob.glob(os.path.join(glob.escape(path or "."), "*.*-info")))  # noqa: PTH118, PTH207
 
 
-def _misspelt(text: str, location: str) -> Iterator[Problem]:
-    name = normalise(location.rpartition("/")[2].partition("-")[0])
-    for group, offered in _entries(text).items():
-        if group.startswith("jackfield") or difflib.SequenceMatcher(None, group.lower(), _GROUP).ratio() > _NEAR:
-            listed = ", ".join(map(repr, offered[:8]))
-            text = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
-            yield Problem(name, text, location)
+def _misspelt_groups_in(text: str, location: str) -> Iterator[Problem]:
+    distribution = normalise(location.rpartition("/")[2].partition("-")[0])
+    for group, entries in _entries_by_group(text).items():
+        similarity = difflib.SequenceMatcher(None, group.lower(), _GROUP).ratio()
+        if group.startswith("jackfield") or similarity > _MIN_SIMILARITY:
+            listed = ", ".join(repr(entry) for entry in entries[:8])
+            problem = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
+            yield Problem(distribution, problem, location)
 
 
-def _entries(text: str) -> dict[str, list[str]]:
-    """The entry points of each group that could be ours."""
+def _entries_by_group(text: str) -> dict[str, list[str]]:
+    """Return the entry points of each group that name one of our kinds."""
     group = ""
     entries: dict[str, list[str]] = {}
-    for line in map(str.strip, text.splitlines()):
-        if section := _SECTION.match(line):
+    for line in text.splitlines():
+        stripped = line.strip()
+        if section := _SECTION.match(stripped):
             group = section[1]
-        elif "=" in line and line.partition(".")[0] in hook.KINDS:
-            entries.setdefault(group, []).append(line.partition("=")[0].strip())
+        elif "=" in stripped and stripped.partition(".")[0] in hook.KINDS:
+            entries.setdefault(group, []).append(stripped.partition("=")[0].strip())
     return entries

@@ -1,4 +1,4 @@
-"""Find the plugins that make a command fail, by running it with fewer and fewer of them.
+"""Find the plugins that make a command fail by running it with ever fewer of them.
 
 Source of the method: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002 (ddmin).
 """
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from jackfield.errors import ConfigError
 
@@ -23,20 +23,21 @@ ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _BLOCK_VARIABLE = "JACKFIELD_PLUGINS_BLOCK"
 RUN_TIMEOUT_S = 300.0
 _MAX_OUTPUT_BYTES = 16 << 20
-# What a shell says of a command that is not there or cannot be run: no plugin is to blame for that.
-_NOT_RUN = (126, 127)
+# Exit codes of a shell for a command that is missing or cannot run. No plugin is to blame for that.
+_CANNOT_RUN = (126, 127)
 
 Outcome = Literal["culprit", "together", "without any", "never"]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found.
+    """The result of a search.
 
     Attributes:
-        outcome: One `culprit`; several that fail only `together`; it fails `without any` plugin; or it `never` does.
-        culprits: A smallest set that makes it fail: without any one of them, it does not.
-        runs: How often the command was run.
+        outcome: One `culprit`; several plugins that fail only `together`; the command fails `without any` plugin; or it
+            `never` fails.
+        culprits: A minimal set that makes it fail; it does not fail without any one of them.
+        runs: Number of runs.
     """
 
     outcome: Outcome
@@ -44,15 +45,15 @@ class Result:
     runs: int
 
     def sentence(self) -> str:
-        """The result for people."""
+        """Return the result as a sentence."""
         runs = f" ({self.runs} runs)"
         match self.outcome:
             case "culprit":
                 name = self.culprits[0]
-                return f"{name} makes it fail{runs}. To switch it off: jackfield plugins disable {name}"
+                return f"{name} makes it fail{runs}. To disable it: jackfield plugins disable {name}"
             case "together":
                 listed = ", ".join(self.culprits)
-                return f"it fails only with all of these together: {listed}{runs}. Switching off one of them is enough"
+                return f"it fails only with all of these together: {listed}{runs}. Disabling one of them is enough"
             case "without any":
                 return f"it also fails without any plugins{runs}: plugins are not the cause"
             case "never":
@@ -60,41 +61,40 @@ class Result:
 
 
 def bisect(plugins: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> Result:
-    """Find a smallest set of plugins with which something fails.
+    """Find a minimal set of plugins with which a command fails.
 
     Args:
         plugins: The distributions that may be the cause.
-        fails: Tries with some of them, in the order of `plugins`; asked once for each set.
+        fails: Runs with a subset, in the order of `plugins`; called once for each subset.
     """
-    answers: dict[tuple[str, ...], bool] = {}
+    results: dict[tuple[str, ...], bool] = {}
 
-    def ask(subset: tuple[str, ...]) -> bool:
-        if subset not in answers:
-            answers[subset] = fails(subset)
-        return answers[subset]
+    def fails_once(subset: tuple[str, ...]) -> bool:
+        if subset not in results:
+            results[subset] = fails(subset)
+        return results[subset]
 
-    everything = tuple(plugins)
-    if not ask(everything):
-        return Result("never", (), len(answers))
-    if ask(()):
-        return Result("without any", (), len(answers))
-    culprits = minimise(everything, ask)
-    return Result("culprit" if len(culprits) == 1 else "together", culprits, len(answers))
+    if not fails_once(tuple(plugins)):
+        return Result("never", (), len(results))
+    if fails_once(()):
+        return Result("without any", (), len(results))
+    culprits = minimise(tuple(plugins), fails_once)
+    return Result("culprit" if len(culprits) == 1 else "together", culprits, len(results))
 
 
 def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool]) -> tuple[Item, ...]:
-    """The items without all that can be left out one by one, given that `fails(items)` and not `fails(())`.
+    """Reduce items to a minimal set that still fails, given that `fails(items)` and not `fails(())`.
 
-    For a single culprit among n, about 2·log2(n) questions; n² at worst. The same question may be asked again.
+    A single culprit among n takes about 2·log2(n) calls, the worst case n². The same subset may be tried again.
     """
     parts = 2
     while len(items) > 1:
         pieces = _split(items, parts)
-        # The rest of one of two is the other.
-        rests = (_without(items, piece) for piece in pieces if parts > 2)
-        if smaller := next(filter(fails, pieces), None):
+        # With two pieces, the rest of one is the other, which was tried.
+        rests = [tuple(item for item in items if item not in piece) for piece in pieces] if parts > 2 else []
+        if smaller := _first_failing(pieces, fails):
             items, parts = smaller, 2
-        elif rest := next(filter(fails, rests), None):
+        elif rest := _first_failing(rests, fails):
             items, parts = rest, max(parts - 1, 2)
         elif parts < len(items):
             parts = min(2 * parts, len(items))
@@ -103,8 +103,18 @@ def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool])
     return items
 
 
-def _without(items: tuple[Item, ...], piece: tuple[Item, ...]) -> tuple[Item, ...]:
-    return tuple(item for item in items if item not in piece)
+def _first_failing(
+    candidates: Sequence[tuple[Item, ...]], fails: Callable[[tuple[Item, ...]], bool]
+) -> tuple[Item, ...] | None:
+    for candidate in candidates:
+        if fails(candidate):
+            return candidate
+    return None
+
+
+def _split(items: tuple[Item, ...], parts: int) -> list[tuple[Item, ...]]:
+    bounds = [len(items) * number // parts for number in range(parts + 1)]
+    return [items[start:end] for start, end in pairwise(bounds)]
 
 
 def command_fails(
@@ -117,19 +127,19 @@ def command_fails(
     environ: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = print,
 ) -> Callable[[tuple[str, ...]], bool]:
-    """A question for `bisect`: whether a command fails with no other plugins than these.
+    """Return a function for `bisect` that runs a command with a subset of plugins, and returns True if it fails.
 
     Args:
-        command: The program and its arguments; no shell reads them.
-        keep: Distributions that are there in every run, because the command cannot do without.
-        plugins: All that may be the cause. What of it a run does without is blocked there by name, too: a processor
-            that is enabled and only missing from a list of what is allowed would stop the run, and look like a cause.
-        match: Only a run in whose output this stands has failed; '' for any that ends with another code than 0.
-        timeout_s: A run that takes longer has failed; it is ended, with all the processes it started.
-        environ: In place of `os.environ`.
-        tell: Takes a line for each run.
+        command: The program and its arguments; no shell is used.
+        keep: Distributions that are part of every run because the command needs them.
+        plugins: All candidates. A run also blocks those it leaves out: an enabled processor that is merely missing from
+            the list of allowed packages would stop the run, and look like a cause.
+        match: Only a run whose output contains this text has failed; '' for every run with an exit code other than 0.
+        timeout_s: A longer run has failed; it is killed with all processes that it started.
+        environ: The environment, in place of `os.environ`.
+        tell: Receives a line for each run.
 
-    Raises, when asked:
+    The returned function raises:
         ConfigError: The command cannot be started.
     """
     number = 0
@@ -140,23 +150,24 @@ def command_fails(
         environment = dict(os.environ if environ is None else environ)
         environment[ALLOW_VARIABLE] = ",".join(dict.fromkeys((*keep, *subset)))
         without = [name for name in plugins if name not in subset and name not in keep]
-        environment[_BLOCK_VARIABLE] = ",".join(filter(None, (environment.get(_BLOCK_VARIABLE), *without)))
+        blocked = environment.get(_BLOCK_VARIABLE)
+        environment[_BLOCK_VARIABLE] = ",".join([blocked, *without] if blocked else without)
         code, output = _run(command, environment, timeout_s)
         failed = match.encode() in output if match else code != 0
-        ended = f"no end within {timeout_s:g} s" if code is None else f"exit code {code}"
+        ended = f"timed out after {timeout_s:g} s" if code is None else f"exit code {code}"
         tell(f"run {number}: {_count(subset)}: {'fails' if failed else 'does not fail'} ({ended})")
         return failed
 
     return fails
 
 
-def asked_fails(
+def ask_if_fails(
     ask: Callable[[str], str] = input, *, keep: Sequence[str] = (), tell: Callable[[str], None] = print
 ) -> Callable[[tuple[str, ...]], bool]:
-    """A question for `bisect` that a person answers, who tries it in another window.
+    """Return a function for `bisect` that lets the user try each subset in another window and type the result.
 
-    Raises, when asked:
-        ConfigError: The person wants to stop, or has gone.
+    The returned function raises:
+        ConfigError: The user quits, or standard input ends.
     """
 
     def fails(subset: tuple[str, ...]) -> bool:
@@ -176,11 +187,6 @@ def asked_fails(
     return fails
 
 
-def _split(items: tuple[Item, ...], parts: int) -> list[tuple[Item, ...]]:
-    bounds = [len(items) * number // parts for number in range(parts + 1)]
-    return [items[start:end] for start, end in pairwise(bounds)]
-
-
 def _count(subset: tuple[str, ...]) -> str:
     if not subset:
         return "no plugin"
@@ -188,8 +194,8 @@ def _count(subset: tuple[str, ...]) -> str:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> tuple[int | None, bytes]:
-    """The exit code, None after a time-out, and what the command said."""
-    # A file, because a pipe stays open as long as any process that the command leaves behind.
+    """Return the exit code, None after a timeout, and the output."""
+    # A file, because a process that the command leaves behind would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - a list, and no shell
@@ -208,13 +214,14 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
             code = None
         finally:
             _end(process)
-        if code in _NOT_RUN:
+        if code in _CANNOT_RUN:
             raise ConfigError(f"{command[0]!r} ended with code {code}: the command itself cannot be run")
-        return code, _said(output)
+        output.seek(0)
+        return code, output.read(_MAX_OUTPUT_BYTES)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command that is still running, and what it has started and left behind."""
+    """Kill a command that is still running, and every process that it left behind."""
     if sys.platform == "win32":
         if process.poll() is None:
             process.kill()
@@ -222,10 +229,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            return  # the last of them has ended
+            return  # all of them have ended
     process.wait()
-
-
-def _said(output: IO[bytes]) -> bytes:
-    output.seek(0)
-    return output.read(_MAX_OUTPUT_BYTES)

@@ -1,10 +1,10 @@
-"""A process that has imported what examining plugins needs, and forks for each: the interpreter starts once.
+"""Probe plugins in forks of one process that has imported everything probing needs, to start the interpreter once.
 
 `python -B -m jackfield_manage.judging.forkserver` reads the pickled fields of a `Task` from standard input. For each
-distribution, it writes a line of JSON with its name and the answer of `probe`. When its input ends, it ends, too, with
-all that it has started.
+distribution, it writes a line of JSON with the name and the result of `probe`. When its input ends, it kills its forks
+and exits.
 
-A fork has a session, a time-out and an output of its own, so whatever its plugin does ends with it.
+Each fork has its own session, timeout and output, so everything that its plugin starts ends with it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from itertools import pairwise
 from typing import IO, Any
 
 from jackfield.plugins import PluginHost
-from jackfield_manage.judging.probe import BASES, describe, look_deep
-from jackfield_manage.judging.results import answer_to, failed, read_answer
+from jackfield_manage.judging.probe import BASES, describe, load_and_check
+from jackfield_manage.judging.results import failed, read_result, report_result
 
-# At the same time. A plugin may wait, so it is more than there are processors.
+# At the same time. More than most machines have cores, because plugins may wait.
 _FORKS = 4
 _INPUT, _OUTPUT = 0, 1
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done.
+    """The task of the fork server.
 
     Attributes:
-        host: By whose rules plugins load.
+        host: The host whose rules apply.
         names: The distributions.
-        deep: Load and check their components, too.
-        timeout_s: For each fork.
+        deep: Also load and check their components.
+        timeout_s: Time limit for each fork.
     """
 
     host: PluginHost
@@ -55,29 +55,30 @@ class Task:
 
 @dataclass(frozen=True)
 class _Fork:
-    """One that runs: its process, until when it may, where it writes, and what to do with its answer."""
+    """A running fork: its process, its deadline, its files, and the function that takes its result."""
 
     name: str
     pid: int
     deadline: float
     out: IO[bytes] = field(repr=False)
-    said: IO[bytes] = field(repr=False)
-    done: Callable[[str, dict[str, Any]], None]
+    printed: IO[bytes] = field(repr=False)
+    on_result: Callable[[str, dict[str, Any]], None]
 
 
 class _Forks:
-    """What runs, and what waits for its turn: all are described before anything heavier is imported."""
+    """Running and pending forks. All distributions are described before any component is loaded."""
 
-    def __init__(self, task: Task, woken: int) -> None:
-        self._task, self._woken = task, woken
-        self._waiting = deque(partial(self._describe, name) for name in task.names)
+    def __init__(self, task: Task, wakeup: int) -> None:
+        self._task, self._wakeup = task, wakeup
+        self._pending = deque(partial(self._describe, name) for name in task.names)
         self._running: list[_Fork] = []
 
     def run(self) -> None:
-        """Until all is answered, or nobody wants to know any more."""
+        """Run until every result is written, or the parent closes the input."""
         try:
-            while self._waiting or self._running:
-                self._start_some()
+            while self._pending or self._running:
+                while self._pending and len(self._running) < _FORKS:
+                    self._pending.popleft()()
                 if not self._wait():
                     return
                 self._collect()
@@ -85,39 +86,35 @@ class _Forks:
             for fork in self._running:
                 _end(fork.pid)
 
-    def _start_some(self) -> None:
-        while self._waiting and len(self._running) < _FORKS:
-            self._waiting.popleft()()
-
     def _describe(self, name: str) -> None:
-        self._start(name, describe, self._described)
+        self._start(name, describe, self._take_description)
 
-    def _look_deep(self, light: Mapping[str, object], name: str) -> None:
-        _import_bases()  # in no fork that describes: what comes with a plugin would not be seen there
-        self._start(name, look_deep, partial(self._looked_deep, light))
+    def _load(self, description: Mapping[str, object], name: str) -> None:
+        _import_bases()  # not before: a fork that describes must see everything its plugin imports
+        self._start(name, load_and_check, partial(self._take_load_result, description))
 
     def _start(
         self,
         name: str,
         work: Callable[[PluginHost, str], dict[str, Any]],
-        done: Callable[[str, dict[str, Any]], None],
+        on_result: Callable[[str, dict[str, Any]], None],
     ) -> None:
-        out, said = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115 - closed when it has ended
+        out, printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - `_collect` closes them
         pid = os.fork()
         if pid == 0:
             try:
-                _become_a_process_of_its_own(keep=(out.fileno(), said.fileno()))
-                answer_to(out.fileno(), said.fileno(), partial(work, self._task.host, name))
+                _detach(keep=(out.fileno(), printed.fileno()))
+                report_result(out.fileno(), printed.fileno(), partial(work, self._task.host, name))
             finally:
-                os._exit(1)  # or else what a plugin raises would end the other forks, as it does in `run`
-        self._running.append(_Fork(name, pid, time.monotonic() + self._task.timeout_s, out, said, done))
+                os._exit(1)  # an exception must not reach `run`, which would kill the other forks
+        self._running.append(_Fork(name, pid, time.monotonic() + self._task.timeout_s, out, printed, on_result))
 
     def _wait(self) -> bool:
-        """Until something has ended or is overdue; whether somebody still wants to know."""
-        patience = max(0.0, min(fork.deadline for fork in self._running) - time.monotonic())
-        ready, _, _ = select.select([_INPUT, self._woken], [], [], patience)
-        if self._woken in ready:
-            os.read(self._woken, 4096)
+        """Wait until a fork ends or is overdue; return False if the parent closes the input."""
+        timeout_s = max(0.0, min(fork.deadline for fork in self._running) - time.monotonic())
+        ready, _, _ = select.select([_INPUT, self._wakeup], [], [], timeout_s)
+        if self._wakeup in ready:
+            os.read(self._wakeup, 4096)
         return _INPUT not in ready
 
     def _collect(self) -> None:
@@ -127,30 +124,30 @@ class _Forks:
                 continue
             _end(fork.pid, is_gone=bool(pid))
             self._running.remove(fork)
-            answer = failed(f"loading it did not end within {self._task.timeout_s:g} s")
-            with fork.out, fork.said:
+            result = failed(f"loading it did not finish within {self._task.timeout_s:g} s")
+            with fork.out, fork.printed:
                 if pid:
-                    answer = read_answer(os.waitstatus_to_exitcode(status), fork.out, fork.said)
-            fork.done(fork.name, answer)
+                    result = read_result(os.waitstatus_to_exitcode(status), fork.out, fork.printed)
+            fork.on_result(fork.name, result)
 
-    def _described(self, name: str, answer: dict[str, Any]) -> None:
-        if self._task.deep and not answer["errors"]:
-            self._waiting.append(partial(self._look_deep, answer, name))
+    def _take_description(self, name: str, result: dict[str, Any]) -> None:
+        if self._task.deep and not result["errors"]:
+            self._pending.append(partial(self._load, result, name))
         else:
-            _write(name, answer)
+            _write(name, result)
 
-    def _looked_deep(self, light: Mapping[str, object], name: str, answer: Mapping[str, object]) -> None:
-        _write(name, {**light, **{key: answer[key] for key in ("errors", "missing", "checks")}})
+    def _take_load_result(self, description: Mapping[str, object], name: str, result: Mapping[str, object]) -> None:
+        _write(name, {**description, **{key: result[key] for key in ("errors", "missing", "checks")}})
 
 
-def _write(name: str, answer: Mapping[str, object]) -> None:
-    line = json.dumps([name, answer]).encode() + b"\n"
+def _write(name: str, result: Mapping[str, object]) -> None:
+    line = json.dumps([name, result]).encode() + b"\n"
     while line:
         line = line[os.write(_OUTPUT, line) :]
 
 
-def _become_a_process_of_its_own(keep: tuple[int, ...]) -> None:
-    """What a fork does first: it leaves the session, the signals and the files of the process that it came from."""
+def _detach(keep: tuple[int, ...]) -> None:
+    """Leave the session, the signal handlers and the open files of the parent."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -161,33 +158,33 @@ def _become_a_process_of_its_own(keep: tuple[int, ...]) -> None:
 
 
 def _end(pid: int, *, is_gone: bool = False) -> None:
-    """End a fork, and what it has left behind in its session."""
-    # Both: it may not have its session yet.
-    for end in (os.killpg, os.kill) if not is_gone else (os.killpg,):
-        with suppress(ProcessLookupError, PermissionError):
-            end(pid, signal.SIGKILL)
+    """Kill a fork, and every process that it left behind in its session."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
     if not is_gone:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)  # it may not lead its session yet
         os.waitpid(pid, 0)
 
 
 @cache
 def _import_bases() -> None:
     for base in BASES.values():
-        with suppress(ModuleNotFoundError):  # where its library is not installed, nothing can be a subclass of it
+        with suppress(ModuleNotFoundError):  # without its library, no class can be a subclass of it
             importlib.import_module(base.partition(":")[0])
 
 
 def main() -> None:
-    """Do the task on standard input."""
-    task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - from the process that has started this one
+    """Run the task from standard input."""
+    task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - written by our parent
     for row in task.host.policy.rows():
-        task.host.policy.unproven(row)  # reads the RECORDs, which every fork would have to
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # with none, the system would not wake anybody
-    gc.freeze()  # a collection in a fork would copy all that is shared
-    _Forks(task, woken).run()
+        task.host.policy.unproven(row)  # reads and keeps the RECORDs, which spares every fork the work
+    wakeup, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, nothing is written to the pipe
+    gc.freeze()  # a garbage collection in a fork would copy all shared memory
+    _Forks(task, wakeup).run()
 
 
 if __name__ == "__main__":

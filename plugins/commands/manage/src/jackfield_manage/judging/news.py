@@ -1,8 +1,8 @@
-"""What is new in an installation since somebody last looked, and what they said to it.
+"""Find what changed in an installation since the user last looked, and describe it.
 
-It is kept for each environment and distribution with the hash of its content, so that a changed one is asked about
-again. What a newcomer would do is read from its source; nothing of it runs. A refusal becomes a rule (`block`); this
-file only remembers what has been told and asked.
+A file keeps the state of each distribution per environment, with a hash of its content, so that a changed distribution
+is reported again. The description of a newcomer comes from its source; none of its code runs. A refusal becomes a
+`block` rule elsewhere; this file only records what was reported and asked.
 """
 
 from __future__ import annotations
@@ -10,25 +10,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from jackfield.defaults import MANAGER
 from jackfield.errors import PluginError
 from jackfield.plugins import PluginHost, Row
-from jackfield_manage.choices import write_whole
-from jackfield_manage.judging.activation import acting, remarks
+from jackfield_manage.choices import replace_file
+from jackfield_manage.judging.activation import active_components, remarks
 from jackfield_manage.judging.source import Described, described_in_source
-from jackfield_manage.names import by_distribution
+from jackfield_manage.names import group_by_distribution
 from jackfield_manage.record import content_hash
 
 SEEN_FILE = "seen.json"
-_SIGHT = {
+_ACCESS = {
     "llm": "receives conversations, if it is the model",
     "tool": "runs when a model calls it, in an agent that has it",
     "searcher": "reads documents, when it searches them",
@@ -40,7 +38,7 @@ _SIGHT = {
     "sandbox": "runs the code of models, if it is the sandbox",
     "command": "runs when its name is typed",
 }
-_TOLD = frozenset(("effects", "network", "secrets", "**"))
+_DESCRIBED_FIELDS = frozenset(("effects", "network", "secrets", "**"))
 _UNREADABLE = Described("", {}, ("**",))
 _EFFECTS = {"network": "uses the network", "files": "reads or writes files", "processes": "starts processes"}
 
@@ -50,12 +48,13 @@ Change = Literal["new", "changed", "not asked about"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is remembered of one distribution.
+    """The recorded state of one distribution.
 
     Attributes:
-        version, content: What was there, the content as `content_hash` gives it, '' where there is no RECORD.
-        mark: The time and size of its metadata: while these are the same, the content is not hashed again.
-        asked: Somebody was asked; otherwise it was only told.
+        version: Its version.
+        content: Its `content_hash`; '' if it has no RECORD.
+        mark: Time and size of its metadata; the content is hashed again only if they change.
+        asked: True if the user was asked about it, False if it was only reported.
     """
 
     version: str
@@ -64,18 +63,19 @@ class Seen:
     asked: bool
 
     @property
-    def what(self) -> object:
-        """What is different if the distribution is: its content, and without one the mark."""
+    def identity(self) -> object:
+        """A value that differs if the distribution does: its content, or the mark if the content is unknown."""
         return self.content or self.mark
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """A distribution that is not as it was when somebody last looked.
+    """A distribution that differs from its recorded state.
 
     Attributes:
-        rows: What of it may load.
-        change: Whether it is new, changed, or told of and not asked about yet.
+        rows: Its components that may load.
+        change: New, changed, or reported before without a question.
+        seen: Its state now.
     """
 
     distribution: str
@@ -87,7 +87,7 @@ class Newcomer:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is different from what is remembered."""
+    """Differences between an installation and its recorded state."""
 
     newcomers: tuple[Newcomer, ...] = ()
     gone: tuple[str, ...] = ()
@@ -97,11 +97,11 @@ class News:
 
 
 class Memory:
-    """The file in which it is kept, for one environment.
+    """The file that records the state of one environment.
 
     Args:
-        path: The file; below `$XDG_STATE_HOME`, or `~/.local/state`, if None.
-        environment: Which one; the prefix of this interpreter if None.
+        path: The file; below `$XDG_STATE_HOME` or `~/.local/state` if None.
+        environment: The environment; the prefix of this interpreter if None.
     """
 
     def __init__(self, path: Path | None = None, environment: str | None = None) -> None:
@@ -109,30 +109,30 @@ class Memory:
         self._environment = environment or sys.prefix
 
     def seen(self) -> dict[str, Seen]:
-        """What is remembered, by distribution; nothing if the file is missing or has another format."""
+        """Return the recorded state by distribution; empty if the file is missing or has another format."""
         seen: dict[str, Seen] = {}
-        for name, entry in self._all().get(self._environment, {}).items():
+        for name, entry in self._read().get(self._environment, {}).items():
             match entry:
                 case {
                     "version": str(version),
                     "content": str(content),
                     "mark": [int(time), int(size)],
-                    "asked": bool(a),
+                    "asked": bool(asked),
                 }:
-                    seen[name] = Seen(version, content, (time, size), a)
+                    seen[name] = Seen(version, content, (time, size), asked)
         return seen
 
     def keep(self, seen: Mapping[str, Seen]) -> None:
-        """Remember this, and nothing else, of the environment.
+        """Replace the recorded state of the environment.
 
         Raises:
             OSError: The file cannot be written.
         """
-        everything = {**self._all(), self._environment: {name: asdict(one) for name, one in sorted(seen.items())}}
+        environments = {**self._read(), self._environment: {name: asdict(seen[name]) for name in sorted(seen)}}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, json.dumps(everything, indent=1))
+        replace_file(self.path, json.dumps(environments, indent=1))
 
-    def _all(self) -> dict[str, dict[str, object]]:
+    def _read(self) -> dict[str, dict[str, object]]:
         try:
             table = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -143,29 +143,23 @@ class Memory:
 
 
 def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
-    """What is new among the distributions that may load, and which of those remembered are gone.
+    """Return the new and changed distributions that may load, and the recorded ones that are gone.
 
-    The manager is not among them: it is what asks, and a no would be a rule that keeps it from being asked again.
+    The manager is left out. It asks the questions, and a refusal would block it from ever asking again.
     """
-    loadable = by_distribution(row for row in host.catalog.rows if row.is_installed and not host.policy.why_not(row))
+    loadable = group_by_distribution(
+        row for row in host.catalog.rows if row.is_installed and not host.policy.why_not(row)
+    )
     loadable.pop(MANAGER, None)
-    newcomers = [_newcomer(rows, seen.get(name)) for name, rows in loadable.items()]
-    gone = seen.keys() - by_distribution(host.catalog.rows).keys()
-    return News(tuple(filter(None, newcomers)), tuple(sorted(gone)))
-
-
-def _newcomer(rows: Sequence[Row], before: Seen | None) -> Newcomer | None:
-    now = _look(rows[0], before)
-    change = _change(before, now)
-    return Newcomer(rows[0].distribution, now.version, tuple(rows), change, now) if change else None
-
-
-def _change(before: Seen | None, now: Seen) -> Change | None:
-    if before is None:
-        return "new"
-    if before.what != now.what:
-        return "changed"
-    return None if before.asked else "not asked about"
+    newcomers: list[Newcomer] = []
+    for name, rows in loadable.items():
+        before = seen.get(name)
+        now = _look(rows[0], before)
+        change = _change(before, now)
+        if change:
+            newcomers.append(Newcomer(name, now.version, tuple(rows), change, now))
+    gone = seen.keys() - {row.distribution for row in host.catalog.rows}
+    return News(tuple(newcomers), tuple(sorted(gone)))
 
 
 def _look(row: Row, before: Seen | None) -> Seen:
@@ -182,71 +176,82 @@ def _look(row: Row, before: Seen | None) -> Seen:
 def _mark(location: str) -> tuple[int, int]:
     for name in ("RECORD", "METADATA", ""):
         with suppress(OSError):
-            found = os.stat(os.path.join(location, name))  # noqa: PTH116, PTH118 - a thousand of them are looked at
-            return found.st_mtime_ns, found.st_size
+            status = os.stat(os.path.join(location, name))  # noqa: PTH116, PTH118 - there may be a thousand
+            return status.st_mtime_ns, status.st_size
     return 0, 0
 
 
-def description(newcomer: Newcomer, host: PluginHost) -> list[str]:
-    """Lines that say what each component is, would see and would do, by its source, and who offers it."""
-    lines = []
-    acts = acting(host)
+def _change(before: Seen | None, now: Seen) -> Change | None:
+    if before is None:
+        return "new"
+    if before.identity != now.identity:
+        return "changed"
+    return None if before.asked else "not asked about"
+
+
+def describe(newcomer: Newcomer, host: PluginHost) -> list[str]:
+    """Describe each component of a newcomer: what it sees, what it does, and warnings about its origin."""
+    lines: list[str] = []
+    active = active_components(host)
     for row in newcomer.rows:
-        sight = _SIGHT.get(row.kind, "acts when it is named")
-        if row in acts:
-            sight = f"{sight.partition(',')[0]}: it {acts[row]}"
-        lines.append("; ".join([f"{row.id}: {sight}", *_doings([row], host)]))
+        access = _ACCESS.get(row.kind, "acts when it is named")
+        if row in active:
+            access = f"{access.partition(',')[0]}: it {active[row]}"
+        lines.append("; ".join([f"{row.id}: {access}", *_effects([row], host)]))
         lines += [f"  Warning: it {remark}" for remark in remarks(row, host)]
     return lines
 
 
-def summary(newcomer: Newcomer, host: PluginHost) -> str:
-    """The same in one line for the whole distribution, without what each kind sees."""
+def summarise(newcomer: Newcomer, host: PluginHost) -> str:
+    """Summarise a newcomer in one line: its components, their effects, and warnings."""
+    active = active_components(host)
+    names = [f"{row.id} (acts in every run)" if row in active else row.id for row in newcomer.rows]
     warnings = [f"warning: it {remark}" for remark in remarks_on(newcomer, host)]
-    acts = acting(host)
-    names = [f"{row.id}{' (acts in every run)' * (row in acts)}" for row in newcomer.rows]
-    return "; ".join([", ".join(names), *_doings(newcomer.rows, host), *warnings])
+    return "; ".join([", ".join(names), *_effects(newcomer.rows, host), *warnings])
 
 
-def summary_of_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
-    """What several distributions would do together, then what they offer: whoever cuts it keeps what matters most."""
+def summarise_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
+    """Summarise several newcomers in one line, the most important facts first, because the line may be cut."""
     rows = [row for newcomer in newcomers for row in newcomer.rows]
-    names = ", ".join(row.name for row in filter(acting(host).__contains__, rows))
-    offers = f"offers {', '.join(row.id for row in rows)}"
-    return "; ".join([*[f"in every run: {names}"] * bool(names), *_doings(rows, host, most_secrets=2), offers])
+    active = active_components(host)
+    parts = _effects(rows, host, most_secrets=2)
+    if names := [row.name for row in rows if row in active]:
+        parts.insert(0, f"in every run: {', '.join(names)}")
+    parts.append(f"offers {', '.join(row.id for row in rows)}")
+    return "; ".join(parts)
 
 
 def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
-    """What to beware of in a distribution, each once."""
+    """Return the remarks about all components of a newcomer, without repetition."""
     return list(dict.fromkeys(remark for row in newcomer.rows for remark in remarks(row, host)))
 
 
-def _doings(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -> list[str]:
-    """What components do besides answering, as far as their source says."""
+def _effects(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -> list[str]:
+    """Return the side effects that the descriptors of components declare in their source."""
     described = [described_in_source(row, host.paths) or _UNREADABLE for row in rows]
-    hosts, secrets, effects = map(partial(_all_texts, described), ("network", "secrets", "effects"))
-    named = {"network": f" ({', '.join(hosts)})" * bool(hosts)}
-    doings = [_EFFECTS.get(effect, effect) + named.get(effect, "") for effect in effects]
-    doings += _reading(secrets, most_secrets)
-    if any(_TOLD.intersection(one.unknown) for one in described):
-        doings.append("what else it does is not known without loading it")
-    return doings
+    hosts = _declared(described, "network")
+    phrases: list[str] = []
+    for effect in _declared(described, "effects"):
+        phrase = _EFFECTS.get(effect, effect)
+        phrases.append(f"{phrase} ({', '.join(hosts)})" if effect == "network" and hosts else phrase)
+    if secrets := _declared(described, "secrets"):
+        more = f" and {len(secrets) - most_secrets} more" if len(secrets) > most_secrets else ""
+        phrases.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
+    if any(_DESCRIBED_FIELDS.intersection(descriptor.unknown) for descriptor in described):
+        phrases.append("its other effects are unknown until it is loaded")
+    return phrases
 
 
-def _reading(secrets: Sequence[str], most: int) -> Iterator[str]:
-    more = f" and {len(secrets) - most} more" * (len(secrets) > most)
-    if secrets:
-        yield f"reads {', '.join(secrets[:most])}{more}"
+def _declared(described: Sequence[Described], key: str) -> list[str]:
+    """Return the texts that descriptors declare under a key, sorted; other values are ignored."""
+    return sorted(set(_texts_under(described, key)))
 
 
-def _all_texts(described: Sequence[Described], key: str) -> list[str]:
-    """The texts in what should be lists of some: the source may say anything."""
-    entries = chain.from_iterable(_entries(one.values.get(key)) for one in described)
-    return sorted({text for text in entries if isinstance(text, str)})
-
-
-def _entries(value: object) -> Iterable[object]:
-    return value if isinstance(value, tuple | list | set | frozenset) else ()
+def _texts_under(described: Sequence[Described], key: str) -> Iterator[str]:
+    for descriptor in described:
+        entries = descriptor.values.get(key)
+        if isinstance(entries, tuple | list | set | frozenset):
+            yield from (entry for entry in entries if isinstance(entry, str))
 
 
 def _state_folder() -> Path:

@@ -1,4 +1,4 @@
-"""What a process that examines a plugin answers, and how its answer comes back, however the process ends."""
+"""Pass the result of a process that probes a plugin back to its parent, however the process ends."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ _MAX_PRINTED_BYTES = 500
 
 
 def failed(error: str = "") -> dict[str, object]:
-    """An answer in which nothing is known but an error."""
+    """Return a result that holds nothing but an error, or nothing at all."""
     lists: dict[str, list[Any]] = {
         key: [] for key in ("errors", "missing", "secrets", "effects", "imported", "offered", "checks")
     }
     return {"ms": None, "waited_ms": 0.0, "specs": {}, "configs": {}, **lists, "errors": [error] if error else []}
 
 
-def answer_to(descriptor: int, said: int, work: Callable[[], dict[str, Any]]) -> NoReturn:
-    """Do the work, write its answer as JSON, and end this process.
+def report_result(descriptor: int, printed: int, work: Callable[[], dict[str, Any]]) -> NoReturn:
+    """Run `work`, write its result as JSON, and exit this process.
 
     Args:
-        descriptor: Where the answer goes.
-        said: An empty file, for what is printed meanwhile.
-        work: Gives an answer, in the form of `probe`'s.
+        descriptor: The file that receives the result.
+        printed: An empty file that receives the output of plugins meanwhile.
+        work: Returns a result in the form of `probe`.
     """
     for stream in (1, 2):
-        os.dup2(said, stream)
+        os.dup2(printed, stream)
     result = work()
     sys.stdout.flush()
     sys.stderr.flush()
-    printed = os.pread(said, _MAX_PRINTED_BYTES, 0).decode(errors="replace")
-    if printed and not result["errors"]:
-        result["effects"].append(f"it prints {printed!r}")
-    with os.fdopen(descriptor, "w") as answer:
-        json.dump(result, answer)
-        answer.flush()
-        os._exit(0)  # whatever threads the plugin has started
+    text = os.pread(printed, _MAX_PRINTED_BYTES, 0).decode(errors="replace")
+    if text and not result["errors"]:
+        result["effects"].append(f"it prints {text!r}")
+    with os.fdopen(descriptor, "w") as out:
+        json.dump(result, out)
+        out.flush()
+        os._exit(0)  # even if the plugin has started threads
 
 
-def read_answer(code: int, out: IO[bytes], said: IO[bytes]) -> dict[str, object]:
-    """The answer of a process that has ended with a code, or an error that says how it ended."""
+def read_result(code: int, out: IO[bytes], printed: IO[bytes]) -> dict[str, object]:
+    """Read the result of a process that exited with `code`, or return an error that says how it ended."""
     out.seek(0)
     try:
-        answer: dict[str, object] = json.load(out)
+        result: dict[str, object] = json.load(out)
     except ValueError:
-        said.seek(0)
-        last = said.read().decode(errors="replace").strip().rpartition("\n")[2][:300]
-        ended = f"by signal {-code}" if code < 0 else f"with code {code}"
-        return failed(f"loading it ended the process {ended}" + (f": {last}" if last else ""))
-    return answer
+        printed.seek(0)
+        last_line = printed.read().decode(errors="replace").strip().rpartition("\n")[2][:300]
+        cause = f"by signal {-code}" if code < 0 else f"with code {code}"
+        return failed(f"loading it ended the process {cause}" + (f": {last_line}" if last_line else ""))
+    return result

@@ -1,7 +1,7 @@
-"""What a light module says, read from its source: nothing of it runs.
+"""Read descriptors from the source of light modules, without running them.
 
-Descriptors are usually written with literal values, so what a plugin is and would do can be told before anybody has
-agreed to load it. Computed values stay unknown; this is reported, and never guessed.
+Most descriptors are written with literal values, so a plugin can be described before the user agrees to load it.
+Computed values are reported as unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from importlib.util import cache_from_source
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,17 @@ _CONTAINERS: Mapping[str, Any] = {"frozenset": frozenset, "set": set, "tuple": t
 
 
 class UnknownValueError(Exception):
-    """A value that only running the code would tell."""
+    """The value cannot be determined without running the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A descriptor as it stands in the source.
+    """A descriptor as written in the source.
 
     Attributes:
-        kind: Of the descriptor's class.
-        values: The keywords whose values are literal.
-        unknown: The names of the others.
+        kind: The kind that the descriptor's class belongs to.
+        values: Keywords with literal values.
+        unknown: Names of the other keywords; `**` for an unpacked mapping.
     """
 
     kind: str
@@ -43,27 +42,27 @@ class Described:
 
 
 def described_in_source(row: Row, paths: Sequence[str] | None = None) -> Described | None:
-    """The descriptor of a component, from the source of its light module; None if it cannot be told without running it.
+    """Return the descriptor of a component from its light module's source; None if it would have to be run.
 
     Args:
         row: The component.
-        paths: Where modules are looked for, in place of `sys.path`.
+        paths: Folders with modules, in place of `sys.path`.
     """
     path = source_file(row.module, paths)
-    if path is None:
-        return None
-    return next(
-        (one for one in descriptors_in(path) if (one.kind, one.values.get("name")) == (row.kind, row.name)), None
-    )
+    for described in descriptors_in(path) if path else ():
+        if (described.kind, described.values.get("name")) == (row.kind, row.name):
+            return described
+    return None
 
 
 def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
-    """The file that Python would run for a module, if that is source; found without importing anything.
+    """Return the source file that Python would run for a module, without importing anything.
 
-    None, too, where something else than this source would run: an extension module, or bytecode that Python takes
-    without comparing it with the time of the source.
+    None if Python would run something else: an extension module, or bytecode that it does not compare with the time of
+    the source.
     """
-    spec = next(reversed(specs_of_import(module, paths)), None)
+    specs = specs_of_import(module, paths)
+    spec = specs[-1] if specs else None
     if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
         return None
     path = Path(spec.origin)
@@ -71,25 +70,25 @@ def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
 
 
 def _runs_other_bytecode(path: Path) -> bool:
-    """Whether Python keeps bytecode for a file that it takes for the source's because of a hash in it, or unasked."""
+    """Return True if Python has bytecode for a file that it validates by a hash, or not at all."""
     try:
         with Path(cache_from_source(str(path))).open("rb") as file:
             flags = int.from_bytes(file.read(8)[4:], "little")
     except (OSError, ValueError, NotImplementedError):
         return False
-    return flags != 0  # 0: it is compared with the source's time and size (PEP 552)
+    return flags != 0  # 0: validated by the source's time and size (PEP 552)
 
 
 def descriptors_in(path: Path) -> list[Described]:
-    """All descriptors that a file makes; none if it is not valid Python."""
-    tree = _parsed(path)
+    """Return all descriptors that a file creates; empty if it is not valid Python."""
+    tree = _parse(path)
     constants = Constants(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_called(node) in _KIND_OF_CLASS]
-    return [_described(node, _KIND_OF_CLASS[name_called(node)], constants) for node in calls]
+    return [_describe(node, _KIND_OF_CLASS[name_called(node)], constants) for node in calls]
 
 
-def _parsed(path: Path) -> ast.Module:
-    """What stands in a file; nothing, if it is no Python that can be read."""
+def _parse(path: Path) -> ast.Module:
+    """Parse a file; an empty module if it is too large, unreadable or not valid Python."""
     with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         raw = path.read_bytes()
         if len(raw) <= MAX_SOURCE_BYTES:
@@ -98,37 +97,41 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def name_called(node: ast.Call) -> str:
-    """The last part of the name of what is called, '' if it has none."""
+    """Return the last part of the name that is called; '' if there is none."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def _described(node: ast.Call, kind: str, constants: Constants) -> Described:
+def _describe(node: ast.Call, kind: str, constants: Constants) -> Described:
     values: dict[str, object] = {}
+    unknown: list[str] = []
     for keyword in node.keywords:
-        with suppress(UnknownValueError, RecursionError):
-            # What `**` brings is not told, however it is written: its keywords would be overlooked.
-            values |= {keyword.arg: constants.value_of(keyword.value)} if keyword.arg else {}
-    written = [keyword.arg or "**" for keyword in node.keywords]
-    return Described(kind, values, tuple(filterfalse(values.__contains__, written)))
+        if keyword.arg is None:
+            unknown.append("**")  # even if it is literal, so that its keywords are not overlooked
+            continue
+        try:
+            values[keyword.arg] = constants.value_of(keyword.value)
+        except (UnknownValueError, RecursionError):
+            unknown.append(keyword.arg)
+    return Described(kind, values, tuple(unknown))
 
 
 class Constants:
-    """The values that names have in a module, where they are literal."""
+    """The literal values of a module's top-level names."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._assigned: dict[str, ast.expr | None] = {}
         for name, value in _assignments(tree):
-            # Assigned twice: only running it tells which of them counts.
+            # A name that is assigned twice is unknown.
             self._assigned[name] = None if name in self._assigned else value
         self._open: set[str] = set()
 
     def value_of(self, node: ast.expr) -> Any:
-        """The value of an expression.
+        """Return the value of an expression.
 
         Raises:
-            UnknownValueError: It is not a literal, nor made of literals and constants.
+            UnknownValueError: It does not consist of literals and constants alone.
         """
         match node:
             case ast.Constant(value):
@@ -140,7 +143,7 @@ class Constants:
             case ast.List(entries):
                 return list(self._entries(entries))
             case ast.Set(entries):
-                return set(map(self._hashable, entries))
+                return {self._hashable(entry) for entry in entries}
             case ast.Dict(keys, values):
                 return self._dict(keys, values)
             case ast.JoinedStr(parts):
@@ -160,10 +163,10 @@ class Constants:
         raise UnknownValueError
 
     def entries_of(self, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-        """The keys of a table and the expressions of their values, where it is written down, here or as a constant.
+        """Yield the keys of a dict and the expressions of their values, for a dict literal or a constant that is one.
 
         Raises:
-            UnknownValueError: It is computed.
+            UnknownValueError: The dict is computed.
         """
         assigned = self._assigned.get(node.id) if isinstance(node, ast.Name) else node
         if not isinstance(assigned, ast.Dict):
@@ -187,24 +190,24 @@ class Constants:
     def _entries(self, nodes: Sequence[ast.expr]) -> Iterator[object]:
         for node in nodes:
             if isinstance(node, ast.Starred):
-                several = self.value_of(node.value)
-                if not isinstance(several, tuple | list):
+                entries = self.value_of(node.value)
+                if not isinstance(entries, tuple | list):
                     raise UnknownValueError
-                yield from several
+                yield from entries
             else:
                 yield self.value_of(node)
 
     def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
-        for key, value in zip(keys, values, strict=True):
-            found = self.value_of(value)
+        table: dict[Any, Any] = {}
+        for key, node in zip(keys, values, strict=True):
+            value = self.value_of(node)
             if key is not None:
-                made[self._hashable(key)] = found
-            elif isinstance(found, dict):
-                made |= found
+                table[self._hashable(key)] = value
+            elif isinstance(value, dict):
+                table |= value
             else:
                 raise UnknownValueError
-        return made
+        return table
 
     def _hashable(self, node: ast.expr) -> object:
         value = self.value_of(node)
@@ -222,15 +225,15 @@ class Constants:
         match node:
             case ast.Constant(str() as text):
                 return text
-            case ast.FormattedValue(value, -1, None):
-                found = self.value_of(value)
-                if isinstance(found, str | int):
-                    return str(found)
+            case ast.FormattedValue(expression, -1, None):
+                value = self.value_of(expression)
+                if isinstance(value, str | int):
+                    return str(value)
         raise UnknownValueError
 
     def _container(self, name: str, arguments: Sequence[ast.expr]) -> object:
         try:
-            return _CONTAINERS[name](*map(self.value_of, arguments))
+            return _CONTAINERS[name](*[self.value_of(argument) for argument in arguments])
         except (TypeError, ValueError):
             raise UnknownValueError from None
 

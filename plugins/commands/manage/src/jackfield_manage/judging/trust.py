@@ -1,4 +1,7 @@
-"""To which projects somebody has agreed, and to what: `projects` asks this before a file may do more than narrow."""
+"""Record which projects a user trusts, and show what their files ask for.
+
+The core reads these records before a project's file may do more than restrict.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 from jackfield.errors import ConfigError
 from jackfield.projects import Project, trust_file
 from jackfield.settings import CONSIDERED_KINDS, Settings, enabled_form
-from jackfield_manage.choices import write_whole
+from jackfield_manage.choices import replace_file
 
 _EFFECT = {
     "processor": "sees and may change all questions and answers",
@@ -21,7 +24,7 @@ _EFFECT = {
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A yes that is remembered; `file` is where."""
+    """A recorded agreement to the content of a project's file; `file` is the record."""
 
     path: Path
     content: str
@@ -29,25 +32,25 @@ class Agreement:
 
 
 def agree(project: Project, folder: Path) -> Path:
-    """Remember an agreement to a project's file as it was read; returns the file that remembers it.
+    """Record an agreement to a project's file as it was read, and return the record's path.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: The record cannot be written.
     """
     target = trust_file(folder, project.path)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(target, json.dumps({"path": str(project.path), "content": project.content}, indent=1))
+        replace_file(target, json.dumps({"path": str(project.path), "content": project.content}, indent=1))
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
     return target
 
 
 def revoke(path: Path, folder: Path) -> bool:
-    """Forget the yes to a project's file; gives whether there was one.
+    """Delete the agreement to a project's file; return False if there was none.
 
     Raises:
-        ConfigError: It cannot be removed.
+        ConfigError: The record cannot be removed.
     """
     target = trust_file(folder, path)
     try:
@@ -60,11 +63,8 @@ def revoke(path: Path, folder: Path) -> bool:
 
 
 def agreements(folder: Path) -> list[Agreement]:
-    """Everything that was agreed to, by path; entries in another format are left out."""
-    return sorted(_kept(folder), key=lambda one: one.path)
-
-
-def _kept(folder: Path) -> Iterator[Agreement]:
+    """Return all agreements, sorted by path; records in another format are left out."""
+    records: list[Agreement] = []
     for file in folder.glob("*.json"):
         try:
             entry = json.loads(file.read_bytes())
@@ -72,36 +72,37 @@ def _kept(folder: Path) -> Iterator[Agreement]:
             continue
         match entry:
             case {"path": str(path), "content": str(content)}:
-                yield Agreement(Path(path), content, file)
+                records.append(Agreement(Path(path), content, file))
+    return sorted(records, key=lambda agreement: agreement.path)
 
 
-def asked_for(project: Project, own: Settings, by_default: Collection[str] = ()) -> list[str]:
-    """What a project's file would do once it is agreed to, a line each; nothing is shortened.
+def describe_request(project: Project, own: Settings, by_default: Collection[str] = ()) -> list[str]:
+    """Describe what a project's file would do once the user agrees, in unabridged lines.
 
     Args:
-        project: The file.
-        own: The rules without it, to tell what it would replace.
-        by_default: What acts in every run though nobody has enabled it.
+        project: The project's file.
+        own: The rules without it, to show what it would replace.
+        by_default: Names of the components that act in every run by default.
 
     Raises:
-        ConfigError: It enables what cannot be enabled.
+        ConfigError: The file enables a component of a kind that cannot be enabled.
     """
-    asking = project.asking
-    enabled = map(enabled_form, asking.get("enabled", ()))
+    request = project.asking
     return [
-        *(_enabled(name, _already(name, own, by_default)) for name in enabled),
-        *_changed_rules(asking, own),
-        *(_local(str(file.path), file.fault, file.content) for file in project.local),
+        *(_describe_enabled(enabled_form(name), own, by_default) for name in request.get("enabled", ())),
+        *_describe_settings(request.get("settings", {}), own),
+        *_describe_preferences(request.get("prefer", {}), own),
+        *_describe_order(request, own),
+        *(_describe_local_file(str(file.path), file.fault, file.content) for file in project.local),
     ]
 
 
-def _already(name: str, own: Settings, by_default: Collection[str]) -> str:
+def _describe_enabled(name: str, own: Settings, by_default: Collection[str]) -> str:
+    already = ""
     if name in own.enabled:
-        return ", as it does already"
-    return ", as it already does by default" if name in by_default else ""
-
-
-def _enabled(name: str, already: str) -> str:
+        already = ", as it does already"
+    elif name in by_default:
+        already = ", as it already does by default"
     kind, _, address = name.partition(".")
     if address.endswith("/*"):
         return f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}"
@@ -110,42 +111,39 @@ def _enabled(name: str, already: str) -> str:
     return f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}"
 
 
-def _changed_rules(asking: Mapping[str, Any], own: Settings) -> Iterator[str]:
-    """What settings, names and orders would mean here, and what they mean without the file."""
-    yield from _changed_settings(asking.get("settings", {}), own)
-    yield from _changed_preferences(asking.get("prefer", {}), own)
-    if "order" in asking:
-        replaced = f", instead of your own: {', '.join(own.order)}" * bool(own.order)
-        yield f"order: the processors stand in this order: {', '.join(asking['order'])}{replaced}"
+def _describe_settings(request: Mapping[str, object], own: Settings) -> Iterator[str]:
+    for name, settings in request.items():
+        current = own.options.get(enabled_form(name))
+        replaced = "" if current is None else f", instead of your own: {_as_json(current)}"
+        yield f"settings: {name} gets {_as_json(settings)}{replaced}"
 
 
-def _changed_settings(asking: Mapping[str, object], own: Settings) -> Iterator[str]:
-    for name, given in asking.items():
-        before = own.options.get(enabled_form(name))
-        replaced = f", instead of your own: {_shown(before)}" * (before is not None)
-        yield f"settings: {name} gets {_shown(given)}{replaced}"
+def _describe_preferences(request: Mapping[str, str], own: Settings) -> Iterator[str]:
+    for name, distribution in request.items():
+        replaced = f", instead of the one from {own.prefer[name]}" if name in own.prefer else ""
+        yield f"prefer: {name} refers to the one from {distribution}{replaced}"
 
 
-def _changed_preferences(asking: Mapping[str, str], own: Settings) -> Iterator[str]:
-    for name, distribution in asking.items():
-        replaced = f", instead of the one of {own.prefer[name]}" if name in own.prefer else ""
-        yield f"prefer: {name} means the one of {distribution}{replaced}"
+def _describe_order(request: Mapping[str, Any], own: Settings) -> Iterator[str]:
+    if "order" in request:
+        replaced = f", instead of your own: {', '.join(own.order)}" if own.order else ""
+        yield f"order: processors run in this order: {', '.join(request['order'])}{replaced}"
 
 
-def _local(path: str, fault: str, content: str) -> str:
-    doubt = f", but it {fault}" if fault else f" (SHA-256 {content})"
-    return f"local: the code in {path} runs here{doubt}. Read it first; if it changes, you must agree again"
+def _describe_local_file(path: str, fault: str, content: str) -> str:
+    note = f", but it {fault}" if fault else f" (SHA-256 {content})"
+    return f"local: the code in {path} runs here{note}. Read it first; if it changes, you must agree again"
 
 
 def remark_on_project(settings: Settings) -> str:
-    """What of the project's file does not count, as a sentence; '' if all of it does."""
+    """Return a sentence about the ignored part of the project's file; '' if nothing is ignored."""
     return settings.project.remark if settings.project else ""
 
 
-def denied_by(project: Project) -> list[str]:
-    """What a project's file takes away, a line for each rule."""
-    return [f"{key}: {_shown(value)}" for key, value in project.denying.items()]
+def describe_restrictions(project: Project) -> list[str]:
+    """Describe what a project's file forbids, in one line per rule."""
+    return [f"{key}: {_as_json(value)}" for key, value in project.denying.items()]
 
 
-def _shown(value: object) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

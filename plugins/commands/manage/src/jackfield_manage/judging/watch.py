@@ -1,7 +1,7 @@
-"""Note what modules do while they are imported, besides being imported. Only for a process that exists for it.
+"""Record the side effects of importing modules, in a process that exists for nothing else.
 
-It hears what the interpreter does by an audit hook, which cannot be taken away again, and sees what has changed of what
-belongs to everybody. What C code does by itself, it does not hear.
+An audit hook, which cannot be removed again, reports what the interpreter does. A comparison shows what has changed in
+state that the whole process shares. Effects of C code that raise no audit event go unnoticed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EFFECTS = (
     "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
     "os.putenv", "os.unsetenv", "signal.",
 )  # fmt: skip
-# Functions and classes that everybody uses, and nobody may replace.
+# Functions and classes that all code shares, so no plugin may replace them.
 _SHARED: tuple[tuple[Any, str], ...] = (
     *((builtins, name) for name in ("open", "print", "__import__", "exec", "eval", "input")),
     *((socket, name) for name in ("socket", "create_connection", "getaddrinfo")),
@@ -34,17 +34,17 @@ _SHARED: tuple[tuple[Any, str], ...] = (
 
 
 class Watch:
-    """Watches what happens inside of a `with` block.
+    """Record the side effects of a `with` block.
 
     Args:
-        own: The top-level packages of who is watched.
+        own: The top-level packages of the plugin.
 
     Attributes:
-        effects: What was done, a text each.
-        changed: What is not as it was of what belongs to the whole process.
-        imported: The modules that came.
-        cpu_ms: What it cost, in milliseconds of CPU.
-        waited_ms: How long it waited besides, for a disk, a server or a clock; not for its turn on a busy machine.
+        effects: A text for each effect.
+        changed: A text for each change of state that the whole process shares.
+        imported: The modules that were imported.
+        cpu_ms: CPU time.
+        waited_ms: Time spent waiting for a disk, a server or a clock, but not for a CPU on a busy machine.
     """
 
     def __init__(self, own: Collection[str]) -> None:
@@ -60,56 +60,56 @@ class Watch:
         self._shared = _shared()
         self._start_thread, self._register_exit = threading.Thread.start, atexit.register
         # Python 3.11 raises no audit event for threads, and none for exits.
-        threading.Thread.start = self._noting_threads()  # type: ignore[method-assign,assignment]
-        atexit.register = self._noting_exits()
-        sys.addaudithook(self._hear)
+        threading.Thread.start = self._recording_start()  # type: ignore[method-assign,assignment]
+        atexit.register = self._recording_register()
+        sys.addaudithook(self._audit)
         self._on = True
-        self._began, self._stood = time.perf_counter(), _in_line_ms()
-        self._started = time.process_time()
+        self._wall_start, self._queued_start_ms = time.perf_counter(), _queued_ms()
+        self._cpu_start = time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cpu_ms = (time.process_time() - self._started) * 1000
-        passed = (time.perf_counter() - self._began) * 1000
-        self.waited_ms = max(0.0, passed - self.cpu_ms - (_in_line_ms() - self._stood))
+        self.cpu_ms = (time.process_time() - self._cpu_start) * 1000
+        wall_ms = (time.perf_counter() - self._wall_start) * 1000
+        self.waited_ms = max(0.0, wall_ms - self.cpu_ms - (_queued_ms() - self._queued_start_ms))
         self._on = False
         threading.Thread.start = self._start_thread  # type: ignore[method-assign]
         atexit.register = self._register_exit
         self.imported = sorted(set(sys.modules) - self._modules)
         if sys.path != self._paths:
             self.effects.append("it changes sys.path")
-        self.changed += map("it replaces {}".format, _different(self._shared, _shared()))
-        self.changed += map("it changes {}".format, _different(self._state, _state()))
+        self.changed += [f"it replaces {name}" for name in _changed_keys(self._shared, _shared())]
+        self.changed += [f"it changes {name}" for name in _changed_keys(self._state, _state())]
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         if self._on and _is_effect(event, arguments):
             self.effects.append(f"{event} {repr(arguments[0])[:200] if arguments else ''}")
 
-    def _noting_threads(self) -> Callable[[threading.Thread], None]:
+    def _recording_start(self) -> Callable[[threading.Thread], None]:
         start, effects = self._start_thread, self.effects
 
-        def noted(thread: threading.Thread) -> None:
+        def start_and_record(thread: threading.Thread) -> None:
             effects.append(f"it starts the thread {thread.name}")
             start(thread)
 
-        return noted
+        return start_and_record
 
-    def _noting_exits(self) -> Callable[..., Any]:
+    def _recording_register(self) -> Callable[..., Any]:
         register, changed, own = self._register_exit, self.changed, self._own
 
-        def noted(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
-            # Who registers is told by the caller: modules of the standard library have good reasons.
+        def register_and_record(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
+            # Only calls from the plugin's own modules count: those of the standard library have good reasons.
             if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in own:
                 changed.append("it registers with atexit")
             return register(function, *arguments, **keywords)
 
-        return noted
+        return register_and_record
 
 
-def _in_line_ms() -> float:
-    """How long this process has stood in line for a processor, where the system tells it."""
+def _queued_ms() -> float:
+    """Return how long this process has waited for a CPU; 0 if the system does not say."""
     try:
-        with open("/proc/self/schedstat", encoding="ascii") as file:  # noqa: PTH123 - opened twice for each plugin
+        with open("/proc/self/schedstat", encoding="ascii") as file:  # noqa: PTH123 - faster, and opened twice per plugin
             return int(file.read().split()[1]) / 1e6
     except (OSError, ValueError, IndexError):
         return 0.0
@@ -122,17 +122,17 @@ def _is_effect(event: str, arguments: tuple[Any, ...]) -> bool:
     return event.startswith(_EFFECTS)
 
 
-def _different(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+def _changed_keys(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     return [name for name, value in now.items() if value != before[name]]
 
 
 def _shared() -> dict[str, int]:
-    """Which object each of `_SHARED` is: others may be equal to it."""
+    """Return the identity of each object in `_SHARED`, because a replacement may compare equal."""
     return {f"{owner.__name__}.{name}": id(getattr(owner, name)) for owner, name in _SHARED}
 
 
 def _state() -> dict[str, object]:
-    """What belongs to the whole process."""
+    """Return state that the whole process shares."""
     logging = sys.modules.get("logging")
     return {
         "sys.meta_path": list(sys.meta_path),
@@ -142,7 +142,7 @@ def _state() -> dict[str, object]:
         "the streams of sys": (sys.stdin, sys.stdout, sys.stderr),
         "the filters of warnings": list(warnings.filters),
         "the root logger": (list(logging.root.handlers), logging.root.level) if logging else ([], 30),
-        "the working directory": os.getcwd(),  # noqa: PTH109 - the text is what is compared
+        "the working directory": os.getcwd(),  # noqa: PTH109 - compared as text
         "the recursion limit": sys.getrecursionlimit(),
         "signal handlers": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
         "builtins": sorted(vars(builtins)),

@@ -1,45 +1,36 @@
-"""Why a plugin is here and whether it may act: who installed and who requires it, and which rule of which file decides.
+"""Explain why a distribution is installed and whether its components may load and act.
 
-Everything comes from metadata and settings; nothing is loaded.
+All facts come from metadata and settings; nothing is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, filterfalse
-from typing import TypeVar
 
 from jackfield.errors import PluginNotFoundError, closest
-from jackfield.plugins import Catalog, PluginHost, Problem, Row, known_components
+from jackfield.plugins import Catalog, PluginHost, Row, known_components
 from jackfield.settings import ENABLED_KINDS, Settings, normalise
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
-from jackfield_manage.judging.activation import remarks, standing
+from jackfield_manage.judging.activation import activation_of, remarks
 from jackfield_manage.judging.trust import remark_on_project
-from jackfield_manage.names import distributions_named
-
-_ASKED_FOR = {
-    True: "It was requested by name",
-    False: "It was not requested by name",
-    None: "Whether it was requested by name is not recorded",
-}
+from jackfield_manage.names import find_distributions
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One component of a distribution, and what the rules make of it.
+    """One component of a distribution, and what the rules say about it.
 
     Attributes:
         id: `kind.name`.
         address: `distribution/name`.
-        may_load: Nothing keeps it from loading.
-        reason: What keeps it from loading, as the end of a sentence, with the file or variable that says so.
-        also_from: The other distributions that offer this and may load.
-        choice: What its short name means where several offer it, as a sentence.
-        acts: Whether it acts without being named in code; None for kinds that never do.
+        may_load: True if no rule prevents it from loading.
+        reason: Why it may not load, as the end of a sentence that names the file or variable.
+        also_from: The other distributions that offer this component and may load.
+        choice: Which component its short name refers to if several distributions offer it, as a sentence.
+        acts: True if it acts without being named in code; None for kinds that never do.
         acts_because: Why it does or does not, as the end of a sentence.
-        remarks: What somebody who reads the name should know of who offers it, as ends of sentences.
+        remarks: Warnings about the distribution behind it, as ends of sentences.
     """
 
     id: str
@@ -52,18 +43,32 @@ class Offer:
     acts_because: str = ""
     remarks: tuple[str, ...] = ()
 
+    def sentences(self) -> Iterator[str]:
+        """Describe the component in sentences."""
+        yield f"{self.id} {self.reason or 'may load'}."
+        for remark in self.remarks:
+            yield f"  It {remark}."
+        if self.also_from:
+            yield f"  {', '.join(self.also_from)} also offers it."
+        if self.choice:
+            yield f"  {self.choice}."
+        if self.may_load and self.acts:
+            yield f"  It {self.acts_because}."
+        elif self.may_load and self.acts is False:
+            yield f"  It {self.acts_because}: jackfield plugins enable {self.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is known of why one distribution is here.
+    """Why one distribution is installed, and what it offers.
 
     Attributes:
-        installer: Who put it there; '' if nobody signed.
-        requested: Whether somebody asked for it by name; None where the installer does not tell.
+        installer: The program that installed it; '' if unknown.
+        requested: True if a user asked for it by name; None if the installer does not record that.
         required_by: The distributions that require it; `name[extra]` if only with an extra.
-        requires: What it requires here, as requirements.
-        problems: What is wrong with its metadata.
-        remark: What of the project's file does not count, as a sentence.
+        requires: Its requirements on this machine.
+        problems: Faults of its metadata.
+        remark: The ignored part of the project's file, as a sentence.
     """
 
     distribution: str
@@ -79,53 +84,68 @@ class Explanation:
     remark: str = ""
 
     def lines(self) -> list[str]:
-        """The explanation in plain sentences."""
-        how = ", as an editable folder" * self.editable
-        who = f" by {self.installer}" * bool(self.installer)
-        return [
-            f"{self.distribution} {self.version} is installed{who}{how}: {self.location}",
-            f"{_ASKED_FOR[self.requested]}; {_who_requires(self.required_by)}.",
-            *(f"It {problem}." for problem in self.problems),
-            f"It requires {', '.join(self.requires) or 'nothing'}.",
-            *chain.from_iterable(map(_sentences, self.offers)),
-            *filter(None, [self.remark]),
+        """Return the explanation in sentences."""
+        installed_by = f" by {self.installer}" if self.installer else ""
+        editable = ", as an editable folder" if self.editable else ""
+        lines = [
+            f"{self.distribution} {self.version} is installed{installed_by}{editable}: {self.location}",
+            f"{self._request()}; {self._requirers()}.",
         ]
+        lines += [f"It {problem}." for problem in self.problems]
+        lines.append(f"It requires {', '.join(self.requires) or 'nothing'}.")
+        for offer in self.offers:
+            lines += offer.sentences()
+        if self.remark:
+            lines.append(self.remark)
+        return lines
 
+    def _request(self) -> str:
+        if self.requested is None:
+            return "The installer does not record if it was requested by name"
+        return f"It was {'' if self.requested else 'not '}requested by name"
 
-def _who_requires(names: Sequence[str]) -> str:
-    with_extra = [name for name in names if name.endswith("]")]
-    always = list(filterfalse(with_extra.__contains__, names)) or ["nothing that is installed"]
-    extra = f"; {', '.join(with_extra)} would, if that extra was chosen" * bool(with_extra)
-    return f"{' and '.join(always)} require{'s' * (len(always) == 1)} it{extra}"
+    def _requirers(self) -> str:
+        always = [name for name in self.required_by if not name.endswith("]")]
+        extras = [name for name in self.required_by if name.endswith("]")]
+        optional = f"the extra {extras[0]}" if len(extras) == 1 else f"the extras {' and '.join(extras)}"
+        if always:
+            sentence = f"{' and '.join(always)} {'requires' if len(always) == 1 else 'require'} it"
+            verb = "does" if len(extras) == 1 else "do"
+            return f"{sentence}, and so {verb} {optional}" if extras else sentence
+        if extras:
+            return f"only {optional} {'requires' if len(extras) == 1 else 'require'} it"
+        return "no installed package requires it"
 
 
 def why(name: str, settings: Settings, paths: Sequence[str] | None = None) -> list[Explanation]:
-    """Explain all that a name means.
+    """Explain every distribution that a name refers to.
 
     Args:
         name: A distribution, `kind.name`, `distribution/name`, or a component's name.
         settings: The rules.
-        paths: Where distributions are looked for, in place of `sys.path`.
+        paths: Folders with distributions, in place of `sys.path`.
 
     Raises:
-        PluginNotFoundError: Nothing installed has that name; the message says what to install, if that is known.
+        PluginNotFoundError: No installed distribution has or offers that name; the message says what to install.
     """
     host = PluginHost(settings, paths=paths)
-    catalog, found = host.catalog, installed(paths)
-    meant = _distributions_meant(name, catalog, found)
-    if not meant:
-        raise PluginNotFoundError(_absence(name, settings, catalog))
-    return [_explain(distribution, host, found) for distribution in meant]
+    installation = installed(paths)
+    names = find_distributions(name, host.catalog)
+    # Libraries that plugins require can be explained, too. A component comes first: both may be named `openai`.
+    if not names and normalise(name) in installation:
+        names = [normalise(name)]
+    if not names:
+        raise PluginNotFoundError(_explain_absence(name, settings, host.catalog))
+    return [_explain(distribution, host, installation) for distribution in names]
 
 
-def _distributions_meant(name: str, catalog: Catalog, found: Mapping[str, Distribution]) -> list[str]:
-    # A library that plugins require has a reason to be here, too; a component's name comes first: both may be `openai`.
-    return distributions_named(name, catalog) or [wanted for wanted in [normalise(name)] if wanted in found]
-
-
-def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> Explanation:
-    rows, problems = _of(name, host.catalog.rows), _of(name, host.catalog.problems)
-    distribution = found.get(name) or _from_catalog(name, rows, problems)
+def _explain(name: str, host: PluginHost, installation: Mapping[str, Distribution]) -> Explanation:
+    rows = [row for row in host.catalog.rows if row.distribution == name]
+    problems = [problem for problem in host.catalog.problems if problem.distribution == name]
+    distribution = installation.get(name)
+    if distribution is None:  # it is in an archive, or its metadata is unreadable
+        version, location = (rows[0].version, rows[0].location) if rows else ("", problems[0].location)
+        distribution = Distribution(name, version, location)
     return Explanation(
         name,
         distribution.version,
@@ -133,90 +153,63 @@ def _explain(name: str, host: PluginHost, found: Mapping[str, Distribution]) -> 
         installer=distribution.installer,
         requested=distribution.requested,
         editable=distribution.editable,
-        required_by=tuple(required_by(name, found)),
-        requires=tuple(map(str, requirements_of(distribution))),
-        offers=tuple(map(partial(_offer, host), rows)),
+        required_by=tuple(required_by(name, installation)),
+        requires=tuple(str(requirement) for requirement in requirements_of(distribution)),
+        offers=tuple(_offer(row, host) for row in rows),
         problems=tuple(problem.text for problem in problems),
         remark=remark_on_project(host.settings),
     )
 
 
-_Told = TypeVar("_Told", Row, Problem)
-
-
-def _of(name: str, told: Iterable[_Told]) -> list[_Told]:
-    """What of this belongs to a distribution."""
-    return [one for one in told if one.distribution == name]
-
-
-def _from_catalog(name: str, rows: Sequence[Row], problems: Sequence[Problem]) -> Distribution:
-    """What is known of a distribution in an archive, or without metadata that can be read."""
-    if rows:
-        return Distribution(name, rows[0].version, rows[0].location)
-    return Distribution(name, "", problems[0].location)
-
-
-def _offer(host: PluginHost, row: Row) -> Offer:
+def _offer(row: Row, host: PluginHost) -> Offer:
     reason = host.policy.why_not(row)
-    others = _others_with(row, host)
-    offer = Offer(row.id, row.address, not reason, reason, tuple(sorted(others)), remarks=tuple(remarks(row, host)))
-    if others and not reason:
-        offer = replace(offer, choice=_choice(row, host.settings, others))
+    others = {
+        other.distribution for other in host.catalog.rows if other.id == row.id and not host.policy.why_not(other)
+    }
+    others.discard(row.distribution)
+    offer = Offer(
+        row.id,
+        row.address,
+        may_load=not reason,
+        reason=reason,
+        also_from=tuple(sorted(others)),
+        choice=_explain_choice(row, host.settings, others) if others and not reason else "",
+        remarks=tuple(remarks(row, host)),
+    )
     if row.kind not in ENABLED_KINDS:
         return offer
-    stands = standing(row, host)
-    return replace(offer, acts=stands.acts, acts_because=stands.why)
+    activation = activation_of(row, host)
+    return replace(offer, acts=activation.is_active, acts_because=activation.reason)
 
 
-def _others_with(row: Row, host: PluginHost) -> set[str]:
-    """The other distributions that offer a component of this name and may load."""
-    loadable = filterfalse(host.policy.why_not, host.catalog.rows)
-    return {other.distribution for other in loadable if other.id == row.id} - {row.distribution}
-
-
-def _choice(row: Row, settings: Settings, others: Collection[str]) -> str:
+def _explain_choice(row: Row, settings: Settings, others: Collection[str]) -> str:
     preferred = normalise(settings.prefer.get(row.id, ""))
     origin = settings.origins.get(f"prefer:{row.id}", "`prefer`")
     if preferred == row.distribution:
         return f"{row.name!r} means this one ({origin} prefers it)"
     if preferred in others:
-        return f"{row.name!r} means the one of {preferred} ({origin} prefers it); write {row.address!r} for this one"
+        return f"{row.name!r} means the one from {preferred} ({origin} prefers it); write {row.address!r} for this one"
     return (
         f"{row.name!r} is ambiguous: write {row.address!r}, "
-        f'or prefer one, in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
+        f'or prefer one in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
     )
 
 
-def _sentences(offer: Offer) -> Iterator[str]:
-    yield f"{offer.id} {offer.reason or 'may load'}."
-    yield from map("  It {}.".format, offer.remarks)
-    yield from map("  {} also offers it.".format, filter(None, [", ".join(offer.also_from)]))
-    yield from map("  {}.".format, filter(None, [offer.choice]))
-    if offer.may_load and offer.acts is not None:
-        end = {True: ".", False: f": jackfield plugins enable {offer.id}"}[offer.acts]
-        yield f"  It {offer.acts_because}{end}"
-
-
-def _absence(name: str, settings: Settings, catalog: Catalog) -> str:
-    publishers = sorted(_publishers(name))
-    what_next = f". Install it: jackfield plugins install {publishers[0]}" if publishers else _close(name, catalog)
-    return f"nothing called {name!r:.200} is installed{''.join(_rules_about(name, settings))}{what_next}"
-
-
-def _close(name: str, catalog: Catalog) -> str:
-    names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
-    return closest(name, sorted(names))
-
-
-def _rules_about(name: str, settings: Settings) -> Iterator[str]:
+def _explain_absence(name: str, settings: Settings, catalog: Catalog) -> str:
+    message = f"nothing called {name!r:.200} is installed"
     for key, origin in settings.origins.items():
-        rule, _, named = key.partition(":")
-        if named in (name, normalise(name)):
-            yield f"; {rule} in {origin} names it"
+        rule, _, target = key.partition(":")
+        if target in (name, normalise(name)):
+            message += f"; {rule} in {origin} names it"
+    publishers = sorted(_known_publishers(name))
+    if publishers:
+        return f"{message}. Install it: jackfield plugins install {publishers[0]}"
+    names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
+    return message + closest(name, sorted(names))
 
 
-def _publishers(name: str) -> Iterator[str]:
-    """The known distributions that a name means."""
+def _known_publishers(name: str) -> Iterator[str]:
+    """Yield the known distributions, installed or not, that a name refers to."""
     for component, known in known_components().items():
         short = component.partition(".")[2]
         if name in (component, short, f"{known.distribution}/{short}") or normalise(name) == known.distribution:

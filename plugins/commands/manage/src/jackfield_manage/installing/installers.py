@@ -1,0 +1,257 @@
+"""Find the installer of an environment, uv or pip, and build its commands. No shell is used."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from jackfield.errors import ConfigError
+from jackfield.settings import normalise
+
+_CHECK_TIMEOUT_S = 60.0
+# Options that install the same version again. pip's cache may hold an older build of it; uv refreshes its own.
+_REINSTALL = {"uv": ("--reinstall",), "pip": ("--force-reinstall", "--no-cache-dir")}
+
+Run = Callable[[Sequence[str]], int]
+"""Runs a command whose output the user sees, and returns its exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A Python environment to change.
+
+    Attributes:
+        python: Its interpreter.
+        prefix, base_prefix: The folder of the environment, and of the Python it was created from.
+        stdlib: The folder of the standard library, in which an operating system marks a Python as its own (PEP 668).
+        search_path: Folders with programs, as in `PATH`.
+    """
+
+    python: str
+    prefix: Path
+    base_prefix: Path
+    stdlib: Path
+    search_path: str
+
+    @classmethod
+    def current(cls) -> Environment:
+        """Return the environment of this process."""
+        return cls(
+            python=sys.executable,
+            prefix=Path(sys.prefix),
+            base_prefix=Path(sys.base_prefix),
+            stdlib=Path(sysconfig.get_path("stdlib")),
+            search_path=os.environ.get("PATH", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Sources of packages in addition to the configured index, or in place of it."""
+
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+
+    def options(self) -> list[str]:
+        """Return options that both installers understand."""
+        options: list[str] = []
+        for link in self.find_links:
+            is_url = "://" in link
+            options.append(f"--find-links={link if is_url else Path(link).expanduser().absolute()}")
+        if self.no_index:
+            options.append("--no-index")
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """An installer, and the start of its commands."""
+
+    name: Literal["uv", "pip"]
+    install_command: tuple[str, ...]
+    uninstall_command: tuple[str, ...]
+
+    def install(
+        self,
+        requirements: Sequence[str],
+        *,
+        constraints: Path | None = None,
+        reinstall: bool = False,
+        sources: Sources | None = None,
+        upgrade: bool = False,
+    ) -> list[str]:
+        """Return the command that installs; `reinstall` replaces the same version, without its requirements."""
+        command = [*self.install_command, *(sources or Sources()).options()]
+        if constraints:
+            command.append(f"--constraint={constraints}")
+        if upgrade:
+            command.append("--upgrade")
+        if reinstall:
+            command += ["--no-deps", *_REINSTALL[self.name]]
+        return [*command, "--", *requirements]
+
+    def uninstall(self, names: Sequence[str]) -> list[str]:
+        """Return the command that removes distributions without asking."""
+        return [*self.uninstall_command, "--", *names]
+
+
+def find_installer(environment: Environment | None = None) -> Installer:
+    """Find the installer of an environment: a uv that works, beside the interpreter or on the path, or its own pip.
+
+    Raises:
+        ConfigError: There is none, or the environment must not be changed; the message says what to do.
+    """
+    env = environment or Environment.current()
+    _check_may_change(env)
+    for folders in (str(Path(env.python).parent), env.search_path):
+        uv = shutil.which("uv", path=folders)
+        # A version manager's shim may be found that only reports that uv is missing for this Python.
+        if uv and _succeeds([uv, "--version"]):
+            return Installer(
+                "uv",
+                (uv, "pip", "install", f"--python={env.python}"),
+                (uv, "pip", "uninstall", f"--python={env.python}"),
+            )
+    # The import shows that pip exists, ten times faster than `pip --version`.
+    if _succeeds([env.python, "-P", "-c", "import pip.__main__"]):
+        pip = (env.python, "-P", "-m", "pip")  # -P ignores a folder named pip in the working directory
+        return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
+    raise ConfigError(f"{env.python} has no pip, and there is no uv on the path: run {env.python} -m ensurepip")
+
+
+def _check_may_change(env: Environment) -> None:
+    """Raise ConfigError if packages must not be installed into an environment."""
+    if not env.python:
+        raise ConfigError("this Python does not know the path of its interpreter, so nothing can be installed for it")
+    if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
+        raise ConfigError(
+            f"{env.python} belongs to the operating system, which allows no packages in it. Create an environment: "
+            "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
+        )
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    try:
+        process = subprocess.run(  # noqa: S603 - a list, and no shell
+            list(command), capture_output=True, check=False, timeout=_CHECK_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return process.returncode == 0
+
+
+def write_constraints(versions: Mapping[str, str]) -> Path:
+    """Write a constraints file for an installer; the caller removes it."""
+    descriptor, path = tempfile.mkstemp(prefix="jackfield-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}=={version}\n" for name, version in sorted(versions.items()))
+    return Path(path)
+
+
+def run_visibly(command: Sequence[str]) -> int:
+    """Run a command whose output the user sees, and return its exit code.
+
+    Raises:
+        ConfigError: The command cannot be started.
+    """
+    sys.stdout.flush()
+    try:
+        return subprocess.run(list(command), check=False).returncode  # noqa: S603 - a list, and no shell
+    except OSError as error:
+        raise ConfigError(f"{command[0]} cannot be run: {error.strerror or error}") from error
+
+
+def name_in(requirement: str) -> str:
+    """Return the name in a requirement or in a wheel's file name; '' for a folder."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    if Path(requirement).is_absolute():
+        return Path(requirement).name.partition("-")[0] if requirement.endswith(".whl") else ""
+    try:
+        return Requirement(requirement).name
+    except InvalidRequirement:
+        return ""
+
+
+# --- environments of tools, which their tool installer rebuilds from a receipt ---
+
+
+def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+    """Refuse to change the environment of a tool, because the next upgrade would undo it.
+
+    Raises:
+        ConfigError: The environment belongs to `uv tool` or pipx; the message has the command that changes it.
+    """
+    command = tool_command(env, add=tuple(add), remove=tuple(remove))
+    if command:
+        raise ConfigError(f"this environment belongs to a tool installer, which would undo the change. Run: {command}")
+
+
+def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str | None:
+    """Return the command that changes the environment of `uv tool` or pipx; None for any other environment."""
+    if (env.prefix / "uv-receipt.toml").is_file():
+        return _uv_tool_command(env, add, remove)
+    if (env.prefix / "pipx_metadata.json").is_file():
+        verb, names = ("inject", add) if add else ("uninject", remove)
+        return shlex.join(["pipx", verb, env.prefix.name, *names])
+    return None
+
+
+def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]) -> str:
+    requirements, python = _read_receipt(env)
+    tool, *others = requirements or [{"name": env.prefix.name}]
+    words = ["uv", "tool", "install"]
+    if python:
+        words += ["--python", python]
+    if "editable" in tool:
+        words.append("--editable")
+    words.append(_format_requirement(tool))
+    replaced = {normalise(name) for name in (*remove, *(name_in(requirement) for requirement in add))}
+    for requirement in others:
+        if normalise(str(requirement["name"])) not in replaced:
+            option = "--with-editable" if "editable" in requirement else "--with"
+            words += [option, _format_requirement(requirement)]
+    for added in add:
+        words += ["--with", added]
+    return shlex.join(words)
+
+
+def _read_receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
+    """Return the requirements of a uv tool, the tool first, and its Python; empty if the receipt is unreadable."""
+    import tomllib
+
+    try:
+        tool: Any = tomllib.loads((env.prefix / "uv-receipt.toml").read_text(encoding="utf-8")).get("tool", {})
+        requirements = [entry for entry in tool.get("requirements", []) if isinstance(entry, dict) and "name" in entry]
+        return requirements, str(tool.get("python", ""))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return [], ""
+
+
+def _format_requirement(entry: Mapping[str, object]) -> str:
+    """Write a requirement of a receipt as uv's command line takes it."""
+    name = str(entry["name"])
+    extras = entry.get("extras")
+    if isinstance(extras, list) and extras:
+        name += f"[{','.join(str(extra) for extra in extras)}]"
+    match entry:
+        case {"editable": folder}:
+            return str(folder)
+        case {"git": url}:
+            return f"{name} @ git+{url}"
+        case {"url": url}:
+            return f"{name} @ {url}"
+        case {"path": path} | {"directory": path}:
+            return str(path)
+        case {"specifier": specifier}:
+            return f"{name}{specifier}"
+    return name

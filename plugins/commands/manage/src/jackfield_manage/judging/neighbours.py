@@ -1,0 +1,110 @@
+"""Find problems that show only when distributions are compared: clashing names, packages and requirements."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from os.path import commonprefix
+from typing import Any
+
+from jackfield.plugins import PluginHost, Row
+from jackfield.settings import normalise
+from jackfield_manage.distributions import installed, required_by, requirements_of, requirers
+from jackfield_manage.judging.activation import activations
+from jackfield_manage.judging.findings import Verdict
+
+
+class Neighbours:
+    """All distributions of an installation, to judge each against the others."""
+
+    def __init__(self, host: PluginHost) -> None:
+        self.addresses: defaultdict[str, list[str]] = defaultdict(list)
+        self.owners: defaultdict[str, set[str]] = defaultdict(set)
+        for row in host.policy.rows():
+            self.addresses[row.id].append(row.address)
+            self.owners[package_of(row)].add(row.distribution)
+        self.prefer = host.settings.prefer
+        self.activations = activations(host)
+        self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
+        self._requirers = requirers({row.distribution for row in host.catalog.rows}, self.installation)
+
+    def requirers_of(self, name: str) -> tuple[str, ...]:
+        """Return the distributions that require one, unless a user asked for it by name."""
+        distribution = self.installation.get(name)
+        if distribution is None or distribution.requested:
+            return ()
+        return tuple(self._requirers.get(name, ()))
+
+    def may_act(self, row: Row) -> bool:
+        """Return True unless a component must be enabled first."""
+        return row not in self.activations or self.activations[row].is_active
+
+    def contradicting(self, distribution: str, required: str, specifier: Any) -> list[tuple[str, str]]:
+        """Return the other distributions with an incompatible requirement of the same package, and their specifiers."""
+        # `required_by` lists `name[extra]` for optional requirements. They are ignored: the extra may not be chosen.
+        names = self.installation.keys() & required_by(required, self.installation)
+        return [
+            (name, str(requirement.specifier))
+            for name in sorted(names - {distribution})
+            for requirement in requirements_of(self.installation[name])
+            if normalise(requirement.name) == required and not is_satisfiable(specifier & requirement.specifier)
+        ]
+
+    def judge(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
+        """Yield the problems of a component that others cause; `failed` means that it could not be loaded."""
+        rivals = self.addresses[row.id]
+        if len(rivals) > 1 and row.id not in self.prefer:
+            yield Verdict(
+                "ambiguous",
+                f"{row.id} is offered by {', '.join(rivals)}",
+                f'write the address, or prefer one in your config.toml: [prefer] "{row.id}" = "{row.distribution}"',
+            )
+        owners = self.owners[package_of(row)] - {row.distribution}
+        if owners:
+            why = f"the package {package_of(row)!r} also belongs to {', '.join(sorted(owners))}"
+            yield Verdict("broken" if failed else "duplicate", why, "uninstall one of them, and reinstall the other")
+        similar = self._similar_addresses(row)
+        # Once for both: at the one that comes later in the alphabet.
+        if similar and row.address > min(similar):
+            why = f"its name is one letter away from {', '.join(similar)}"
+            yield Verdict("ok", why, "make sure that you mean this one")
+
+    def _similar_addresses(self, row: Row) -> list[str]:
+        """Return the components of other distributions whose names differ from this one by one letter."""
+        return [
+            address
+            for component, addresses in self.addresses.items()
+            if differs_by_one(row.id, component)
+            for address in addresses
+            if address.partition("/")[0] != row.distribution
+        ]
+
+
+def package_of(row: Row) -> str:
+    """Return the top-level package of a component's module."""
+    return row.module.partition(".")[0]
+
+
+def is_satisfiable(specifier: Any) -> bool:
+    """Return True if some version fits: if any does, then also a bound, a version just above one, or 0."""
+    candidates = ["0"]
+    for clause in specifier:
+        bound = clause.version.removesuffix(".*")
+        candidates += [bound, f"{bound}.0.0.0.1", _successor(bound)]
+    return any(specifier.contains(version, prereleases=True) for version in candidates)
+
+
+def _successor(version: str) -> str:
+    """Return the first version after all that begin with this one: `1.5` for `1.4`."""
+    head, dot, last = version.rpartition(".")
+    return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
+
+
+def differs_by_one(first: str, second: str) -> bool:
+    """Return True if two components of one kind have names that differ by one changed, added or missing character."""
+    start = len(commonprefix((first, second)))  # noqa: RUF071 - of texts, not of paths
+    if first == second or "." not in first[:start]:
+        return False
+    one, other = first[start:], second[start:]
+    return one[1:] in (other, other[1:]) or one == other[1:]
