@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jackfield.jsonmending import MAX_REPAIR_CHARS
 from jackfield.jsontext import MAX_DEPTH, dumps, loads_lenient
+from jackfield.jsontext._mending import MAX_REPAIR_CHARS
 from jackfield_testkit.streams import work_of
 
 values: st.SearchStrategy[Any] = st.recursive(

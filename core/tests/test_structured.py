@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
+from jackfield._response_formats import response_format, strict_schema
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.messages import Usage
 from jackfield.models._structured import ANSWER_TOOL
 from jackfield.request import ModelFacts
-from jackfield.response_formats import response_format, strictly
 from jackfield.testing import ScriptedModel, answer, calls
 
 
@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_fit_goes_back_with_the_reasons_and_all_attempts
 
 def test_no_fitting_answer_is_an_error_that_says_what_was_wrong_and_what_it_cost() -> None:
     model = ScriptedModel([answer("nope")] * 2, facts=HELD)
-    with pytest.raises(InvalidAnswerError, match="asked 2 times: it is not JSON") as caught:
+    with pytest.raises(InvalidAnswerError, match="in 2 attempts: it is not JSON") as caught:
         model.parse("q", Weather, attempts=2)
     assert caught.value.partial_text == "nope"
     assert caught.value.usage == Usage(prompt_tokens=2, completion_tokens=2)
@@ -161,15 +161,15 @@ def test_a_pydantic_model_may_stand_for_its_response_format() -> None:
 
 
 def test_a_schema_is_strict_only_where_that_does_not_change_what_fits() -> None:
-    strict = strictly(Weather.model_json_schema())
+    strict = strict_schema(Weather.model_json_schema())
     assert strict is not None
     assert strict["required"] == ["city", "day", "degrees"]
     assert "default" not in strict["properties"]["degrees"]
     named_default = {"type": "object", "properties": {"default": {"type": "string"}}}
-    assert strictly(named_default) == {**named_default, "additionalProperties": False, "required": ["default"]}
-    assert strictly({"type": "object", "additionalProperties": {"type": "string"}}) is None
-    assert strictly({"type": "object"}) is None
-    assert strictly({"type": "array", "items": {"type": "string"}}) is None
+    assert strict_schema(named_default) == {**named_default, "additionalProperties": False, "required": ["default"]}
+    assert strict_schema({"type": "object", "additionalProperties": {"type": "string"}}) is None
+    assert strict_schema({"type": "object"}) is None
+    assert strict_schema({"type": "array", "items": {"type": "string"}}) is None
 
 
 @pytest.mark.parametrize("name", ["Müller", "北京"])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jackfield.models import StopSearch, ThoughtSplitter
-from jackfield.tags import Tags
+from jackfield.models import ThoughtSplitter
+from jackfield.tags import StopSearch, Tags
 
 # Few characters, so that tags overlap, contain each other and nearly come.
 words = st.lists(st.text("ab<]", min_size=1, max_size=5), min_size=1, max_size=4)

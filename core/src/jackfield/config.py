@@ -23,7 +23,6 @@ from pydantic import (
     field_validator,
 )
 
-from jackfield._lazy import needed
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError, closest
 from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
@@ -284,8 +283,9 @@ class GenerateConfig(Config):
     @classmethod
     def _a_model_is_its_schema(cls, wanted: object) -> object:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
-            why = "a model as `response_format` needs jackfield-answers"
-            return needed("jackfield.response_formats", "response_format", why)(wanted.model_json_schema())
+            from jackfield._response_formats import response_format
+
+            return response_format(wanted.model_json_schema())
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any, Literal, Self, TypeAlias, TypeGuard, cast, get_args
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from jackfield._lazy import needed
 from jackfield._modelling import BaseModel
 from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidMessageError, ToolArgumentError
@@ -305,8 +304,9 @@ class Message(DictCompatibleModel, InNotebooks):
         if content is None:
             return ""
         if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
-            item_from_openai = needed(_OPENAIS_FORMS, "item_from_openai", _FOR_OPENAIS)
-            return [item_from_openai(part) for part in content]
+            from jackfield._openai_forms import translate_part
+
+            return [translate_part(part) for part in content]
         return content
 
     @model_validator(mode="after")
@@ -356,9 +356,6 @@ Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
 _KEYS = frozenset(Message.model_fields)
 # `dict` first: whether something is a Mapping is asked in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
-_OPENAIS_KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
-_OPENAIS_FORMS = "jackfield.openai_forms"
-_FOR_OPENAIS = "messages in OpenAI's form need jackfield-backend"
 
 
 def as_message(value: MessageLike) -> Message:
@@ -402,9 +399,10 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)
-    if any(map(is_openais, values)):
-        from_openai = needed(_OPENAIS_FORMS, "from_openai", _FOR_OPENAIS)
-        return tuple(from_openai(values))
+    from jackfield._openai_forms import is_openai_message, translate_messages
+
+    if any(is_openai_message(value) for value in values):
+        return tuple(as_message(value) for value in translate_messages(values, _KEYS))
     return tuple(_numbered(place, value, len(values)) for place, value in enumerate(values, start=1))
 
 
@@ -413,14 +411,6 @@ def _numbered(place: int, value: MessageLike, count: int) -> Message:
         return as_message(value)
     except InvalidMessageError as error:
         raise error if count == 1 else InvalidMessageError(f"message {place} of {count}: {error}") from None
-
-
-def is_openais(message: MessageLike) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a message is a dict of OpenAI's form, and not of ours."""
-    if not isinstance(message, _MAPPINGS):
-        return False
-    role = message.get("role")
-    return (isinstance(role, str) and role in ("tool", "developer")) or not _OPENAIS_KEYS.isdisjoint(message)
 
 
 def want_dicts(values: Messages) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
-from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message
+from jackfield.errors import JackfieldError
+from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message, Messages, ModelResponse
 
 GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
 """Options for an answer; they override the model's configuration."""
@@ -78,6 +79,25 @@ class ChatRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: ModelFacts = ModelFacts()
     server: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """One request of a batch, with its own tools and options.
+
+    Attributes:
+        messages: A question, or a history, oldest first.
+        functions: The tools the model may call.
+        config: Options for this answer; they override the model's.
+    """
+
+    messages: Messages
+    functions: Sequence[FunctionSchema] = ()
+    config: GenerateOptions = None
+
+
+BatchAnswer: TypeAlias = ModelResponse | JackfieldError
+"""The answer to one request of a batch, or its error."""
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:

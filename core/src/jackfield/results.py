@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Self
+from typing import Any, Generic, Literal, Self
 
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar
@@ -33,6 +33,7 @@ from jackfield.messages import (
     FinishReason,
     FunctionCall,
     Message,
+    ModelResponse,
     Usage,
     basename_of,
     without_system_text,
@@ -42,6 +43,9 @@ from jackfield.streams import closing
 T = TypeVar("T", default=str)
 Output = type[T] | Mapping[str, object] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
+
+Way = Literal["native", "tool", "prompt"]
+"""How a model is made to follow a schema: by its server, by a tool that it must call, or by the prompt."""
 
 SOURCES = "sources"
 """Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
@@ -79,6 +83,21 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
                 page = entry.get("page")
                 found.append(Source(location, page if isinstance(page, int) else None))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(Generic[T]):
+    """An answer that is data.
+
+    Attributes:
+        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
+        response: The model's last response, with the usage of all attempts.
+        attempts: How often the model was asked.
+    """
+
+    value: T
+    response: ModelResponse
+    attempts: int
 
 
 class _Missing:

@@ -7,6 +7,7 @@ has come. As what is held back is shorter than the longest tag, the work grows a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 
 class Tags:
@@ -45,3 +46,50 @@ class Tags:
                     return first.start()
             first = self.may_be_in(text, first.end())
         return len(text)
+
+
+class StopSearch:
+    """Looks for stop words in a text, piece by piece, and compares exactly, character by character.
+
+    The first one is that which is complete first, as for a server that looks after each character; of several that end
+    in one place, the longest. How the text is cut makes no difference.
+
+    Args:
+        words: At least one, and none of them empty.
+
+    Attributes:
+        found: The stop word, once it has come; '' until then.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._tags = Tags(*_that_can_be_first(words))
+        self._held = ""
+        self.found = ""
+
+    def feed(self, text: str) -> str:
+        """What may be shown after this piece: up to the stop word, or to where one may have begun."""
+        if not self._held and not self._tags.may_be_in(text):
+            return text
+        whole = self._held + text
+        match = self._tags.search(whole)
+        if match:
+            self.found, self._held = match[0], ""
+            return whole[: match.start()]
+        end = self._tags.half(whole)
+        self._held = whole[end:]
+        return whole[:end]
+
+    def rest(self) -> str:
+        """What was held back, when the text ends without a stop word."""
+        rest, self._held = self._held, ""
+        return rest
+
+
+def _that_can_be_first(words: Iterable[str]) -> list[str]:
+    """The words without those in which another one is complete before they are.
+
+    Of the words that are left, none contains another but at its end. So the one that begins first also ends first, or
+    is the longest of those that end there: what a regular expression finds.
+    """
+    unique = list(dict.fromkeys(words))
+    return [word for word in unique if not any(other in word[:-1] for other in unique)]

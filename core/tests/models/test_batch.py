@@ -11,7 +11,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelOverloadedError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ModelResponse
-from jackfield.models import Asked, BaseChatModel
+from jackfield.models import BaseChatModel, BatchRequest
 from jackfield.request import ChatRequest, ModelFacts
 
 
@@ -53,7 +53,15 @@ def texts(batch: list[object]) -> list[str]:
 
 def test_answers_stand_in_the_order_of_the_requests_and_errors_in_their_places() -> None:
     ask = [{"role": "user", "content": "a history"}]
-    requests = ["a long question", "b", "bad", [], ask, [{"rol": "user"}], Asked(ask, [{"name": "f"}], {"seed": 7})]
+    requests = [
+        "a long question",
+        "b",
+        "bad",
+        [],
+        ask,
+        [{"rol": "user"}],
+        BatchRequest(ask, [{"name": "f"}], {"seed": 7}),
+    ]
     assert texts([*Counting().batch(requests)]) == [
         "a long question0",
         "b0",

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta
-from jackfield.models import StopSearch, until_stop
+from jackfield.models._stops import until_stop
+from jackfield.tags import StopSearch
 
 # Few letters, so that words overlap, contain each other and nearly come.
 LETTERS = st.text("ab\n", max_size=30)

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TypeVar
 
+from jackfield._response_formats import response_format
 from jackfield.answers import Form, MisfitError, asking_text, sent_back_text
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import RetryScheduled, RunFinished
 from jackfield.messages import USER, Message, with_system_text
-from jackfield.response_formats import response_format
 from jackfield.results import text_of_answer
 from jackfield.runs._run import AgentLike, Event, Run
 from jackfield.streams import closing

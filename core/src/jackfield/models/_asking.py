@@ -1,27 +1,24 @@
-"""Ask a model, and get one result. Functions over `acomplete`, and methods of models."""
+"""Ways to ask a model and get one result, all of them built on `acomplete`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypedDict, Unpack, overload
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar as TypeVarWithDefault
 
 from jackfield import sync
-from jackfield._lazy import method_of
+from jackfield.config import LLMConfig
 from jackfield.messages import MessageLike, Messages, ModelResponse, as_messages
-from jackfield.request import GenerateOptions
-from jackfield.results import Output, RunResult, text_of_answer
+from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, GenerateOptions, ModelFacts
+from jackfield.results import Output, RunResult, Structured, Way, text_of_answer
 
-Out = TypeVar("Out", default=str)
-_parsed = method_of("jackfield.models._structured", "aparse", of="output")
+T = TypeVar("T")
+Out = TypeVarWithDefault("Out", default=str)
 
-
-class Model(Protocol):
-    """See `BaseChatModel`."""
-
-    async def acomplete(self, messages: Messages, *, config: GenerateOptions = None) -> ModelResponse: ...
+DEFAULT_CONCURRENCY = 16
 
 
 class AskOptions(TypedDict, total=False):
@@ -32,73 +29,164 @@ class AskOptions(TypedDict, total=False):
     config: GenerateOptions
 
 
-@overload
-async def aask(
-    model: Model, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
-) -> RunResult[Any]: ...
-@overload
-async def aask(
-    model: Model, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
-) -> RunResult[Out]: ...
-async def aask(
-    model: Model,
-    messages: Messages,
-    *,
-    output: Output[Any] = None,
-    history: Sequence[MessageLike] = (),
-    attempts: int = 3,
-    config: GenerateOptions = None,
-) -> RunResult[Any]:
-    """The same as `ask`, for code in an event loop."""
-    asked = (*as_messages(history), *as_messages(messages))
-    began = time.monotonic()
-    data: Any = None
-    if output is None:
-        response = await model.acomplete(asked, config=config)
-    else:
-        found = await _parsed(model, asked, output, attempts=attempts, config=config)
-        response, data = found.response, found.value
-    said = tuple(response.messages)
-    text = text_of_answer(said)
-    return RunResult(
-        messages=said,
-        history=(*asked, *said),
-        usage=response.usage,
-        stop_reason="finished" if any(message.content for message in said) or data is not None else "empty_reply",
-        finish_reason=response.finish_reason,
-        seconds=time.monotonic() - began,
-        data=text if output is None else data,
-    )
+class Asking(ABC):
+    """The methods of a model that ask it and return one result; a base of `BaseChatModel`."""
 
+    config: LLMConfig
 
-@overload
-def ask(
-    model: Model, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
-) -> RunResult[Any]: ...
-@overload
-def ask(
-    model: Model, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
-) -> RunResult[Out]: ...
-def ask(
-    model: Model, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
-) -> RunResult[Any]:
-    """Ask, and wait for the whole answer.
+    @property
+    @abstractmethod
+    def facts(self) -> ModelFacts:
+        """The model's abilities."""
 
-    Args:
-        messages: A question, a message, or a whole conversation, oldest first.
-        output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
-        history: The conversation so far, as in `RunResult.history`.
-        attempts: How often it is asked, at most, for data that fits.
-        config: Options for this answer, over those of the model.
+    @abstractmethod
+    async def acomplete(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> ModelResponse:
+        """Return one whole answer."""
 
-    Raises:
-        InvalidAnswerError: None of its answers is the data that was asked for.
-        ConfigError: `output` is neither a type nor a JSON Schema.
-        ModelServiceError: The model could not answer.
-    """
-    return sync.run(aask(model, messages, output=output, **options))
+    # --- an answer with its history, usage and data ---
 
+    @overload
+    async def aask(
+        self, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    ) -> RunResult[Any]: ...
+    @overload
+    async def aask(
+        self, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
+    ) -> RunResult[Out]: ...
+    async def aask(
+        self,
+        messages: Messages,
+        *,
+        output: Output[Any] = None,
+        history: Sequence[MessageLike] = (),
+        attempts: int = 3,
+        config: GenerateOptions = None,
+    ) -> RunResult[Any]:
+        """Do the same as `ask`, for code in an event loop."""
+        conversation = (*as_messages(history), *as_messages(messages))
+        started = time.monotonic()
+        data: Any = None
+        if output is None:
+            response = await self.acomplete(conversation, config=config)
+        else:
+            structured = await self.aparse(conversation, output, attempts=attempts, config=config)
+            response, data = structured.response, structured.value
+        answer = tuple(response.messages)
+        has_answer = data is not None or any(message.content for message in answer)
+        return RunResult(
+            messages=answer,
+            history=(*conversation, *answer),
+            usage=response.usage,
+            stop_reason="finished" if has_answer else "empty_reply",
+            finish_reason=response.finish_reason,
+            seconds=time.monotonic() - started,
+            data=text_of_answer(answer) if output is None else data,
+        )
 
-def quick_chat(model: Model, prompt: str) -> str:
-    """The text of the answer to one question, without its reasoning."""
-    return sync.run(model.acomplete(prompt)).get_content()
+    @overload
+    def ask(
+        self, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    ) -> RunResult[Any]: ...
+    @overload
+    def ask(
+        self, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
+    ) -> RunResult[Out]: ...
+    def ask(self, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]) -> RunResult[Any]:
+        """Ask, and wait for the whole answer.
+
+        Args:
+            messages: A question, a message, or a whole conversation, oldest first.
+            output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
+            history: The conversation so far, as in `RunResult.history`.
+            attempts: How often to ask at most for data that fits.
+            config: Options for this answer; they override the model's.
+
+        Raises:
+            InvalidAnswerError: No answer has the requested form.
+            ConfigError: `output` is neither a type nor a JSON Schema.
+            ModelServiceError: The model could not answer.
+        """
+        return sync.run(self.aask(messages, output=output, **options))
+
+    def quick_chat(self, prompt: str) -> str:
+        """Return the text of the answer to one question, without its reasoning."""
+        return sync.run(self.acomplete(prompt)).get_content()
+
+    # --- data ---
+
+    async def aparse(
+        self,
+        messages: Messages,
+        wanted: type[T] | Mapping[str, object],
+        *,
+        way: Way | None = None,
+        attempts: int = 3,
+        config: GenerateOptions = None,
+    ) -> Structured[T]:
+        """Ask for an answer that is data.
+
+        Args:
+            messages: The history, or one question.
+            wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
+            way: How to make the model follow it; the best one that the model's facts allow if None.
+            attempts: How often to ask at most; an answer that does not fit is sent back with the reasons.
+            config: Options for this answer; they override the model's.
+
+        Raises:
+            InvalidAnswerError: No answer has the requested form.
+            ConfigError: `wanted` is neither a type nor a JSON Schema.
+            ModelServiceError: The model could not answer.
+        """
+        from jackfield.models._structured import ask_for_data
+
+        return await ask_for_data(self, messages, wanted, way=way, attempts=attempts, config=config)
+
+    def parse(
+        self,
+        messages: Messages,
+        wanted: type[T] | Mapping[str, object],
+        *,
+        way: Way | None = None,
+        attempts: int = 3,
+        config: GenerateOptions = None,
+    ) -> Structured[T]:
+        """Do the same as `aparse`, for synchronous code."""
+        return sync.run(self.aparse(messages, wanted, way=way, attempts=attempts, config=config))
+
+    # --- many requests ---
+
+    async def abatch(
+        self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> list[BatchAnswer]:
+        """Return the answers to independent requests, in the order of the requests; for one that failed, its error.
+
+        Args:
+            requests: Each a question, a history, or a `BatchRequest`.
+            concurrency: How many are sent at the same time.
+        """
+        answers = self.abatch_as_completed(requests, concurrency=concurrency)
+        by_number = {number: answer async for number, answer in answers}
+        return [by_number[number] for number in range(len(by_number))]
+
+    def batch(
+        self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> list[BatchAnswer]:
+        """Do the same as `abatch`, for synchronous code."""
+        return sync.run(self.abatch(requests, concurrency=concurrency))
+
+    def abatch_as_completed(
+        self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
+        """Do the same as `abatch`, but yield each answer with its request's number, from 0, as soon as it arrives.
+
+        Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly.
+        Closing the generator cancels running requests.
+
+        Raises:
+            ConfigError: `concurrency` is less than 1.
+        """
+        from jackfield.models._batches import answers_as_completed
+
+        return answers_as_completed(self, requests, concurrency=concurrency)

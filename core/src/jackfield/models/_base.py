@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from jackfield._lazy import method_of, needed
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import (
@@ -20,9 +19,10 @@ from jackfield.errors import (
 )
 from jackfield.events import ModelEvent
 from jackfield.messages import FUNCTION, SYSTEM, Message, Messages, ModelResponse, as_messages
-from jackfield.models import _asking as asking
+from jackfield.models._asking import Asking
 from jackfield.models._fold import Fold
 from jackfield.models._media import without_foreign_paths
+from jackfield.models._qwen import QwenAgentMethods
 from jackfield.models._retry import Retry
 from jackfield.models._thoughts import WithThoughtsApart
 from jackfield.plugins._acting import acting
@@ -33,17 +33,10 @@ from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, Mode
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
-if TYPE_CHECKING:
-    from jackfield.models import _batches as batches
-    from jackfield.models import _structured as of_data
-
 NATIVE = "native"
-_OF_DATA, _BATCHES = "jackfield.models._structured", "jackfield.models._batches"
-_STOPS = "jackfield.models._stops"
-_QWEN_FORMS = "jackfield.models._qwen"
 
 
-class BaseChatModel(StatesSecrets, ABC):
+class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     """The base class of backends.
 
     A backend sets `backend` and `facts` and defines `stream`. It makes no connection and imports no SDK before the
@@ -142,21 +135,6 @@ class BaseChatModel(StatesSecrets, ABC):
                     answer.feed(event)
         return answer.response()
 
-    # Further ways to ask, each a function over `astream` or `acomplete`.
-    aask, ask = asking.aask, asking.ask
-    quick_chat = asking.quick_chat
-    if TYPE_CHECKING:
-        aparse, parse = of_data.aparse, of_data.parse
-        abatch, batch, abatch_as_completed = batches.abatch, batches.batch, batches.abatch_as_completed
-    else:
-        aparse, parse = method_of(_OF_DATA, "aparse"), method_of(_OF_DATA, "parse")
-        abatch, batch = method_of(_BATCHES, "abatch"), method_of(_BATCHES, "batch")
-        abatch_as_completed = method_of(_BATCHES, "abatch_as_completed")
-    # Qwen-Agent's.
-    chat = method_of(_QWEN_FORMS, "chat")
-    raw_chat = method_of(_QWEN_FORMS, "raw_chat")
-    quick_chat_oai = method_of(_QWEN_FORMS, "quick_chat_oai")
-
     def make_request(
         self,
         messages: Messages,
@@ -249,12 +227,11 @@ class BaseChatModel(StatesSecrets, ABC):
         events = self.stream(request)
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = WithThoughtsApart(events, inside=config.thought_in_content is True)
-        stops = [*filter(None, config.stop)]
+        stops = [text for text in config.stop if text]
         if not stops:
             return events
-        until_stop: Callable[..., AsyncIterator[ModelEvent]] = needed(
-            _STOPS, "until_stop", "`stop` needs jackfield-backend"
-        )
+        from jackfield.models._stops import until_stop
+
         return until_stop(stops, events)
 
     def _acceptable(self, message: Message) -> Message:

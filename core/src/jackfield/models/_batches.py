@@ -1,78 +1,36 @@
-"""Many requests: some at a time, answers in the order of the requests, and an error affects only its own request."""
+"""Send many requests, some at a time; an error affects only its own request."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Protocol
 
-from jackfield import sync
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
-from jackfield.messages import USER, Message, Messages, ModelResponse, as_messages
-from jackfield.models._structured import AskedModel
-from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield.messages import Messages, ModelResponse, as_messages
+from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, GenerateOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request of a batch that needs more than messages. `config` is for this request, and overrides the model's."""
+class Model(Protocol):
+    """The part of a model that a batch needs."""
 
-    messages: Messages
-    functions: Sequence[FunctionSchema] = ()
-    config: GenerateOptions = None
-
-
-BatchRequest: TypeAlias = Messages | Asked
-"""A question, or a history, or a history with its own tools and options."""
-
-BatchAnswer: TypeAlias = ModelResponse | JackfieldError
-"""The answer, or the error that came instead."""
+    async def acomplete(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> ModelResponse: ...
 
 
-DEFAULT_CONCURRENCY = 16
-
-
-async def abatch(
-    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> list[BatchAnswer]:
-    """The answers to independent requests, in the order of the requests; for one that failed, its error.
-
-    Args:
-        model: Which is asked.
-        requests: Each a question, a history, or an `Asked`.
-        concurrency: How many are sent at the same time.
-    """
-    by_number = {number: one async for number, one in abatch_as_completed(model, requests, concurrency=concurrency)}
-    return [by_number[number] for number in range(len(by_number))]
-
-
-def batch(
-    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> list[BatchAnswer]:
-    """The same as `abatch`, for synchronous code."""
-    return sync.run(abatch(model, requests, concurrency=concurrency))
-
-
-async def abatch_as_completed(
-    model: AskedModel, requests: Iterable[BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
-) -> AsyncIterator[tuple[int, BatchAnswer]]:
-    """As `abatch`, but each answer with its request's number, from 0, as soon as it arrives; for large batches.
-
-    Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly. Closing
-    the generator cancels running requests.
-
-    Raises:
-        ConfigError: `concurrency` is less than 1.
-    """
+async def answers_as_completed(
+    model: Model, requests: Iterable[Messages | BatchRequest], *, concurrency: int
+) -> AsyncGenerator[tuple[int, BatchAnswer]]:
+    """Yield each answer with its request's number, as soon as it arrives: see `BaseChatModel.abatch_as_completed`."""
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
-    waiting = iter(enumerate(checked_list(requests, "requests", "questions")))
+    pending = iter(enumerate(checked_list(requests, "requests", "questions")))
     running: dict[asyncio.Task[BatchAnswer], int] = {}
     try:
         while True:
-            while len(running) < concurrency and (entry := next(waiting, None)) is not None:
+            while len(running) < concurrency and (entry := next(pending, None)) is not None:
                 number, request = entry
                 running[asyncio.create_task(_answer(model, request))] = number
             if not running:
@@ -86,16 +44,14 @@ async def abatch_as_completed(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _answer(model: AskedModel, request: BatchRequest) -> BatchAnswer:
-    if isinstance(request, str):
-        asked = Asked([Message(USER, request)])
-    else:
-        asked = request if isinstance(request, Asked) else Asked(request)
+async def _answer(model: Model, request: Messages | BatchRequest) -> BatchAnswer:
+    if not isinstance(request, BatchRequest):
+        request = BatchRequest(request)
     try:
-        history = as_messages(asked.messages)
+        history = as_messages(request.messages)
     except ValueError as error:
         return ConfigError(f"a message of this request is not valid: {error}")
     try:
-        return await model.acomplete(history, asked.functions, config=asked.config)
+        return await model.acomplete(history, request.functions, config=request.config)
     except JackfieldError as error:
         return error

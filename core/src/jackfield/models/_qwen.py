@@ -1,202 +1,174 @@
-"""Asking a model as Qwen-Agent does: lists in, lists out, growing while they stream. Methods of `BaseChatModel`."""
+"""The methods in which Qwen-Agent asks a model: lists in, lists out, growing while they stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, overload
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, overload
 
 from jackfield import sync
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
-from jackfield.messages import (
-    ASSISTANT,
-    FunctionCall,
-    Message,
-    Messages,
-    ModelResponse,
-    as_messages,
-    want_dicts,
-)
-from jackfield.models import ONLY_BEFORE_OUTPUT, BaseChatModel, Fold
+from jackfield.messages import ASSISTANT, FunctionCall, Message, Messages, ModelResponse, as_messages, want_dicts
+from jackfield.models._fold import Fold
+from jackfield.models._retry import ONLY_BEFORE_OUTPUT
 from jackfield.request import FunctionSchema, GenerateOptions
 
 
-@overload
-def chat(
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema] | None = None,
-    stream: Literal[True] = True,
-    delta_stream: bool = False,
-    extra_generate_cfg: GenerateOptions = None,
-) -> Iterator[list[Any]]: ...
+class QwenAgentMethods(ABC):
+    """The methods of Qwen-Agent's models; a base of `BaseChatModel`."""
 
+    backend: ClassVar[str]
 
-@overload
-def chat(
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema] | None = None,
-    *,
-    stream: Literal[False],
-    delta_stream: bool = False,
-    extra_generate_cfg: GenerateOptions = None,
-) -> list[Any]: ...
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """The model's backend and its name there."""
 
+    @abstractmethod
+    def astream(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        config: GenerateOptions = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> AsyncIterator[ModelEvent]:
+        """Yield the events of one answer."""
 
-def chat(  # noqa: PLR0917 - Qwen-Agent's signature
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema] | None = None,
-    stream: bool = True,
-    delta_stream: bool = False,
-    extra_generate_cfg: GenerateOptions = None,
-) -> Iterator[list[Any]] | list[Any]:
-    """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
+    @abstractmethod
+    async def acomplete(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> ModelResponse:
+        """Return one whole answer."""
 
-    Args:
-        messages: The history; not empty.
-        functions: The tools the model may call.
-        stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
-        delta_stream: Stream only what is new instead of all so far; it is never retried after its first item.
-        extra_generate_cfg: Options for this call; they override the model's.
+    @overload
+    def chat(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: Literal[True] = True,
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]]: ...
+    @overload
+    def chat(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] | None = None,
+        *,
+        stream: Literal[False],
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> list[Any]: ...
+    def chat(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        delta_stream: bool = False,
+        extra_generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]] | list[Any]:
+        """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
 
-    Raises:
-        ValueError: There are no messages.
-        ModelServiceError: The model could not answer.
-    """
-    if not messages:
-        raise ConfigError("Messages can not be empty.")
-    wants_dicts = want_dicts(messages)
-    tools = tuple(functions or ())
-    if not stream:
-        answer = sync.run(model.acomplete(messages, tools, config=extra_generate_cfg))
-        return _dumped(answer.messages, wants_dicts)
-    if delta_stream:
-        return _deltas(model, messages, tools, extra_generate_cfg, wants_dicts)
-    return _snapshots(model, messages, tools, extra_generate_cfg, wants_dicts)
+        Args:
+            messages: The history; not empty.
+            functions: The tools the model may call.
+            stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
+            delta_stream: Stream only what is new instead of all so far; it is never retried after its first item.
+            extra_generate_cfg: Options for this call; they override the model's.
 
+        Raises:
+            ValueError: There are no messages.
+            ModelServiceError: The model could not answer.
+        """
+        if not messages:
+            raise ConfigError("Messages can not be empty.")
+        as_dicts = want_dicts(messages)
+        tools = tuple(functions or ())
+        if not stream:
+            answer = sync.run(self.acomplete(messages, tools, config=extra_generate_cfg))
+            return _as_caller_wants(answer.messages, as_dicts)
+        if delta_stream:
+            return self._deltas(messages, tools, extra_generate_cfg, as_dicts)
+        return self._snapshots(messages, tools, extra_generate_cfg, as_dicts)
 
-def _snapshots(
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema],
-    config: GenerateOptions,
-    dicts: bool,
-) -> Iterator[list[Any]]:
-    def growing(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
-        answer = Fold(model.backend)
-        last: list[Message] = []
-        # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
-        for batch in batches:
+    def raw_chat(
+        self,
+        messages: Messages,
+        functions: Sequence[FunctionSchema] | None = None,
+        stream: bool = True,
+        generate_cfg: GenerateOptions = None,
+    ) -> Iterator[list[Any]] | list[Any]:
+        """Do the same as `chat`, with the provider's own tool calls in place of a configured call format."""
+        raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
+        if stream:
+            return self.chat(messages, functions, extra_generate_cfg=raw)
+        return self.chat(messages, functions, stream=False, extra_generate_cfg=raw)
+
+    def quick_chat_oai(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
+        history = as_messages(messages)
+        functions = [tool.get("function", tool) for tool in tools or ()]
+        answer = Fold(self.backend)
+        for batch in sync.batches(self.astream(history, functions)):
             for event in batch:
                 answer.feed(event)
-            now = answer.messages()
-            if now and now != last:
-                last = now
-                yield _dumped(now, dicts)
-        answer.check_complete(model.address)
+            yield to_openai(answer.response())
+        answer.check_complete(self.address)
 
-    return sync.stream(model.astream(messages, functions, config=config), growing)
+    def _snapshots(
+        self, messages: Messages, functions: Sequence[FunctionSchema], config: GenerateOptions, as_dicts: bool
+    ) -> Iterator[list[Any]]:
+        def snapshots(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
+            answer = Fold(self.backend)
+            last: list[Message] = []
+            # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
+            for batch in batches:
+                for event in batch:
+                    answer.feed(event)
+                current = answer.messages()
+                if current and current != last:
+                    last = current
+                    yield _as_caller_wants(current, as_dicts)
+            answer.check_complete(self.address)
 
+        return sync.stream(self.astream(messages, functions, config=config), snapshots)
 
-def _deltas(
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema],
-    config: GenerateOptions,
-    dicts: bool,
-) -> Iterator[list[Any]]:
-    answer = Fold(model.backend)
-    calls: dict[int, _DeltaCall] = {}
-    for event in sync.iterate(model.astream(messages, functions, config=config, metadata={ONLY_BEFORE_OUTPUT: True})):
-        answer.feed(event)
-        part = _part_of(event, calls)
-        if part is not None:
-            yield _dumped([part], dicts)
-    answer.check_complete(model.address)
-    if answer.is_empty:
-        yield _dumped(answer.messages(), dicts)
-
-
-def _part_of(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
-    """What an event adds to the answer, as a message."""
-    match event:
-        case TextDelta(text):
-            return Message(ASSISTANT, text)
-        case ReasoningDelta(text):
-            return Message(ASSISTANT, "", reasoning_content=text)
-        case MediaDelta(item):
-            return Message(ASSISTANT, [item])
-        case FunctionCallDelta():
-            return calls.setdefault(event.index, _DeltaCall(str(event.index + 1))).part(event)
-    return None
-
-
-def quick_chat_oai(
-    model: BaseChatModel, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
-    history = as_messages(messages)
-    functions = [tool.get("function", tool) for tool in tools or ()]
-    answer = Fold(model.backend)
-    for batch in sync.batches(model.astream(history, functions)):
-        for event in batch:
+    def _deltas(
+        self, messages: Messages, functions: Sequence[FunctionSchema], config: GenerateOptions, as_dicts: bool
+    ) -> Iterator[list[Any]]:
+        answer = Fold(self.backend)
+        calls: dict[int, _DeltaCall] = {}
+        metadata = {ONLY_BEFORE_OUTPUT: True}
+        for event in sync.iterate(self.astream(messages, functions, config=config, metadata=metadata)):
             answer.feed(event)
-        yield to_openai(answer.response())
-    answer.check_complete(model.address)
-
-
-def raw_chat(
-    model: BaseChatModel,
-    messages: Messages,
-    functions: Sequence[FunctionSchema] | None = None,
-    stream: bool = True,
-    generate_cfg: GenerateOptions = None,
-) -> Iterator[list[Any]] | list[Any]:
-    """`chat` with the provider's own tool calls, whatever call format the model is configured for."""
-    raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
-    if stream:
-        return chat(model, messages, functions, extra_generate_cfg=raw)
-    return chat(model, messages, functions, stream=False, extra_generate_cfg=raw)
-
-
-class _DeltaCall:
-    """A call whose deltas are passed on: each with the call's id and name, from when the name is known."""
-
-    def __init__(self, number: str) -> None:
-        self._id = number
-        self._name = ""
-        self._early = ""
-
-    def part(self, delta: FunctionCallDelta) -> Message | None:
-        self._id = delta.id or self._id
-        self._name = delta.name or self._name
-        self._early += delta.arguments
-        if not self._name:
-            return None
-        call, self._early = FunctionCall(self._name, self._early), ""
-        return Message(ASSISTANT, "", function_call=call, extra={"function_id": self._id})
-
-
-def _dumped(messages: Sequence[Message], dicts: bool) -> list[Any]:
-    return [message.model_dump() for message in messages] if dicts else list(messages)
-
-
-def _call(call_id: str | None, call: FunctionCall) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            delta = _delta_message(event, calls)
+            if delta is not None:
+                yield _as_caller_wants([delta], as_dicts)
+        answer.check_complete(self.address)
+        if answer.is_empty:
+            yield _as_caller_wants(answer.messages(), as_dicts)
 
 
 def to_openai(response: ModelResponse) -> dict[str, Any]:
-    """An answer as OpenAI's `chat.completion` object, as a dict."""
+    """Return an answer as OpenAI's `chat.completion` object, as a dict."""
     reasoning = "".join(
-        m.reasoning_content for m in response.messages if isinstance(m.reasoning_content, str) and m.reasoning_content
+        message.reasoning_content for message in response.messages if isinstance(message.reasoning_content, str)
     )
-    calls = [
-        _call(message.function_id, message.function_call) for message in response.messages if message.function_call
-    ]
     message: dict[str, Any] = {"role": "assistant", "content": response.get_content(), "reasoning_content": reasoning}
+    calls = [
+        {
+            "id": one.function_id,
+            "type": "function",
+            "function": {"name": one.function_call.name, "arguments": one.function_call.arguments},
+        }
+        for one in response.messages
+        if one.function_call
+    ]
     if calls:
         message["tool_calls"] = calls
     usage = response.usage
@@ -212,3 +184,40 @@ def to_openai(response: ModelResponse) -> dict[str, Any]:
             "total_tokens": usage.total_tokens,
         },
     }
+
+
+def _as_caller_wants(messages: Sequence[Message], as_dicts: bool) -> list[Any]:
+    return [message.model_dump() for message in messages] if as_dicts else list(messages)
+
+
+def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
+    """Return what an event adds to the answer, as a message; None if nothing."""
+    match event:
+        case TextDelta(text):
+            return Message(ASSISTANT, text)
+        case ReasoningDelta(text):
+            return Message(ASSISTANT, "", reasoning_content=text)
+        case MediaDelta(item):
+            return Message(ASSISTANT, [item])
+        case FunctionCallDelta():
+            call = calls.setdefault(event.index, _DeltaCall(str(event.index + 1)))
+            return call.message_of(event)
+    return None
+
+
+class _DeltaCall:
+    """A call whose deltas are passed on with the call's id and name, as soon as its name is known."""
+
+    def __init__(self, call_id: str) -> None:
+        self._id = call_id
+        self._name = ""
+        self._held = ""  # arguments that came before the name
+
+    def message_of(self, delta: FunctionCallDelta) -> Message | None:
+        self._id = delta.id or self._id
+        self._name = delta.name or self._name
+        self._held += delta.arguments
+        if not self._name:
+            return None
+        call, self._held = FunctionCall(self._name, self._held), ""
+        return Message(ASSISTANT, "", function_call=call, extra={"function_id": self._id})

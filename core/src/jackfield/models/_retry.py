@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 from jackfield.errors import ModelResponseError, ModelServiceError, ModelTimeoutError, RateLimitedError
 from jackfield.events import (
@@ -31,6 +32,7 @@ _TOO_LONG = (
     "raise that setting, ask another model, or try again later"
 )
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -64,6 +66,33 @@ def _least_s(error: ModelServiceError) -> float:
     if error.retry_after_s is not None:
         return error.retry_after_s
     return RATE_LIMIT_FLOOR_S if isinstance(error, RateLimitedError) or error.status == 429 else 0.0
+
+
+async def retry_request(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    max_retries: int,
+    max_delay_s: float = MAX_DELAY_S,
+    sleep: Sleep = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
+) -> T:
+    """Send a request that is not for a chat model (embeddings, images), and retry it as `Retry` does.
+
+    Raises:
+        ModelServiceError: The error of the last attempt.
+    """
+    attempt = 1
+    while True:
+        try:
+            return await ask()
+        except ModelServiceError as error:
+            wait_s = wait_before_retry(
+                error, attempt, max_retries=max_retries, max_delay_s=max_delay_s, jitter=jitter()
+            )
+            if wait_s is None:
+                raise
+        await sleep(wait_s)
+        attempt += 1
 
 
 class Retry(Processor):

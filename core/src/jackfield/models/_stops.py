@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from jackfield.events import (
     FunctionCallDelta,
@@ -13,7 +13,7 @@ from jackfield.events import (
     TextDelta,
 )
 from jackfield.streams import closing
-from jackfield.tags import Tags
+from jackfield.tags import StopSearch
 
 STOPPED = "jackfield.stopped"
 """The name of the event that reports the stop word at which an answer was ended here, rather than by the server."""
@@ -91,50 +91,3 @@ class _Answer:
         # The answer is complete; only calls that began before the stop word still arrive.
         if not event.is_delta or (isinstance(event, FunctionCallDelta) and event.index in self._calls):
             yield event
-
-
-class StopSearch:
-    """Looks for stop words in a text, piece by piece, and compares exactly, character by character.
-
-    The first one is that which is complete first, as for a server that looks after each character; of several that end
-    in one place, the longest. How the text is cut makes no difference.
-
-    Args:
-        words: At least one, and none of them empty.
-
-    Attributes:
-        found: The stop word, once it has come; '' until then.
-    """
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self._tags = Tags(*_that_can_be_first(words))
-        self._held = ""
-        self.found = ""
-
-    def feed(self, text: str) -> str:
-        """What may be shown after this piece: up to the stop word, or to where one may have begun."""
-        if not self._held and not self._tags.may_be_in(text):
-            return text
-        whole = self._held + text
-        match = self._tags.search(whole)
-        if match:
-            self.found, self._held = match[0], ""
-            return whole[: match.start()]
-        end = self._tags.half(whole)
-        self._held = whole[end:]
-        return whole[:end]
-
-    def rest(self) -> str:
-        """What was held back, when the text ends without a stop word."""
-        rest, self._held = self._held, ""
-        return rest
-
-
-def _that_can_be_first(words: Iterable[str]) -> list[str]:
-    """The words without those in which another one is complete before they are.
-
-    Of the words that are left, none contains another but at its end. So the one that begins first also ends first, or
-    is the longest of those that end there: what a regular expression finds.
-    """
-    unique = list(dict.fromkeys(words))
-    return [word for word in unique if not any(other in word[:-1] for other in unique)]

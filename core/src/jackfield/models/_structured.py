@@ -1,35 +1,30 @@
 """Answers of a model that are data, in one of three ways.
 
-The way is chosen by the model's facts unless you choose one: the server enforces a schema (`native`), the model calls
-a tool whose arguments are the answer (`tool`), or the prompt contains the schema (`prompt`).
+The way follows from the model's facts unless the caller chooses one: the server enforces a schema (`native`), the model
+calls a tool whose arguments are the answer (`tool`), or the prompt contains the schema (`prompt`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Protocol, TypeVar
 
-from typing_extensions import TypeVar
-
-from jackfield import sync
+from jackfield._response_formats import response_format
 from jackfield.answers import MOST_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
 from jackfield.config import GenerateConfig, Lang, LLMConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
 from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts, language_of
-from jackfield.response_formats import response_format
+from jackfield.results import Structured, Way
 
-T = TypeVar("T", default=str)
-
-Way = Literal["native", "tool", "prompt"]
-"""How a model is held to a form: by its server, by a tool that it must call, or by the prompt."""
+T = TypeVar("T")
 
 ANSWER_TOOL = "answer"
 
 
-class AskedModel(Protocol):
-    """What these functions need of a model: each model has it, and none of them needs the class of models."""
+class Model(Protocol):
+    """The part of a model that these functions need."""
 
     @property
     def config(self) -> LLMConfig: ...
@@ -42,52 +37,23 @@ class AskedModel(Protocol):
     ) -> ModelResponse: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Structured(Generic[T]):
-    """An answer that fits.
-
-    Attributes:
-        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
-        response: The model's last response, with the usage of all attempts.
-        attempts: How often the model was asked.
-    """
-
-    value: T
-    response: ModelResponse
-    attempts: int
-
-
-async def aparse(
-    model: AskedModel,
+async def ask_for_data(
+    model: Model,
     messages: Messages,
     wanted: type[T] | Mapping[str, object],
     *,
-    way: Way | None = None,
-    attempts: int = 3,
-    config: GenerateOptions = None,
+    way: Way | None,
+    attempts: int,
+    config: GenerateOptions,
 ) -> Structured[T]:
-    """An answer as data; a method of models.
-
-    Args:
-        model: Which is asked.
-        messages: The history, or one question.
-        wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-        way: How the model is made to follow it; chosen by its facts if None.
-        attempts: How often it is asked, at most; an answer that does not fit is sent back with the reasons.
-        config: Options for this answer, over those of the model.
-
-    Raises:
-        InvalidAnswerError: None of its answers fits.
-        ConfigError: `wanted` is neither a type nor a JSON Schema.
-        ModelServiceError: The model could not answer.
-    """
+    """Ask until an answer fits: see `BaseChatModel.aparse`."""
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
     form: Form[T] = Form(wanted)
     options = GenerateConfig.parse(config, what="generate_cfg")
     history = list(as_messages(messages))
     lang = model.config.generate_cfg.merged(options).lang or language_of(history)
-    question = _Question(form.sent, way or way_of(model.facts), options, lang)
+    question = _Question(form.sent, way or best_way(model.facts), options, lang)
     usage = Usage()
     for attempt in range(1, attempts + 1):
         response = await question.ask(model, history)
@@ -97,37 +63,24 @@ async def aparse(
         except MisfitError as misfit:
             if attempt == attempts:
                 raise _no_answer(response, attempts, str(misfit), usage) from misfit
-            history += [*_said(response), _sent_back(response, str(misfit), lang)]
+            history += [*_shortened_answer(response), _correction_request(response, str(misfit), lang)]
         else:
             return Structured(value, response.model_copy(update={"usage": usage}), attempt)
     raise AssertionError("the last attempt returns or raises")
 
 
-def parse(
-    model: AskedModel,
-    messages: Messages,
-    wanted: type[T] | Mapping[str, object],
-    *,
-    way: Way | None = None,
-    attempts: int = 3,
-    config: GenerateOptions = None,
-) -> Structured[T]:
-    """The same as `aparse`, for synchronous code."""
-    return sync.run(aparse(model, messages, wanted, way=way, attempts=attempts, config=config))
-
-
 def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usage) -> InvalidAnswerError:
-    cut = " (it was cut off: raise max_tokens)" if response.finish_reason == "length" else ""
+    hint = " (it was cut off: raise max_tokens)" if response.finish_reason == "length" else ""
     error = InvalidAnswerError(
-        f"{response.model or 'the model'} gave no answer that fits; it was asked {attempts} times: {problem}{cut}",
+        f"{response.model or 'the model'} gave no answer that fits in {attempts} attempts: {problem}{hint}",
         partial_text=response.get_content(),
     )
     error.usage = usage
     return error
 
 
-def way_of(facts: ModelFacts) -> Way:
-    """The best way for a model that can do this."""
+def best_way(facts: ModelFacts) -> Way:
+    """Choose the way that binds a model most, of those that its facts allow."""
     if facts.json_schema:
         return "native"
     return "tool" if facts.native_tools else "prompt"
@@ -135,50 +88,54 @@ def way_of(facts: ModelFacts) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """How a model is held to a schema."""
+    """A schema, and the way in which a model is made to follow it."""
 
     schema: dict[str, Any]
     way: Way
     options: GenerateConfig
     lang: Lang
 
-    async def ask(self, model: AskedModel, history: Sequence[Message]) -> ModelResponse:
+    async def ask(self, model: Model, history: Sequence[Message]) -> ModelResponse:
         match self.way:
             case "native":
-                held = self.options.merged({"response_format": response_format(self.schema)})
-                return await model.acomplete(history, config=held)
+                options = self.options.merged({"response_format": response_format(self.schema)})
+                return await model.acomplete(history, config=options)
             case "tool":
                 tool = {"name": ANSWER_TOOL, "description": _TOOL_TEXT[self.lang], "parameters": self.schema}
-                forced = self.options.merged({"function_choice": ANSWER_TOOL})
-                return await model.acomplete(history, [tool], config=forced)
-        asked = with_system_text(history, asking_text(self.schema, self.lang), first=False)
-        return await model.acomplete(asked, config=self.options)
+                options = self.options.merged({"function_choice": ANSWER_TOOL})
+                return await model.acomplete(history, [tool], config=options)
+            case "prompt":
+                prompt = with_system_text(history, asking_text(self.schema, self.lang), first=False)
+                return await model.acomplete(prompt, config=self.options)
 
     def answer_in(self, response: ModelResponse) -> str:
         calls = [call for call in response.get_function_calls() if call.name == ANSWER_TOOL]
         if self.way == "tool" and calls:
             return calls[0].arguments
-        return response.get_content()  # a model that writes the answer in place of a call has answered, too
+        # Some models write the answer instead of calling the tool.
+        return response.get_content()
 
 
-def _said(response: ModelResponse) -> list[Message]:
-    """What the model said, short enough to be said again; nothing of its reasoning."""
-    return [_shortened(message) for message in response.messages if message.content or message.function_call]
+def _shortened_answer(response: ModelResponse) -> list[Message]:
+    """Return an answer that did not fit, without its reasoning and short enough to be sent again."""
+    messages = []
+    for message in response.messages:
+        if isinstance(message.content, str) and (message.content or message.function_call):
+            content = message.content[:MOST_SHOWN_CHARS]
+            messages.append(message.replace(content=content, reasoning_content=None, origin=None))
+        elif message.content or message.function_call:
+            messages.append(message)
+    return messages
 
 
-def _shortened(message: Message) -> Message:
-    if isinstance(message.content, str):
-        return message.replace(content=message.content[:MOST_SHOWN_CHARS], reasoning_content=None, origin=None)
-    return message
-
-
-def _sent_back(response: ModelResponse, problem: str, lang: Lang) -> Message:
-    called = next((message for message in response.messages if message.function_call), None)
+def _correction_request(response: ModelResponse, problem: str, lang: Lang) -> Message:
+    """Ask for a corrected answer: as the result of the call, if the model made one."""
     text = sent_back_text(problem, lang)
-    if called is None or called.function_call is None:
-        return Message(USER, text)
-    extra = {"function_id": called.function_id} if called.function_id else None
-    return Message(FUNCTION, text, name=called.function_call.name, extra=extra)
+    for message in response.messages:
+        if message.function_call:
+            extra = {"function_id": message.function_id} if message.function_id else None
+            return Message(FUNCTION, text, name=message.function_call.name, extra=extra)
+    return Message(USER, text)
 
 
 _TOOL_TEXT: Mapping[Lang, str] = {

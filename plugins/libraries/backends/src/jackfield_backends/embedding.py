@@ -8,7 +8,7 @@ from functools import partial
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.models import asked_again
+from jackfield.models import retry_request
 from jackfield.retrieval import Embedded
 
 _WORKERS_PER_REQUEST = 4
@@ -53,7 +53,7 @@ async def embed_in_batches(
     async def work() -> None:
         for start in starts:  # one loop for all workers: each takes the next batch
             batch = texts[start : start + size]
-            parts[start] = await asked_again(partial(in_turn, batch), max_retries=max_retries)
+            parts[start] = await retry_request(partial(in_turn, batch), max_retries=max_retries)
 
     # More than may ask at once: some of them may be waiting to ask again.
     count = min(_WORKERS_PER_REQUEST * concurrency, -(-len(texts) // size))

@@ -22,7 +22,7 @@ from jackfield.errors import (
     RateLimitedError,
     ToolServiceError,
 )
-from jackfield.models import asked_again
+from jackfield.models import retry_request
 from jackfield.settings import Settings
 from jackfield_http.client import Reply
 from jackfield_http.failures import Failures, class_of_status
@@ -120,7 +120,7 @@ class JSONService:
         """
         ask = partial(self._asked, read, path, query or {}, None if body is None else json_bytes(body))
         try:
-            return await asked_again(ask, max_retries=self._config.max_retries, max_delay_s=_LONGEST_WAIT_S)
+            return await retry_request(ask, max_retries=self._config.max_retries, max_delay_s=_LONGEST_WAIT_S)
         except ModelServiceError as error:
             code = error.code or (str(error.status) if error.status else None)
             raise ToolServiceError(error.message, code=code) from error

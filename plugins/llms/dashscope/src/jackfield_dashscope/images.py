@@ -13,7 +13,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import LocalsForgotten, ModelServiceError, ModelTimeoutError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
-from jackfield.models import BaseChatModel, asked_again, name_of_server
+from jackfield.models import BaseChatModel, name_of_server, retry_request
 from jackfield.request import ChatRequest
 from jackfield_backends.prompts import image_prompt
 from jackfield_dashscope.answer import usage_of
@@ -123,7 +123,7 @@ class DashScopeImages(BaseChatModel):
         self, request: ChatRequest, opened: Opened[DashScopeServer], ask: Post
     ) -> tuple[Any, Failures]:
         try:
-            return await asked_again(
+            return await retry_request(
                 partial(self._exchanged, request, opened, ask), max_retries=request.config.max_retries
             )
         except ModelServiceError as error:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from jackfield.errors import LocalsForgotten, ModelServiceError
-from jackfield.models import asked_again
+from jackfield.models import retry_request
 from jackfield.settings import Settings
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
@@ -60,7 +60,7 @@ class Service(Generic[AnswerT]):
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
-        return await asked_again(partial(self._asked_once, body), max_retries=self._config.max_retries)
+        return await retry_request(partial(self._asked_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones, with the API key as it is then."""

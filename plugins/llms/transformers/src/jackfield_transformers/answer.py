@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from jackfield.events import ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Usage
-from jackfield.models import StopSearch, ThoughtSplitter
+from jackfield.models import ThoughtSplitter
+from jackfield.tags import StopSearch
 from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from jackfield.errors import RateLimitedError
-from jackfield.models import asked_again
+from jackfield.models import retry_request
 
 
 @pytest.mark.parametrize("asked", [1.0, 1e9])
@@ -24,7 +24,7 @@ def test_what_is_no_model_waits_by_the_same_rule(asked: float) -> None:
     async def nap(seconds: float) -> None:
         slept_s.append(seconds)
 
-    wait = asked_again(ask, max_retries=3, sleep=nap)
+    wait = retry_request(ask, max_retries=3, sleep=nap)
     if asked == 1:
         assert asyncio.run(wait) == "well"
     else:

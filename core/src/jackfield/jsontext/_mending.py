@@ -1,4 +1,4 @@
-"""Read JSON that a model wrote, which is often not quite JSON: `jackfield.jsontext.loads_lenient` comes here for it."""
+"""Repair the JSON that models write, which is often not quite JSON."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jackfield.jsontext import MAX_DEPTH, TooDeepError, loads_strict
+from jackfield.jsontext._strict import MAX_DEPTH, TooDeepError, loads_strict
 
 MAX_REPAIR_CHARS = 200_000  # a longer text is not a slip of the pen
 _MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a second
 
 
-def mended(text: str, error: ValueError) -> object:
+def mend(text: str, error: ValueError) -> object:
     """Parse a text that is not JSON, if its meaning is clear.
 
     Nothing is guessed: not the end of a string with quotes in it, nor anything that was cut off. The text is one

@@ -1,0 +1,65 @@
+"""Put schemas of answers into the form that providers accept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, object]
+
+
+def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
+    """Return a schema as the `response_format` that OpenAI made common; `strict` where the schema allows it.
+
+    Args:
+        schema: The schema of the whole answer.
+        name: A name for the schema; its title if ''.
+    """
+    title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
+    strict = strict_schema(schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": title,
+            "schema": dict(schema) if strict is None else strict,
+            "strict": strict is not None,
+        },
+    }
+
+
+def strict_schema(schema: Schema) -> dict[str, object] | None:
+    """Return the schema as strict modes require it: every property required, no others allowed, no defaults.
+
+    Returns:
+        None if that would change which objects fit: for objects with free keys, and for objects without any keys.
+    """
+    try:
+        strict = _strict(dict(schema))
+    except _NotStrictError:
+        return None
+    return strict if strict.get("type") == "object" else None
+
+
+class _NotStrictError(Exception):
+    pass
+
+
+def _strict(node: object) -> Any:
+    if isinstance(node, list):
+        return [_strict(entry) for entry in node]
+    if not isinstance(node, Mapping):
+        return node
+    strict = {key: _strict_entry(key, value) for key, value in node.items() if key != "default"}
+    if strict.get("type") != "object" and "properties" not in strict:
+        return strict
+    has_free_keys = strict.get("additionalProperties") not in (None, False) or "patternProperties" in strict
+    if has_free_keys or not strict.get("properties"):
+        raise _NotStrictError
+    return {**strict, "additionalProperties": False, "required": list(strict["properties"])}
+
+
+def _strict_entry(key: str, value: object) -> Any:
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # here, keys are names
+        return {name: _strict(inner) for name, inner in value.items()}
+    return value if key in ("enum", "const", "examples") else _strict(value)

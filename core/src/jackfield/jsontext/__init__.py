@@ -1,0 +1,42 @@
+"""Read the JSON that models write, strictly or with repairs, and write JSON for them."""
+
+from __future__ import annotations
+
+import json
+
+from jackfield.jsontext._strict import MAX_DEPTH, TooDeepError, loads_strict
+
+__all__ = ["MAX_DEPTH", "TooDeepError", "dumps", "is_json", "loads_lenient", "loads_strict"]
+
+
+def loads_lenient(text: str) -> object:
+    """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
+
+    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Anything else is
+    repaired if its meaning is clear.
+
+    Raises:
+        ValueError: The text is not JSON and cannot be repaired, or is too long or too deep to try.
+    """
+    try:
+        return loads_strict(text)
+    except TooDeepError:
+        raise
+    except ValueError as error:
+        from jackfield.jsontext._mending import mend
+
+        return mend(text, error)
+
+
+def is_json(text: str) -> bool:
+    """Return True if a text is JSON without any repair, except for raw control characters in strings."""
+    try:
+        loads_strict(text)
+    except ValueError:
+        return False
+    return True
+
+
+def dumps(value: object) -> str:
+    """Return JSON in one line, with other alphabets readable, as it is shown to a model."""
+    return json.dumps(value, ensure_ascii=False)
