@@ -462,14 +462,6 @@ except RateLimitedError as error:
 """,
         "requests_per_minute is used up",
     ),
-    "jackfield-stop-words": Job(
-        """
-from jackfield.testing import ScriptedModel, answer
-config = {"model": "m", "generate_cfg": {"stop": "\\nHuman:"}, "processors": ["stop_words"]}
-print(repr(ScriptedModel([answer("A cat.\\nHuman: and now?")], config=config).quick_chat("What is it?")))
-""",
-        "'A cat.'",
-    ),
     "jackfield-system-message": Job(
         """
 from jackfield.testing import ScriptedModel, answer

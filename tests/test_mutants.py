@@ -111,19 +111,19 @@ def test_a_share_has_dropped_when_chance_alone_rarely_gives_so_few(script: Modul
 
 @pytest.mark.slow
 def test_a_change_is_noticed_by_a_test_that_looks_and_by_no_other(script: ModuleType, tmp_path: Path) -> None:
-    area = script.areas()["stop-words"]
+    area = script.areas()["multimodal"]
     looks, looks_away = tmp_path / "test_looks.py", tmp_path / "test_looks_away.py"
     looks.write_text("""
-from jackfield_stop_words.processor import StopWords
+from jackfield_multimodal.processor import Multimodal
 def test_it():
-    assert StopWords.__module__ and StopWords.phase == "transport"
+    assert Multimodal.__module__ and Multimodal.phase == "input"
 """)
-    looks_away.write_text("import jackfield_stop_words.processor\ndef test_it():\n    pass\n")
+    looks_away.write_text("import jackfield_multimodal.processor\ndef test_it():\n    pass\n")
     copies = script.Copies(tmp_path / "copies", 1)
-    file = ROOT / area.root / "jackfield_stop_words/processor.py"
-    broken = file.read_text().replace('= "transport"', '= "input"')
+    file = ROOT / area.root / "jackfield_multimodal/processor.py"
+    broken = file.read_text().replace('= "input"', '= "transport"')
     assert broken != file.read_text()
-    mutant = script.Mutant(file, 1, "StopWords", "constant", "another phase", broken)
+    mutant = script.Mutant(file, 1, "Multimodal", "constant", "another phase", broken)
     for tests, noticed in ((looks, True), (looks_away, False)):
         looking = script.replace(area, tests=(str(tests),))
         assert not copies.is_noticed(looking, None)

@@ -234,6 +234,10 @@ class GenerateConfig(Config):
     stop: tuple[str, ...] = Field(
         default=(), description="Texts at which the answer ends; a single text counts as a list of one"
     )
+    send_stop: bool = Field(
+        default=True,
+        description="false: hide `stop` from a server that refuses it or accepts fewer texts; it still ends answers",
+    )
     max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
     max_retries: int = Field(
         default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed call is retried, if that may help"

@@ -224,10 +224,12 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         if any(message.is_multimodal() for message in request.messages):
             request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
         config = request.config
+        stops = [text for text in config.stop if text]
+        if config.stop and not config.send_stop:
+            request = replace(request, config=config.model_copy(update={"stop": ()}))
         events = self.stream(request)
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = WithThoughtsApart(events, inside=config.thought_in_content is True)
-        stops = [text for text in config.stop if text]
         if not stops:
             return events
         from jackfield.models._stops import until_stop

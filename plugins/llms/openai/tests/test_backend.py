@@ -268,6 +268,15 @@ def test_leaving_a_stream_closes_its_connection(server: FakeOpenAI, make_model: 
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
+def test_a_server_that_ignores_stop_words_is_left_at_them(server: FakeOpenAI, make_model: MakeModel) -> None:
+    # After the first pieces it says nothing more, and would wait for ever.
+    server.reply(text(["Thought: look.\nObs", "ervation: it ", "rains"]).stall_after(3))
+    model = make_model(generate_cfg={"stop": ["Observation:"]})
+    assert model.quick_chat("Is there something?") == "Thought: look.\n"
+    assert server.requests[0].json["stop"] == ["Observation:"]
+    assert server.wait_until(lambda server: server.disconnects == 1)
+
+
 def test_a_model_works_on_one_event_loop_after_the_other_and_leaves_nothing_open(
     server: FakeOpenAI, make_model: MakeModel
 ) -> None:

@@ -46,6 +46,7 @@ NO_CHANGES: dict[str, Any] = {
     "deadline": 9.0,
     "lang": "zh",
     "max_input_tokens": 9,
+    "send_stop": False,
     "extra_headers": {"Authorization": "Bearer k"},
 }
 

@@ -28,6 +28,7 @@ _LEFT_OUT = frozenset(
         "extra_headers",
         "max_input_tokens",
         "lang",
+        "send_stop",
     }
 )
 

@@ -19,6 +19,7 @@ _OF_ONE_MODEL = frozenset(
         "fncall_prompt_type",
         "max_input_tokens",
         "reasoning_effort",
+        "send_stop",
         "thought_in_content",
         "use_raw_api",
     }

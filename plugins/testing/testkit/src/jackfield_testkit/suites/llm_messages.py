@@ -44,7 +44,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 OURS_ALONE = {
     "max_input_tokens", "max_retries", "max_retry_delay", "request_timeout", "event_timeout", "deadline", "lang",
-    "function_choice",
+    "function_choice", "send_stop",
     "thought_in_content",
     "parallel_function_calls", "fncall_prompt_type", "use_raw_api", "extra_body", "extra_headers",
 }  # fmt: skip
