@@ -90,21 +90,12 @@ def test_a_history_that_ends_in_an_answer_of_an_earlier_run_is_still_asked() -> 
     assert decide([Message("user", "q"), Message("assistant", "a")], Spent(), Limits()) == AskModel()
 
 
-def test_a_guarded_call_waits() -> None:
+def test_calls_that_a_caller_wrote_wait_unless_the_run_is_resumed() -> None:
     history = [Message("user", "q"), call("rm", "1")]
-    waiting = Pause((PlannedCall(0, "1", FunctionCall("rm", "{}")),))
-    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}) == waiting
-    # An answer is to a call that was given, and to none that a model makes later.
-    assert decide(history, Spent(turns=1), Limits(), needs_approval={"rm"}, answered={"1"}) == waiting
-    assert isinstance(decide(history, Spent(), Limits(), needs_approval={"rm"}, resume=True, answered={"1"}), RunTools)
-    assert decide(history, Spent(), Limits(), needs_approval={"rm"}, answered={"1"}) == waiting
-
-
-def test_a_call_in_doubt_waits_until_it_is_answered() -> None:
-    history = [Message("user", "q"), call("f", "1"), call("g", "2")]
-    waiting = Pause((PlannedCall(0, "1", FunctionCall("f", "{}")),))
-    assert decide(history, Spent(), Limits(), resume=True, in_doubt={"1"}) == waiting
-    assert isinstance(decide(history, Spent(), Limits(), resume=True, in_doubt={"1"}, answered={"1"}), RunTools)
+    calls = (PlannedCall(0, "1", FunctionCall("rm", "{}")),)
+    assert decide(history, Spent(), Limits()) == Pause(calls)
+    assert decide(history, Spent(), Limits(), resume=True) == RunTools(calls)
+    assert decide(history, Spent(turns=1), Limits()) == RunTools(calls)
 
 
 def test_a_call_without_an_id_gets_the_same_one_whatever_earlier_turns_contain() -> None:

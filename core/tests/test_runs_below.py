@@ -209,9 +209,8 @@ def test_only_a_tool_that_grants_it_is_called_twice_unasked(granted: str) -> Non
     setattr(Act, granted, True)
     planned = PlannedCall(0, "c0", CALL)
     tools: Mapping[str, BaseTool] = {"act": Act()}
-    assert asyncio.run(ToolExecutor(tools).not_repeatable([planned])) == (
-        frozenset() if granted in REPEATABLE else {"c0"}
-    )
+    plan = asyncio.run(ToolExecutor(tools).plan([planned], in_doubt=frozenset({"c0"})))
+    assert plan.doubtful == (frozenset() if granted in REPEATABLE else {"c0"})
 
 
 def test_after_a_hand_off_messages_carry_the_name_of_the_new_agent() -> None:

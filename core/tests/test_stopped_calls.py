@@ -263,8 +263,10 @@ def test_a_call_in_doubt_that_a_cancel_kept_from_beginning_again_is_still_in_dou
         run, state = resumed("c0", "c1", in_doubt=frozenset({"c0"}), answers={"c0": True}, cancel=token)
         loop = FnCallAgent([act], ScriptedModel([]), approve=approve).make_loop(functions=[])
         events: list[Any] = []
+        calls = open_calls(state.history)
+        plan = await loop.executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.in_doubt)
         with pytest.raises(Interrupted):
-            await _gather(loop._call_tools(run, state, open_calls(state.history)), events)
+            await _gather(loop._call_tools(run, state, plan), events)
         return [event for event in events if isinstance(event, ToolFinished)]
 
     assert errors_of(asyncio.run(results())) == {"c0": STOPPED, "c1": "Cancelled"}

@@ -228,7 +228,7 @@ def test_calls_that_may_not_run_beside_others_follow_a_stubborn_one(monkeypatch:
         planned = [PlannedCall(n, f"c{n}", FunctionCall(name, "{}")) for n, name in enumerate(["stubborn", "follows"])]
         try:
             async with asyncio.timeout(30):
-                return [event async for event in executor.run(planned, ToolContext())]
+                return [event async for event in executor.run(await executor.plan(planned), ToolContext())]
         finally:
             release.set()
 

@@ -294,7 +294,9 @@ def test_a_call_in_doubt_is_only_made_if_somebody_agreed(answers: dict[str, bool
 
     async def run() -> list[Any]:
         executor = ToolExecutor({"act": act})
-        return [event async for event in executor.run([GO], ToolContext(), answers=answers, in_doubt={"c0"})]
+        plan = await executor.plan([GO], answers=answers, in_doubt=frozenset({"c0"}))
+        assert [one.call_id for one in plan.waiting] == ([] if answers else ["c0"])
+        return [event async for event in executor.run(plan, ToolContext())]
 
     assert [event.call_id for event in asyncio.run(run()) if isinstance(event, ToolFinished)] == ["c0"]
     assert done == made
@@ -305,7 +307,8 @@ def test_a_call_of_a_tool_that_cannot_be_loaded_is_not_one_that_may_be_repeated(
     site.add("broken", {"tool.gone": "broken_light"}, modules={"broken_light": LIGHT_OF_NOTHING})
     tools = {"act": repeatable, "gone": find_tool("gone", site.host())}
     planned = [PlannedCall(0, "c0", FunctionCall("act", "{}")), PlannedCall(1, "c1", FunctionCall("gone", "{}"))]
-    assert asyncio.run(ToolExecutor(tools).not_repeatable(planned)) == {"c1"}
+    plan = asyncio.run(ToolExecutor(tools).plan(planned, in_doubt=frozenset({"c0", "c1"})))
+    assert plan.doubtful == {"c1"}
 
 
 class Hostile(BaseException):

@@ -60,7 +60,7 @@ def run(
         # No tool here takes long: the time-out only turns a hang into a failure.
         async with asyncio.timeout(40):
             events = []
-            async for event in executor.run(planned, context or ToolContext()):
+            async for event in executor.run(await executor.plan(planned), context or ToolContext()):
                 events.append(event)
                 seen(event)
             return events
@@ -720,9 +720,9 @@ def test_leaving_early_cancels_what_still_runs() -> None:
         return "never"
 
     async def leave_early() -> None:
-        events = ToolExecutor({"forever": forever}).run(
-            [PlannedCall(0, "c0", FunctionCall("forever", "{}"))], ToolContext()
-        )
+        executor = ToolExecutor({"forever": forever})
+        plan = await executor.plan([PlannedCall(0, "c0", FunctionCall("forever", "{}"))])
+        events = executor.run(plan, ToolContext())
         assert isinstance(await anext(events), ToolStarted)
         assert isinstance(await anext(events), ToolProgress)
         await events.aclose()  # type: ignore[attr-defined]
@@ -743,7 +743,8 @@ def test_a_call_whose_start_is_the_last_that_is_read_never_begins() -> None:
     async def leave_at_the_start() -> None:
         left: list[ToolFinished] = []
         planned = PlannedCall(0, "c0", FunctionCall("act", "{}"))
-        events = ToolExecutor({"act": act}).run([planned], ToolContext(), left=left)
+        executor = ToolExecutor({"act": act})
+        events = executor.run(await executor.plan([planned]), ToolContext(), left=left)
         assert isinstance(await anext(events), ToolStarted)
         await events.aclose()  # type: ignore[attr-defined]
         for _ in range(10):

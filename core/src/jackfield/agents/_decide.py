@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, Message
 from jackfield.runs._calls import open_calls
 from jackfield.runs._limits import Spent, limit_reached
-from jackfield.tools._executor import PlannedCall
+from jackfield.tools._plan import PlannedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls, all of one turn."""
+    """Run these calls, all of one turn, unless some of them wait for approval."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -48,10 +48,7 @@ def decide(
     spent: Spent,
     limits: Limits,
     *,
-    needs_approval: Container[str] = frozenset(),
     resume: bool = False,
-    answered: Container[str] = frozenset(),
-    in_doubt: Container[str] = frozenset(),
     turns_before: int = 0,
 ) -> Action:
     """Decide what a run does next; do none of it.
@@ -60,31 +57,19 @@ def decide(
         history: All messages so far. Where it ends in calls without results, these come first.
         spent: What the run has used.
         limits: What it may use.
-        needs_approval: Names of tools whose calls must wait for approval.
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
-        answered: Ids of such calls that were approved or refused.
-        in_doubt: Ids of such calls that may have been made already, and must not be made twice unasked.
         turns_before: The turns that were spent before the run went on.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        if spent.turns > turns_before:  # its own model's: nobody has answered yet
-            return _run_or_pause(calls, needs_approval, (), ())
-        return _run_or_pause(calls, needs_approval, answered, in_doubt) if resume else Pause(calls)
+        is_fresh = spent.turns > turns_before  # its own model's
+        return RunTools(calls) if is_fresh or resume else Pause(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
     reached = limit_reached(spent, limits)
     return Finish(reached) if reached else AskModel()
-
-
-def _run_or_pause(
-    calls: tuple[PlannedCall, ...], needs_approval: Container[str], answered: Container[str], in_doubt: Container[str]
-) -> RunTools | Pause:
-    asked = (one for one in calls if one.call.name in needs_approval or one.call_id in in_doubt)
-    waiting = tuple(one for one in asked if one.call_id not in answered)
-    return Pause(waiting) if waiting else RunTools(calls)
 
 
 def _says_something(message: Message) -> bool:

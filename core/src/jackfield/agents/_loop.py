@@ -29,7 +29,9 @@ from jackfield.runs._calls import open_calls
 from jackfield.runs._limits import Spent
 from jackfield.runs._run import Event, ParentRun, Run
 from jackfield.streams import Interrupted, closing
-from jackfield.tools._executor import CANCELLED, CUT_OFF, STOPPED, Approve, PlannedCall, ToolExecutor, not_run, stopped
+from jackfield.tools._executor import CANCELLED, CUT_OFF, STOPPED, ToolExecutor, not_run, stopped
+from jackfield.tools._plan import NO_ANSWERS, CallPlan, PlannedCall
+from jackfield.tools._rules import Approve
 from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
@@ -82,31 +84,43 @@ class Loop:
                 state.reason = run.interruption
         yield RunFinished(state.reason, tuple(state.history[len(run.messages) :]), state.spent.usage)
 
-    def _step(self, run: Run, state: _State, action: AskModel | RunTools | Pause) -> AsyncIterator[Event]:
+    def _step(self, run: Run, state: _State, action: AskModel | CallPlan | Pause) -> AsyncIterator[Event]:
         match action:
             case AskModel():
                 return self._ask(run, state)
-            case RunTools(calls):
-                return self._call_tools(run, state, calls)
+            case CallPlan():
+                return self._call_tools(run, state, action)
             case Pause(calls):
                 return _paused(state, calls)
 
-    async def _next_action(self, run: Run, state: _State) -> Action:
+    async def _next_action(self, run: Run, state: _State) -> AskModel | CallPlan | Pause | Finish:
         if not state.is_ready:
             await self._prepare(run, state)
         action = self._decided(run, state)
         if isinstance(action, AskModel) and self.toolbox is not None and self.toolbox.has_changed():
             await self._update_tools(run, self.toolbox)
-        if isinstance(action, RunTools) and (run.approve or self.approve) is None:
-            # They are loaded for it, which may take time: a class may ask for more than its descriptor.
-            names = await _waited_for(run, self.executor.needing_approval(action.calls))
-            action = self._decided(run, state, names) if names else action
-        if isinstance(action, RunTools) and run.parent is not None and (reached := run.parent.take(len(action.calls))):
+        return await self._plan(run, state, action.calls) if isinstance(action, RunTools) else action
+
+    async def _plan(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
+        """Plan calls; the run pauses if some wait for approval, and ends at a limit of a parent."""
+        is_fresh = state.spent.turns > run.spent.turns  # then no earlier answer is about them
+        work = self.executor.plan(
+            calls,
+            approve=run.approve or self.approve,
+            answers=NO_ANSWERS if is_fresh else run.answers,
+            in_doubt=frozenset() if is_fresh else run.in_doubt,
+        )
+        plan = await _waited_for(run, work)
+        reached: StopReason | None = None
+        if run.parent is not None:
+            reached = run.parent.reached(0) if plan.waiting else run.parent.take(len(calls))
+        if reached is not None:
             return Finish(reached)
-        return action
+        state.doubtful = plan.doubtful
+        return Pause(plan.waiting) if plan.waiting else plan
 
     async def _prepare(self, run: Run, state: _State) -> None:
-        """Make the tools of the run, and find out which calls, perhaps of these, must not be made a second time."""
+        """Make the tools of the run."""
         state.is_ready = True
         self.executor = self.executor.within(run.rules)
         if self.toolbox is not None:
@@ -116,9 +130,6 @@ class Loop:
             self.around = (*self.around, *self.toolbox.processors(run.reported))
             if self.toolbox.has_changed():  # since the agent was made
                 await self._update_tools(run, self.toolbox)
-        if run.in_doubt:
-            under_way = [planned for planned in open_calls(state.history) if planned.call_id in run.in_doubt]
-            state.in_doubt = await _waited_for(run, self.executor.not_repeatable(under_way))
 
     async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
         """Replace the tools of the sets that have changed. The others keep their order, which prompt caches need."""
@@ -129,17 +140,8 @@ class Loop:
         functions |= {name: tool.schema(run.lang) for name, tool in tools.items()}
         self.functions = tuple(functions.values())
 
-    def _decided(self, run: Run, state: _State, names: frozenset[str] = frozenset()) -> Action:
-        action = decide(
-            state.history,
-            state.spent,
-            run.limits,
-            needs_approval=names,
-            resume=run.resume,
-            answered=run.answers,
-            in_doubt=state.in_doubt,
-            turns_before=run.spent.turns,
-        )
+    def _decided(self, run: Run, state: _State) -> Action:
+        action = decide(state.history, state.spent, run.limits, resume=run.resume, turns_before=run.spent.turns)
         if run.parent is not None and not isinstance(action, Finish):
             reached = run.parent.reached(len(action.calls) if isinstance(action, RunTools) else 0)
             return Finish(reached) if reached else action
@@ -171,19 +173,14 @@ class Loop:
             state.history.append(result.message)
             yield result
 
-    async def _call_tools(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
-        state.spent = state.spent.plus_calls(len(calls))
+    async def _call_tools(self, run: Run, state: _State, plan: CallPlan) -> AsyncIterator[Event]:
+        state.spent = state.spent.plus_calls(len(plan.calls))
         results: dict[int, Message] = {}
-        is_fresh = state.spent.turns > run.spent.turns
-        answers = {} if is_fresh else run.answers
-        parent = ParentRun(run, state.spent, answers=answers, waiting=state.waiting)
+        parent = ParentRun(run, state.spent, answers=plan.answers, waiting=state.waiting)
         context = replace(run.context, messages=tuple(state.history), run=parent)
         left: list[ToolFinished] = []
         try:
-            doubtful, state.in_doubt = state.in_doubt, frozenset()
-            approve = run.approve or self.approve
-            work = self.executor.run(calls, context, approve=approve, answers=answers, in_doubt=doubtful, left=left)
-            async with closing(run.guarded(work)) as events:
+            async with closing(run.guarded(self.executor.run(plan, context, left=left))) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
                         if event.call_id in state.waiting:
@@ -191,11 +188,7 @@ class Loop:
                         results[event.index] = event.message
                     yield event
         except Interrupted:
-            planned = {one.call_id: one for one in calls}
-            for one in left:
-                # It never began here, but it may have been made before the run was interrupted.
-                is_doubtful = one.error == CANCELLED and one.call_id in run.in_doubt and not is_fresh
-                result = stopped(planned[one.call_id], began=True) if is_doubtful else one
+            for result in left:
                 results[result.index] = result.message
                 yield result
             raise
@@ -214,7 +207,7 @@ class Loop:
 async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
     state.reason = "approval_needed"
     ids = tuple(planned.call_id for planned in calls)
-    in_doubt = tuple(call_id for call_id in ids if call_id in state.in_doubt)
+    in_doubt = tuple(call_id for call_id in ids if call_id in state.doubtful)
     yield ApprovalNeeded(tuple(planned.call for planned in calls), ids, in_doubt)
 
 
@@ -242,6 +235,8 @@ def _stopped_calls(run: Run, state: _State) -> list[ToolFinished]:
 
 async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
     """What work gives, until the time limit of the run or a cancel."""
+    if run.ends_at is None and run.cancel is None:
+        return await work
 
     async def once() -> AsyncIterator[T]:
         yield await work
@@ -279,7 +274,7 @@ class _State:
 
     history: list[Message]
     spent: Spent
-    in_doubt: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
     waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
     is_ready: bool = False
     reason: StopReason | None = None  # why it has ended

@@ -17,7 +17,8 @@ from jackfield.request import FunctionSchema, GenerateOptions
 from jackfield.runs._run import Event, Run
 from jackfield.runs._view import RunView
 from jackfield.tools._base import ToolContext
-from jackfield.tools._executor import PlannedCall, ToolExecutor
+from jackfield.tools._executor import ToolExecutor
+from jackfield.tools._plan import PlannedCall
 from jackfield.tools._rules import Approve
 from jackfield.tools._workspace import Workspace
 

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Sequence
 
 from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
 from jackfield.models._pairing import OpenCall, paired
-from jackfield.tools._executor import STOPPED_TEXT, PlannedCall
+from jackfield.tools._executor import STOPPED_TEXT
+from jackfield.tools._plan import PlannedCall
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:

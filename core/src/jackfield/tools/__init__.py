@@ -10,9 +10,10 @@ from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import as_tool, name_of_entry, tools_of
 from jackfield.tools._content import content_of, cut_middle, cut_text
-from jackfield.tools._executor import REFUSED_TEXT, STOPPED, PlannedCall, ToolExecutor
+from jackfield.tools._executor import REFUSED_TEXT, STOPPED, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
+from jackfield.tools._plan import CallPlan, PlannedCall
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
@@ -27,6 +28,7 @@ __all__ = [
     "STOPPED",
     "ArgumentChecker",
     "BaseTool",
+    "CallPlan",
     "FunctionSchema",
     "FunctionTool",
     "PlannedCall",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -26,11 +26,18 @@ from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
 from jackfield.tools._foreign import Escaped, apart, called, loaded, must_load, output_of, said
+from jackfield.tools._plan import (
+    NO_ANSWERS,
+    CallPlan,
+    CheckedCall,
+    FailedCall,
+    PlannedCall,
+    ReadyCall,
+    RefusedCall,
+)
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._safety import Safety
-from jackfield.tools._turn import PlannedCall, ReadyCall, Turn
-
-__all__ = ["Approve", "PlannedCall", "ToolExecutor", "not_run"]
+from jackfield.tools._turn import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +66,6 @@ STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
     {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
 )
 CUT_OFF = "CutOff"
-NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -94,90 +100,114 @@ class ToolExecutor:
         rules = self.rules.within(outer)
         return self if rules is self.rules else replace(self, rules=rules)
 
-    # --- approval ---
+    # --- deciding ---
 
-    async def needing_approval(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
-        """The names of the called tools that need approval.
+    async def plan(
+        self,
+        calls: Sequence[PlannedCall],
+        *,
+        approve: Approve | None = None,
+        answers: Mapping[str, bool] = NO_ANSWERS,
+        in_doubt: frozenset[str] = frozenset(),
+    ) -> CallPlan:
+        """Decide about the calls of one turn, and make none of them.
 
-        It loads them, because a class may ask for more than its descriptor. A tool that cannot be loaded is left out:
-        its call will fail, and say why.
+        Each call's arguments are checked once, and its safety is worked out once. Tools are loaded for that, because a
+        class may be stricter than its descriptor.
+
+        Args:
+            calls: The calls.
+            approve: Replaces the executor's own function.
+            answers: Decisions about these calls that were made before, by the calls' ids.
+            in_doubt: The ids of calls that may have been made before. Unless a person approves them, only those of
+                tools that are `read_only`, `idempotent` or `resumable` are made again.
         """
-        return frozenset(
-            name
-            for name, safety in (await self._safeties(calls)).items()
-            if not self._forbidden(safety) and self.rules.asks_about(self.tools[name], safety)
-        )
+        approve = approve or self.approve
+        checked: list[CheckedCall] = []
+        pending: list[PlannedCall] = []
+        doubtful: list[PlannedCall] = []
+        for planned in calls:
+            answer = answers.get(planned.call_id)
+            call = await self._check(planned)
+            is_repeatable = call.safety is not None and call.safety.is_repeatable
+            if planned.call_id in in_doubt and not is_repeatable and planned.call.name in self.tools:
+                if answer is None:
+                    doubtful.append(planned)
+                if answer is not True:
+                    call = RefusedCall(planned, call.safety, IN_DOUBT_TEXT)
+            elif call.needs_approval and answer is None and approve is None:
+                pending.append(planned)
+            checked.append(call)
+        ids = frozenset(planned.call_id for planned in doubtful)
+        return CallPlan(tuple(checked), tuple(doubtful or pending), ids, approve, answers, in_doubt)
 
-    async def not_repeatable(self, calls: Sequence[PlannedCall]) -> frozenset[str]:
-        """The ids of calls that must not be made twice unless a person agrees: see `BaseTool.resumable`."""
-        safeties = (await self._safeties(calls)).items()
-        again = {name for name, safety in safeties if safety.read_only or safety.idempotent or safety.resumable}
-        once = self.tools.keys() - again
-        return frozenset(planned.call_id for planned in calls if planned.call.name in once)
+    async def _check(self, planned: PlannedCall) -> CheckedCall:
+        """Check the arguments of a call, and work out its safety.
 
-    async def _safeties(self, calls: Sequence[PlannedCall]) -> dict[str, Safety]:
-        """What holds for the tools that are called, by their names, but for those that cannot be loaded."""
-        found: dict[str, Safety] = {}
-        for name in sorted({planned.call.name for planned in calls} & self.tools.keys()):
-            try:
-                tool = self.tools[name]
-                found[name] = await self._safety(tool, said(tool.safety))
-            except Exception:  # noqa: BLE001 - the call itself meets the same error, and reports it
-                _log.debug("tool %s cannot be prepared", name, exc_info=True)
-        return found
-
-    async def _safety(self, tool: BaseTool, known: Safety) -> Safety:
-        """What holds for the calls of a tool. It is loaded, because its class may say more than is known.
-
-        It is not loaded if what is known is enough to forbid its calls.
+        The tool is loaded for its safety, unless the arguments do not fit.
         """
-        if self._forbidden(known) or not must_load(tool):
-            return known
-        await apart(partial(loaded, tool), name=tool.name, timeout_s=self.timeout_s)
-        return said(tool.safety)
+        started = time.perf_counter()
+        name = planned.call.name
+        tool = self.tools.get(name)
+        if tool is None:
+            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
+            return FailedCall(planned, missing, time.perf_counter() - started)
+        safety: Safety | None = None
+        try:
+            safety = said(tool.safety)
+            if self._forbidden_effect(safety):
+                return self._refuse_effect(planned, safety)
+            arguments = said(tool.parse_arguments, planned.call.arguments)
+        except Exception as error:  # noqa: BLE001 - any failure of a plugin is a result
+            needs_approval = safety is not None and self.rules.asks_about(tool, safety)
+            return FailedCall(planned, error, time.perf_counter() - started, safety, needs_approval)
+        try:
+            if must_load(tool):
+                await apart(partial(loaded, tool), name=tool.name, timeout_s=self.timeout_s)
+                safety = said(tool.safety)
+        except Exception as error:  # noqa: BLE001 - as above
+            return FailedCall(planned, error, time.perf_counter() - started)
+        if self._forbidden_effect(safety):
+            return self._refuse_effect(planned, safety)
+        needs_approval = self.rules.asks_about(tool, safety)
+        decision = None
+        if not needs_approval and (rule := self.rules.name) != "marked":
+            decision = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
+        return ReadyCall(planned, tool, safety, arguments, needs_approval, decision)
 
-    def _forbidden(self, safety: Safety) -> str:
-        """The effect for which calls are not made, or ''."""
+    def _forbidden_effect(self, safety: Safety) -> str:
+        """Return the first effect for which calls are not made; '' if there is none."""
         return min(safety.effects & self.rules.forbid, default="")
+
+    def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
+        reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=self._forbidden_effect(safety))
+        decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
+        return RefusedCall(planned, safety, reason, decision)
 
     # --- running ---
 
     async def run(
-        self,
-        calls: Sequence[PlannedCall],
-        context: ToolContext,
-        *,
-        approve: Approve | None = None,
-        answers: Mapping[str, bool] = NO_ANSWERS,
-        in_doubt: Container[str] = frozenset(),
-        left: list[ToolFinished] | None = None,
+        self, plan: CallPlan, context: ToolContext, *, left: list[ToolFinished] | None = None
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
-        """Run the calls; events come as things happen, exactly one `ToolFinished` for each call.
+        """Run the calls of a plan. Events come as things happen, with exactly one `ToolFinished` for each call.
 
-        Approvals are asked for first, one call after the other. Closing the generator cancels what still runs.
+        Approvals are asked for first, one call after the other. A call that needs approval is refused if nobody can be
+        asked. Closing the generator cancels the calls that still run.
 
         Args:
-            calls: Of one turn.
-            context: Of the run.
-            approve: Replaces the executor's own.
-            answers: Decisions that were already made about these calls, by their ids.
-            in_doubt: The ids of those that may have been made already: of these, only approved ones are made.
-            left: Gets a result for each call that has none when the generator is closed: the true result of a call that
-                has ended meanwhile, and otherwise one that says whether the call began.
+            plan: The plan for the calls of one turn.
+            context: The context of the run.
+            left: Receives a result for each call that has none when the generator is closed: its true result if it has
+                ended meanwhile, and otherwise one that says if it began.
         """
-        approve = approve or self.approve
-        refusal = partial(_refusal, context)
-        turn = Turn(partial(self._result, context, approve), self._failed, stopped, refusal, self.timeout_s)
+        turn = Turn(
+            partial(self._make, context, plan.approve), self._failed, partial(_refusal, context), self.timeout_s
+        )
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
-
-        async def prepare(planned: PlannedCall) -> tuple[ReadyCall | ToolFinished, ApprovalDecided | None]:
-            answer, is_doubtful = answers.get(planned.call_id), planned.call_id in in_doubt
-            return await self._prepare(planned, context, approve, answer, in_doubt=is_doubtful)
-
         ended: set[int] = set()
         try:
-            async with closing(_events_of(turn, calls, prepare)) as events:
+            async with closing(self._events(plan, context, turn)) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
                         ended.add(event.index)
@@ -187,65 +217,55 @@ class ToolExecutor:
         finally:
             await turn.aclose()
             if left is not None:
-                left += turn.results_left([planned for planned in calls if planned.index not in ended])
+                missing = [call.planned for call in plan.calls if call.planned.index not in ended]
+                left += _results_left(missing, turn, plan.in_doubt)
 
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
-        """Run one call to its result; no exception but cancelling leaves it. Progress goes to `context.report`."""
-        async with closing(self.run([planned], context, approve=approve)) as events:
+        """Run one call to its result. Only cancelling raises. Progress goes to `context.report`."""
+        plan = await self.plan([planned], approve=approve)
+        async with closing(self.run(plan, context)) as events:
             while not isinstance(event := await anext(events), ToolFinished):
                 if isinstance(event, ToolProgress):
                     context.report(event.text)
         return event
 
-    async def _prepare(
-        self,
-        planned: PlannedCall,
-        context: ToolContext,
-        approve: Approve | None,
-        answer: bool | None,
-        *,
-        in_doubt: bool,
-    ) -> tuple[ReadyCall | ToolFinished, ApprovalDecided | None]:
-        """Load the tool, and ask who must be asked; a result for what may not run, or does not exist."""
-        if in_doubt and answer is not True:
-            return not_run(planned, IN_DOUBT_TEXT, NOT_ALLOWED), None
-        started = time.perf_counter()
-        try:
-            ready = await self._checked(planned)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does while it is loaded is a result
-            return self._failed(planned, error, time.perf_counter() - started), None
-        if effect := self._forbidden(ready.safety):
-            reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=effect)
-            decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
-        elif self.rules.asks_about(ready.tool, ready.safety):
-            decision = await _decision(planned, ready.arguments, context, approve, answer)
-        elif (rule := self.rules.name) == "marked":
-            return ready, None
-        else:
-            decision = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
-        return ready if decision.allowed else not_run(planned, decision.reason, NOT_ALLOWED), decision
+    async def _events(
+        self, plan: CallPlan, context: ToolContext, turn: Turn
+    ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
+        """Ask for approvals, one after the other, then run the calls that may be made."""
+        ready: list[ReadyCall] = []
+        for call in plan.calls:
+            planned = call.planned
+            if isinstance(call, FailedCall):
+                yield ToolStarted(planned.index, planned.call_id, planned.call)
+                yield self._failed(planned, call.error, call.seconds)
+                continue
+            decision = call.decision
+            if isinstance(call, ReadyCall) and call.needs_approval:
+                answer = plan.answers.get(planned.call_id)
+                decision = await _decide(planned, call.arguments, context, plan.approve, answer)
+            if decision is not None:
+                yield decision
+            if isinstance(call, RefusedCall):
+                yield not_run(planned, call.reason, NOT_ALLOWED)
+            elif decision is not None and not decision.allowed:
+                yield not_run(planned, decision.reason, NOT_ALLOWED)
+            else:
+                ready.append(call)
+        turn.start(ready)
+        while turn.is_open:
+            yield await turn.events.get()
 
-    async def _checked(self, planned: PlannedCall) -> ReadyCall:
-        """A call with the arguments that are approved, and therefore used."""
-        name = planned.call.name
-        tool = self.tools.get(name)
-        if tool is None:
-            raise ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
-        known = said(tool.safety)
-        # What does not fit needs no module.
-        arguments = {} if self._forbidden(known) else said(tool.parse_arguments, planned.call.arguments)
-        return ReadyCall(planned, tool, await self._safety(tool, known), arguments)
-
-    async def _result(
+    async def _make(
         self, context: ToolContext, approve: Approve | None, ready: ReadyCall, turn: Turn, started: float
     ) -> ToolFinished:
-        """Make a call that began at `started` of the performance counter; what the tool raises comes out of it."""
+        """Make a call that began at `started` of the performance counter; errors of the tool are raised."""
         planned = ready.planned
 
         async def ask(arguments: Mapping[str, object]) -> bool:
-            decision = await _decision(planned, arguments, context, approve)
+            decision = await _decide(planned, arguments, context, approve)
             turn.events.put_nowait(decision)
             return decision.allowed and await _refusal(context, planned) is None
 
@@ -281,26 +301,21 @@ class ToolExecutor:
         return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
 
 
-async def _events_of(
-    turn: Turn,
-    calls: Sequence[PlannedCall],
-    prepare: Callable[[PlannedCall], Awaitable[tuple[ReadyCall | ToolFinished, ApprovalDecided | None]]],
-) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
-    """Prepare all calls, one after the other, then the events of those that may be made."""
-    ready_calls = []
-    for planned in calls:
-        ready, decision = await prepare(planned)
-        if decision:
-            yield decision
-        if isinstance(ready, ReadyCall):
-            ready_calls.append(ready)
-            continue
-        if ready.error != NOT_ALLOWED:
-            yield ToolStarted(planned.index, planned.call_id, planned.call)
-        yield ready
-    turn.start(ready_calls)
-    while turn.is_open:
-        yield await turn.events.get()
+def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:
+    """Return results for calls of a closed turn: those that arrived meanwhile, and others for calls that were stopped.
+
+    A call in doubt that did not begin again may have been made before.
+    """
+    ended = turn.results()
+    return [
+        ended.get(planned.index)
+        or stopped(
+            planned,
+            began=planned.index in turn.begun or planned.call_id in in_doubt,
+            still_running=planned.index in turn.still_running,
+        )
+        for planned in calls
+    ]
 
 
 def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
@@ -339,7 +354,7 @@ def failed(message: Message, error: str) -> Message:
     return message.replace(extra={**(message.extra or {}), "error": error})
 
 
-async def _decision(
+async def _decide(
     planned: PlannedCall,
     arguments: Mapping[str, object],
     context: ToolContext,

@@ -44,6 +44,11 @@ class Safety:
     resumable: bool = True
     cacheable: bool = True
 
+    @property
+    def is_repeatable(self) -> bool:
+        """True if a call that may have been made can be made again without asking."""
+        return self.read_only or self.idempotent or self.resumable
+
     def stricter(self, other: Safety) -> Safety:
         """The stricter of both, attribute by attribute."""
         return Safety(

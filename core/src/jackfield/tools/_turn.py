@@ -5,39 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
 
 from jackfield import sync
 from jackfield.errors import ToolTimeoutError
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
-from jackfield.messages import FunctionCall
-from jackfield.tools._base import BaseTool
 from jackfield.tools._foreign import apart
-from jackfield.tools._safety import Safety
+from jackfield.tools._plan import PlannedCall, ReadyCall
 
 _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """A call with its id and its place among the calls of the turn."""
-
-    index: int
-    call_id: str
-    call: FunctionCall
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadyCall:
-    """A call that may be made: of a tool as the agent has it, under the safety that holds, with checked arguments."""
-
-    planned: PlannedCall
-    tool: BaseTool
-    safety: Safety
-    arguments: dict[str, object]
 
 
 class Turn:
@@ -48,29 +26,28 @@ class Turn:
     Args:
         make: Makes a call that begins now, by the performance counter.
         failed: The result of a call that raised something after so many seconds.
-        stopped: The result of a call that was stopped: `began` says if its tool was called.
         timeout_s: How long calls of tools may take that do not say it.
         refusal: The result of a call that must not begin any more; None to make the call. It is asked right before each
             call, outside of the time-out of the tool.
 
     Attributes:
-        begun: The places of the calls whose tools were called.
+        begun: The positions of the calls whose tools were called.
+        still_running: The positions of the calls that were cancelled and could not be stopped.
     """
 
     def __init__(
         self,
         make: Callable[[ReadyCall, Turn, float], Awaitable[ToolFinished]],
         failed: Callable[[PlannedCall, BaseException, float], ToolFinished],
-        stopped: Callable[..., ToolFinished],
         refusal: Callable[[PlannedCall], Awaitable[ToolFinished | None]],
         timeout_s: float,
     ) -> None:
         self.events: _Events = asyncio.Queue()
         self.begun: set[int] = set()
+        self.still_running: set[int] = set()
         self._refusal = refusal
-        self._make, self._failed, self._stopped, self._timeout_s = make, failed, stopped, timeout_s
+        self._make, self._failed, self._timeout_s = make, failed, timeout_s
         self._rows: dict[int, list[ReadyCall]] = {}
-        self._still_running: set[int] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tasks: list[asyncio.Task[None]] = []
@@ -122,7 +99,7 @@ class Turn:
                 result = await apart(work, name=name, timeout_s=timeout_s, on_late=self.events.put_nowait)
         except asyncio.CancelledError as error:
             if sync.is_abandoned(error):
-                self._still_running.add(planned.index)
+                self.still_running.add(planned.index)
             raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does is a result
             problem = error
@@ -149,19 +126,11 @@ class Turn:
         if running:
             await asyncio.wait(running)
 
-    def results_left(self, calls: Sequence[PlannedCall]) -> list[ToolFinished]:
-        """The results of calls that have none yet, once the turn is closed."""
-        ended: dict[int, ToolFinished] = {}
+    def results(self) -> dict[int, ToolFinished]:
+        """Return the results that nobody has read, by position, once the turn is closed."""
+        results: dict[int, ToolFinished] = {}
         while not self.events.empty():
             event = self.events.get_nowait()
             if isinstance(event, ToolFinished):
-                ended[event.index] = event
-        return [
-            ended.get(planned.index)
-            or self._stopped(
-                planned,
-                began=planned.index in self.begun,
-                still_running=planned.index in self._still_running,
-            )
-            for planned in calls
-        ]
+                results[event.index] = event
+        return results

@@ -236,7 +236,8 @@ def test_each_document_that_is_read_is_reported_as_progress(tmp_path: Path) -> N
     planned = [PlannedCall(0, "1", FunctionCall(tool.name, json.dumps({"url": str(tmp_path)})))]
 
     async def events() -> list[Any]:
-        return [event async for event in ToolExecutor({tool.name: tool}).run(planned, context)]
+        executor = ToolExecutor({tool.name: tool})
+        return [event async for event in executor.run(await executor.plan(planned), context)]
 
     seen = asyncio.run(events())
     reports = [event.text for event in seen if isinstance(event, ToolProgress)]

@@ -118,23 +118,15 @@ class TIRMathAgent(FnCallAgent):
             work.reason = "tool_call_limit"
             return
         executor, approve = self.executor.within(run.rules), run.approve or self.approve
-        doubtful = await executor.not_repeatable([planned for planned in calls if planned.call_id in run.in_doubt])
-        if not await self._is_decided(run, calls, doubtful):
-            yield work.paused(calls, doubtful)
+        plan = await executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.in_doubt)
+        if plan.waiting:
+            yield work.paused(plan.waiting, plan.doubtful)
             return
         left: list[ToolFinished] = []
-        made = executor.run(calls, run.context, approve=approve, answers=run.answers, in_doubt=doubtful, left=left)
+        made = executor.run(plan, run.context, left=left)
         async with closing(self._made(run, work, made, left)) as events:
             async for event in events:
                 yield event
-
-    async def _is_decided(self, run: Run, calls: Sequence[PlannedCall], doubtful: Collection[str]) -> bool:
-        """Whether calls may be carried out now; where `approve` is set, it decides about each then."""
-        if all(planned.call_id in run.answers for planned in calls):
-            return True
-        if doubtful or run.approve or self.approve:
-            return not doubtful
-        return not await self.executor.within(run.rules).needing_approval(calls)
 
     async def _made(
         self, run: Run, work: _Work, calls: AsyncIterator[Event], left: Sequence[ToolFinished]

@@ -523,7 +523,8 @@ class Bench:
                 PlannedCall(index, f"call_{index}", FunctionCall(self.tool.name, json.dumps(arguments)))
                 for index, arguments in enumerate(calls)
             ]
-            return [event async for event in self.executor().run(planned, self.context())]
+            executor = self.executor()
+            return [event async for event in executor.run(await executor.plan(planned), self.context())]
 
         return sync.run(gather())
 
