@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from jackfield._modelling import BaseModel
-from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidMessageError, ToolArgumentError
 from jackfield.jsontext import dumps, loads_lenient
 
@@ -264,7 +263,7 @@ class Origin(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class Message(DictCompatibleModel, InNotebooks):
+class Message(DictCompatibleModel):
     """One message of a conversation.
 
     A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
@@ -348,6 +347,16 @@ class Message(DictCompatibleModel, InNotebooks):
         """A new message with some fields changed; everything else is kept, ids included."""
         kept = {name: getattr(self, name) for name in type(self).model_fields}
         return Message(**{**kept, **changes})
+
+    def _repr_markdown_(self) -> str:
+        from jackfield.display import markdown_of
+
+        return markdown_of([self])
+
+    def _ipython_display_(self) -> None:
+        from jackfield.display import show
+
+        show(self._repr_markdown_(), self.get_text_content(), [self])
 
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]

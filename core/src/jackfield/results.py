@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
-from jackfield._notebook import InNotebooks
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
@@ -109,7 +108,7 @@ _NOT_YET = "the result is there when all events have been read"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RunResult(InNotebooks, Generic[T]):
+class RunResult(Generic[T]):
     """The result of asking a model or an agent. `print` shows its text, a notebook all of it.
 
     Attributes:
@@ -178,6 +177,21 @@ class RunResult(InNotebooks, Generic[T]):
             f"RunResult(text={self.text!r}, stop_reason={self.stop_reason!r}, messages={len(self.messages)}, "
             f"tokens={self.usage.total_tokens})"
         )
+
+    def _repr_markdown_(self) -> str:
+        from jackfield.display import markdown_of
+
+        return markdown_of(
+            self.messages,
+            sources=[str(source) for source in self.sources],
+            waiting=[call.name for call in self.waiting.values()],
+            stop_reason=self.stop_reason,
+        )
+
+    def _ipython_display_(self) -> None:
+        from jackfield.display import show
+
+        show(self._repr_markdown_(), self.text, self.messages)
 
 
 _IN_DICT = (

@@ -1,6 +1,6 @@
-"""Show messages and results in notebooks."""
+"""Show messages and results in notebooks. Their classes call it when a notebook asks how to show them."""
 
-from jackfield.display._markdown import markdown_of, messages_of
+from jackfield.display._markdown import markdown_of
 from jackfield.display._pictures import pictures_in, show
 
-__all__ = ["markdown_of", "messages_of", "pictures_in", "show"]
+__all__ = ["markdown_of", "pictures_in", "show"]

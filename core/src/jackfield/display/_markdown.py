@@ -1,142 +1,174 @@
-"""Messages and results as Markdown: the answer as it is, calls folded, everything else named.
+"""Messages as Markdown: the answer as it is, calls folded, everything else named.
 
-A model's text may hold anything. Here it loads nothing from elsewhere (an image in it becomes a link, for its address
-may carry what was said out of the house) and writes no HTML.
+A model's text may hold anything. Here it loads nothing from elsewhere (an image in it becomes a link, because its
+address could carry the conversation to a server) and writes no HTML.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-
-from jackfield.messages import ContentItem, FunctionCall, Message, MessageLike, as_messages
-from jackfield.results import RunResult
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\n]*)\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _OPENS = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
-_JOINER = "\u2060"  # it is not seen, and what stands before it is no beginning of a tag or an image any more
-_MOST_RESULT_CHARS = 4000  # of a tool's result: what stands there is for reading
+_JOINER = "\u2060"  # invisible; behind it, a character no longer begins a tag or an image
+_MAX_RESULT_CHARS = 4000  # of a tool's result, which is shown for reading
 
 
-def markdown_of(shown: RunResult[object] | MessageLike | Sequence[MessageLike]) -> str:
-    """A result, a message or several as Markdown, without their pictures; a call and its result are folded into a line.
+class ItemLike(Protocol):
+    """The parts of `jackfield.ContentItem` that are shown."""
 
-    Of a result, the sources too, and why it ended if it did not finish.
+    @property
+    def type(self) -> str: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def image(self) -> str | None: ...
+    @property
+    def value(self) -> Any: ...
+
+
+class CallLike(Protocol):
+    """The parts of `jackfield.FunctionCall` that are shown."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+
+
+class MessageLike(Protocol):
+    """The parts of `jackfield.Message` that are shown."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def items(self) -> Sequence[ItemLike]: ...
+    @property
+    def reasoning_content(self) -> str | Sequence[ItemLike] | None: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def function_call(self) -> CallLike | None: ...
+    @property
+    def function_id(self) -> str | None: ...
+
+
+def markdown_of(
+    messages: Sequence[MessageLike],
+    *,
+    sources: Iterable[str] = (),
+    waiting: Iterable[str] = (),
+    stop_reason: str = "finished",
+) -> str:
+    """Return messages as Markdown, without their pictures; a call and its result are folded into one line.
+
+    Args:
+        messages: The messages, oldest first.
+        sources: Sources to list below them.
+        waiting: Names of the tools whose calls wait for approval.
+        stop_reason: The reason why the run ended; shown unless it is `finished`, or calls wait.
     """
-    parts = list(_parts(messages_of(shown)))
-    if isinstance(shown, RunResult):
-        parts += _around(shown)
+    parts = list(_parts(messages))
+    if listed := "; ".join(_escape(source) for source in sources):
+        parts.append(f"Sources: {listed}")
+    if listed := ", ".join(_code(name) for name in waiting):
+        parts.append(f"Waiting for approval: {listed}")
+    elif stop_reason != "finished":
+        parts.append(f"*The run ended early: {stop_reason.replace('_', ' ')}.*")
     return "\n\n".join(part for part in parts if part)
 
 
-def messages_of(shown: RunResult[object] | MessageLike | Sequence[MessageLike]) -> tuple[Message, ...]:
-    """The messages that are shown."""
-    return shown.messages if isinstance(shown, RunResult) else as_messages(shown)
-
-
-def _around(result: RunResult[object]) -> Iterator[str]:
-    if result.sources:
-        yield "Sources: " + "; ".join(_escaped(str(source)) for source in result.sources)
-    if result.waiting:
-        yield "Waiting for approval: " + ", ".join(_code(call.name) for call in result.waiting.values())
-    elif result.stop_reason != "finished":
-        yield f"*The run ended early: {result.stop_reason.replace('_', ' ')}.*"
-
-
-def _parts(messages: Sequence[Message]) -> Iterator[str]:
-    results = _results_in(messages)
-    called = {message.function_id for message in messages if message.function_call}
+def _parts(messages: Sequence[MessageLike]) -> Iterator[str]:
+    results = {one.function_id: one for one in messages if one.role == "function" and one.function_id}
+    call_ids = {message.function_id for message in messages if message.function_call}
     for message in messages:
         if message.role != "function":
-            yield from _of_speaker(message, results)
-        elif message.function_id not in called:
-            yield _folded(f"Result of {_code(message.name or '')}", _fenced(_text(message.items)))
+            yield from _spoken(message)
+            if message.function_call:
+                result = results.get(message.function_id) if message.function_id else None
+                yield _call_with_result(message.function_call, result)
+        elif message.function_id not in call_ids:
+            yield _fold(f"Result of {_code(message.name or '')}", _fence(_text(message.items)))
 
 
-def _results_in(messages: Sequence[Message]) -> dict[str, Message]:
-    """Results by the ids of their calls, of those that have one."""
-    results = {message.function_id or "": message for message in messages if message.role == "function"}
-    results.pop("", None)
-    return results
-
-
-def _of_speaker(message: Message, results: Mapping[str, Message]) -> Iterator[str]:
-    """What somebody said, and the call that goes with it, with its result."""
-    yield from _said(message)
-    if message.function_call:
-        yield _called(message.function_call, results.get(message.function_id or ""))
-
-
-def _said(message: Message) -> Iterator[str]:
-    if message.reasoning_content:
-        said = message.reasoning_content
-        yield _folded("Reasoning", _safe(said if isinstance(said, str) else _text(said)))
-    text = _safe(_text(message.items))
-    # Code begins a line: it would not be code behind a name.
+def _spoken(message: MessageLike) -> Iterator[str]:
+    """Yield the reasoning and the text of a message."""
+    reasoning = message.reasoning_content
+    if reasoning:
+        yield _fold("Reasoning", _make_safe(reasoning if isinstance(reasoning, str) else _text(reasoning)))
+    text = _make_safe(_text(message.items))
+    # Code begins a line: behind a name, it would not be code.
     between = "\n\n" if "\n" in text else " "
     yield f"**{message.role}:**{between}{text}" if text and message.role != "assistant" else text
 
 
-def _called(call: FunctionCall, result: Message | None) -> str:
-    inside = [_fenced(_arguments(call.arguments), "json")]
-    inside += [_fenced(_text(result.items))] if result else ["*no result*"]
-    return _folded(f"Called {_code(call.name)}", "\n\n".join(inside))
+def _call_with_result(call: CallLike, result: MessageLike | None) -> str:
+    arguments = _fence(_indented(call.arguments), "json")
+    shown_result = _fence(_text(result.items)) if result else "*no result*"
+    return _fold(f"Called {_code(call.name)}", f"{arguments}\n\n{shown_result}")
 
 
-def _text(items: Sequence[ContentItem]) -> str:
-    """The texts of items, with a note in the place of everything else."""
-    return "\n\n".join(item.text if item.text is not None else f"[{item.type}{_named(item)}]" for item in items)
+def _text(items: Sequence[ItemLike]) -> str:
+    """Return the texts of items, with a note in place of everything else."""
+    return "\n\n".join(item.text if item.text is not None else _note(item) for item in items)
 
 
-def _named(item: ContentItem) -> str:
+def _note(item: ItemLike) -> str:
     value = item.value
     if not isinstance(value, str):
-        return ""
-    return f", {_size(len(value))}" if value.startswith("data:") else f": {value.rpartition('/')[2][:80]}"
+        return f"[{item.type}]"
+    if value.startswith("data:"):
+        return f"[{item.type}, {_size(len(value))}]"
+    return f"[{item.type}: {value.rpartition('/')[2][:80]}]"
 
 
-def _arguments(text: str) -> str:
+def _indented(text: str) -> str:
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
 
 
-def _folded(summary: str, inside: str) -> str:
+def _fold(summary: str, inside: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
 
 
-def _fenced(text: str, language: str = "text", *, most: int = _MOST_RESULT_CHARS) -> str:
-    if len(text) > most:
-        text = f"{text[:most]}\n… ({_size(len(text))} in all)"
+def _fence(text: str, language: str = "text", *, max_chars: int = _MAX_RESULT_CHARS) -> str:
+    if len(text) > max_chars:
+        text = f"{text[:max_chars]}\n… ({_size(len(text))} in all)"
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _code(name: str) -> str:
-    """A name as code, in HTML: the line of a fold takes no Markdown."""
-    return f"<code>{_escaped(name)}</code>"
+    """Return a name as code, in HTML: the line of a fold takes no Markdown."""
+    return f"<code>{_escape(name)}</code>"
 
 
-def _safe(text: str) -> str:
-    """Markdown in which nothing is HTML and no image is loaded; fenced code stands as it is."""
+def _make_safe(text: str) -> str:
+    """Return Markdown without HTML and images; fenced code stays as it is."""
     parts, done = [], 0
     for fence in _FENCE.finditer(text):
-        parts += [_inert(text[done : fence.start()]), _fenced(fence[3].rstrip("\n"), fence[2].strip(), most=len(text))]
+        parts += [
+            _make_inert(text[done : fence.start()]),
+            _fence(fence[3].rstrip("\n"), fence[2].strip(), max_chars=len(text)),
+        ]
         done = fence.end()
-    return "\n\n".join(part for part in (*parts, _inert(text[done:])) if part)
+    return "\n\n".join(part for part in (*parts, _make_inert(text[done:])) if part)
 
 
-def _inert(text: str) -> str:
-    # No line may open a fence for a reader that sees fences where we see none: all behind it would stand as it is.
+def _make_inert(text: str) -> str:
+    # No line may open a fence for a reader that sees fences where we see none: everything behind it would be live.
     lines = [re.sub("`{3,}|~{3,}", lambda run: "\\" + "\\".join(run[0]), line) for line in text.strip("\n").split("\n")]
     return _OPENS.sub(lambda match: match[0] + _JOINER, "\n".join(lines))
 
 
-def _escaped(text: str) -> str:
-    """A text of one line in which nothing is HTML, and no image."""
+def _escape(text: str) -> str:
+    """Return a text in one line, without HTML and images."""
     line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return _OPENS.sub(lambda match: match[0] + _JOINER, line)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield._notebook import InNotebooks
 from jackfield.events import (
     AgentEvent,
     FunctionCallDelta,
@@ -22,12 +21,13 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import Message, Usage, as_messages
 from jackfield.models._fold import Fold
+from jackfield.results import text_of_answer
 from jackfield.runs._run import Event
 
 
-class Response(list[Any], InNotebooks):
+class Response(list[Any]):
     """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
 
     Attributes:
@@ -37,6 +37,17 @@ class Response(list[Any], InNotebooks):
 
     stop_reason: StopReason | None = None
     usage: Usage | None = None
+
+    def _repr_markdown_(self) -> str:
+        from jackfield.display import markdown_of
+
+        return markdown_of(as_messages(self))
+
+    def _ipython_display_(self) -> None:
+        from jackfield.display import show
+
+        messages = as_messages(self)
+        show(self._repr_markdown_(), text_of_answer(messages), messages)
 
 
 class RunView:
