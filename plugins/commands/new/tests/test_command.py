@@ -112,7 +112,7 @@ def test_inside_of_the_repository_it_goes_to_its_kind(typed: Typed, tmp_path: Pa
         (["tool", "tide", "--dir", os.fsdecode(b"\xff")], 1, "cannot be shown"),
         (["tool", "tide", "--author", os.fsdecode(b"\xff")], 1, "author: Write a name"),
         (["tool", "tide", "--dir", "there"], 1, "not empty"),
-        (["tool", "tide", "--dir", "x" * 300], 1, "cannot be made"),
+        (["tool", "tide", "--dir", "x" * 300], 1, "cannot be created"),
         (["tool", "tide", "--no-http"], 1, "http is not an option"),
         (["tool", "tide", "--auth", "A"], 2, "unrecognized arguments"),
     ],

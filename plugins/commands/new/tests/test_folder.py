@@ -80,7 +80,7 @@ def test_an_interruption_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigError, match="cannot be made"):
+    with pytest.raises(ConfigError, match="cannot be created"):
         write_folder(tmp_path / "file/x", FILES)
     assert everything(tmp_path) == {"file"}
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from jackfield_new.questions import Question, complete
-from jackfield_new.rendering import rendered, rendered_files
+from jackfield_new.rendering import render, render_files
 
 KINDS = (
     "tool",
@@ -93,7 +93,7 @@ def test_each_kind_is_what_copier_makes(
     template: Traversable, questions: list[Question], answers: dict[str, Any]
 ) -> None:
     answers = {**EVERYTHING, **answers}
-    made = rendered_files(template / "template", complete(questions, answers))
+    made = render_files(template / "template", complete(questions, answers))
     assert made == made_by_copier(Path(str(template)), answers)
 
 
@@ -107,7 +107,7 @@ def test_whatever_is_answered_it_is_what_copier_makes(
         with pytest.raises(ValueError, match=r"Validation error|Invalid choice"):
             made_by_copier(Path(str(template)), answers)
         return
-    made = rendered_files(template / "template", complete(questions, answers))
+    made = render_files(template / "template", complete(questions, answers))
     assert made == made_by_copier(Path(str(template)), answers)
 
 
@@ -120,7 +120,7 @@ def test_whatever_is_answered_all_files_can_be_read(
     if not is_valid(questions, {"kind": kind, **answers}):
         return
     complete_answers = complete(questions, {"kind": kind, **answers})
-    made = rendered_files(template / "template", complete_answers)
+    made = render_files(template / "template", complete_answers)
     package = str(complete_answers["package"])
     assert package not in sys.stdlib_module_names
     for path, content in made.items():
@@ -150,9 +150,9 @@ def bound(module: ast.Module, name: str) -> list[ast.AST]:
 
 def test_a_name_that_nobody_has_answered_is_an_error_and_not_an_empty_text() -> None:
     with pytest.raises(Exception, match="'nobody' is undefined"):
-        rendered("{{ nobody }}", {})
+        render("{{ nobody }}", {})
 
 
 def test_a_template_cannot_reach_python() -> None:
     with pytest.raises(Exception, match="unsafe"):
-        rendered("{{ ''.__class__.__mro__ }}", {})
+        render("{{ ''.__class__.__mro__ }}", {})

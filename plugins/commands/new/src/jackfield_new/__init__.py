@@ -1,1 +1,1 @@
-"""`jackfield new`: makes a plugin from the template that is part of this package."""
+"""`jackfield new`: create a plugin from the template in this package."""

@@ -1,26 +1,26 @@
-"""`jackfield new KIND NAME`: the options are the template's questions."""
+"""`jackfield new KIND NAME`: create a plugin. The options are the template's questions."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from jackfield.errors import ConfigError
 from jackfield_new.folder import check_free, write_folder
 from jackfield_new.questions import Answer, Answers, Question, complete, read_questions
-from jackfield_new.rendering import rendered_files
+from jackfield_new.rendering import render_files
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make a plugin, or, without arguments, list what can be made. Returns the exit code.
+    """Create a plugin, or list the kinds if there are no arguments. Returns the exit code.
 
     Raises:
-        ConfigError: An answer is not valid or is missing, or the folder is taken. Nothing was written.
+        ConfigError: An answer is missing or invalid, or the folder is in use. Nothing was written.
     """
     template = files("jackfield_new") / "template"
     questions = read_questions(template)
@@ -29,26 +29,23 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(_kinds(questions))
         return 0
     options["kind"] = options["kind"].replace("-", "_")
-    answers = _answers(questions, options)
-    target = options["dir"] or _place(answers)
+    names = [question.name for question in questions]
+    answered = {name: options[name] for name in names if options.get(name) is not None}
+    # A user who leaves out the name at a terminal is asked for everything; a script never is.
+    can_ask = "name" not in answered and sys.stdin is not None and sys.stdin.isatty()
+    answers = complete(questions, answered, ask=_ask if can_ask else None)
+    target = options["dir"] or _default_folder(answers)
     check_free(target)
-    write_folder(target, rendered_files(template / "template", answers))
-    sys.stdout.write(_told(target, answers))
+    write_folder(target, render_files(template / "template", answers))
+    sys.stdout.write(_next_steps(target, answers))
     return 0
 
 
-def _answers(questions: Sequence[Question], options: Mapping[str, Any]) -> Answers:
-    given = {one.name: value for one in questions if (value := options.get(one.name)) is not None}
-    # A person is asked where something has to be answered, and then for the rest, too; a script never is.
-    asks = "name" not in given and sys.stdin is not None and sys.stdin.isatty()
-    return complete(questions, given, ask=_ask if asks else None)
-
-
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong before how it would be right, and repeats no control characters."""
+    """A parser whose errors come in one line, before the hint, and without control characters."""
 
     def error(self, message: str) -> NoReturn:
-        shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
+        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
         sys.stderr.write(f"{self.prog}: {shown}\nTry: {self.prog} --help\n")
         raise SystemExit(2)
 
@@ -56,26 +53,24 @@ class _Parser(argparse.ArgumentParser):
 def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="jackfield new",
-        description="Make a working plugin; then put your own code in.",
+        description="Create a working plugin, to be filled with your own code.",
         epilog=_kinds(questions),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     for question in questions:
-        _add(parser, question)
-    parser.add_argument(
-        "--dir", type=Path, metavar="PATH", help="The folder to make; by default it has the plugin's name."
-    )
+        _add_option(parser, question)
+    parser.add_argument("--dir", type=Path, metavar="PATH", help="The folder to create (default: the plugin's name).")
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, question: Question) -> None:
+def _add_option(parser: argparse.ArgumentParser, question: Question) -> None:
     option = "--" + question.name.replace("_", "-")
     text = question.help.replace("%", "%%")
     if question.name in ("kind", "name"):
         parser.add_argument(question.name, nargs="?", metavar=question.name.upper(), help=text)
     elif question.name == "standalone":
-        text = "Make it for Jackfield's own repository; run this at the root of the repository."
+        text = "Create it in Jackfield's own repository; run this at the root of the repository."
         parser.add_argument("--in-repo", dest="standalone", action="store_false", default=None, help=text)
     elif question.type == "bool":
         parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
@@ -86,7 +81,7 @@ def _add(parser: argparse.ArgumentParser, question: Question) -> None:
 def _kinds(questions: Iterable[Question]) -> str:
     (kind,) = (question for question in questions if question.name == "kind")
     lines = "".join(f"  {label}\n" for label in kind.choices)
-    return f"jackfield new KIND NAME makes one of these:\n{lines}"
+    return f"jackfield new KIND NAME creates one of these:\n{lines}"
 
 
 def _ask(question: Question, default: Answer | None, problem: str) -> str:
@@ -95,22 +90,21 @@ def _ask(question: Question, default: Answer | None, problem: str) -> str:
     words = {True: "yes", False: "no", None: ""}
     shown = default if isinstance(default, str) else words[default]
     try:
-        return input(f"{question.help}{f' [{shown}]' if shown else ''} ")
+        return input(f"{question.help} [{shown}] " if shown else f"{question.help} ")
     except EOFError:
-        raise ConfigError(f"{question.name}: no answer was given, so nothing was made") from None
+        raise ConfigError(f"{question.name}: no answer, so nothing was created") from None
 
 
-def _place(answers: Answers) -> Path:
-    """Where a plugin goes that nobody has found a place for."""
+def _default_folder(answers: Answers) -> Path:
     if answers["standalone"]:
         return Path(str(answers["distribution"]))
     if not Path("plugins").is_dir():
-        raise ConfigError("there is no folder 'plugins' here: go to the root of the repository, or use --dir PATH")
+        raise ConfigError("there is no folder 'plugins' here: go to the root of the repository, or pass --dir PATH")
     return Path("plugins", f"{answers['kind']}s".replace("_", "-"), str(answers["name"]))
 
 
-def _told(target: Path, answers: Answers) -> str:
-    """What was made, and the commands to type next."""
+def _next_steps(target: Path, answers: Answers) -> str:
+    """Return the text that names the new plugin and the commands to type next."""
     folder = shlex.quote(str(target))
     if answers["standalone"]:
         commands = [f"cd {folder}", 'python -m pip install -e ".[test]"', "python -m pytest"]

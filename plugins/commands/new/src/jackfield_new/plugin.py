@@ -1,4 +1,4 @@
-"""What this package offers. It is imported to describe, so it imports the standard library and the API only."""
+"""Descriptor of the command. Listing plugins imports this module, so it imports the plugin API only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """The command."""
+    """Return the command."""
     return [
         CommandSpec(
             name="new",
             target="jackfield_new.command:main",
-            summary="Make a working plugin, with tests, and workflows that test and publish it.",
+            summary="Create a working plugin, with tests and workflows that test and publish it.",
             effects=frozenset({"files"}),
         )
     ]

@@ -1,6 +1,6 @@
-"""The questions of the template: what may be asked, with defaults, checks, and answers that follow from others.
+"""The questions of the template: defaults, checks, and answers that follow from others.
 
-They are read from the template's own `copier.yml`, and mean here what they mean to copier.
+They are read from the template's `copier.yml`, and mean the same as in copier.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from jackfield.errors import ConfigError
 from jackfield_agent_files.tables import parse_table
-from jackfield_new.rendering import rendered
+from jackfield_new.rendering import render
 
 Answer = str | bool
 Answers = dict[str, Answer]
@@ -24,13 +24,13 @@ class Question:
     """One question.
 
     Attributes:
-        name: Of the answer, in the template.
-        type: Whether the answer is a text, or yes or no.
-        help: How a person is asked.
-        choices: What may be answered, under the line that describes it; anything if it is empty.
-        default: The answer if there is no other, as a template; None if there has to be one.
-        when: Whether it is asked; a text is a template. What is not asked is answered by the default, unchecked.
-        validator: A template that says what is wrong with the answer, or nothing.
+        name: The name of the answer in the template.
+        type: `str` for text, `bool` for yes or no.
+        help: The question as the user sees it.
+        choices: The valid answers by their descriptions; empty if any answer is valid.
+        default: The default answer, as a template; None if an answer is required.
+        when: True, False or a template: if false, the question is not asked, and the unchecked default is the answer.
+        validator: A template that renders what is wrong with the answer, or nothing.
     """
 
     name: str
@@ -43,19 +43,19 @@ class Question:
 
     @property
     def is_computed(self) -> bool:
-        """Nobody is ever asked: it follows from other answers."""
+        """True if it is never asked, but follows from other answers."""
         return self.when is False
 
 
 Ask = Callable[[Question, Answer | None, str], str]
-"""Asks a person: takes the default and what was wrong with the previous answer, returns what was typed."""
+"""Asks the user: takes the default and the problem with the previous answer, returns the typed text."""
 
 
 def read_questions(template: Traversable) -> list[Question]:
-    """The questions, in the order in which they are asked.
+    """Read the questions, in order.
 
     Raises:
-        ConfigError: The template is missing, or uses features that only copier understands.
+        ConfigError: The template is missing, or uses features that only copier supports.
     """
     try:
         table = parse_table((template / "copier.yml").read_text(encoding="utf-8"), "yaml")
@@ -63,12 +63,12 @@ def read_questions(template: Traversable) -> list[Question]:
         raise ConfigError(
             f"the template of plugins cannot be read ({error}); try: pip install --force-reinstall jackfield-new"
         ) from error
-    told: Mapping[str, Any] = table if isinstance(table, dict) else {}
-    return [_question(name, details) for name, details in told.items() if not name.startswith("_")]
+    entries: Mapping[str, Any] = table if isinstance(table, dict) else {}
+    return [_parse_question(name, details) for name, details in entries.items() if not name.startswith("_")]
 
 
-def _question(name: str, details: Mapping[str, Any]) -> Question:
-    unknown = details.keys() - {one.name for one in fields(Question)}
+def _parse_question(name: str, details: Mapping[str, Any]) -> Question:
+    unknown = details.keys() - {field.name for field in fields(Question)}
     if unknown or details["type"] not in ("str", "bool"):
         raise ConfigError(
             f"the template asks for {name!r} in a way that only copier supports: use copier, or reinstall jackfield-new"
@@ -76,45 +76,34 @@ def _question(name: str, details: Mapping[str, Any]) -> Question:
     return Question(name=name, **details)
 
 
-def complete(questions: Sequence[Question], given: Mapping[str, Answer], *, ask: Ask | None = None) -> Answers:
-    """All answers: those given, those asked for, those that are left to defaults, and those that follow.
+def complete(questions: Sequence[Question], answered: Mapping[str, Answer], *, ask: Ask | None = None) -> Answers:
+    """Return the answers to all questions: given, typed by the user, default or computed.
 
     Args:
-        questions: In order; later ones look at the answers to earlier ones.
-        given: Answers by the question's name.
-        ask: Asks a person, until the answer will do; None if there is nobody to ask.
+        questions: In order; later ones depend on the answers to earlier ones.
+        answered: Answers by the question's name.
+        ask: Asks the user until the answer is valid; None without a user.
 
     Raises:
-        ConfigError: An answer is not valid, or one is missing; the message names it.
+        ConfigError: An answer is missing or invalid; the message names it.
     """
     answers: Answers = {}
     for question in questions:
-        answers[question.name] = _answer(question, given.get(question.name), answers, ask)
+        answers[question.name] = _answer(question, answered.get(question.name), answers, ask)
     return answers
 
 
-def _answer(question: Question, given: Answer | None, before: Answers, ask: Ask | None) -> Answer:
-    default = rendered(question.default, before) if isinstance(question.default, str) else question.default
-    if not _is_asked(question, before):
-        return _unasked(question, given, default, before)
-    if given is None and ask is not None:
-        return _asked(question, default, before, ask)
-    return _checked(question, default if given is None else given, before)
-
-
-def _unasked(question: Question, given: Answer | None, default: Answer | None, before: Answers) -> Answer:
-    """What follows from other answers."""
-    if given is not None:
-        raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
-    assert default is not None, f"{question.name} has no default"  # noqa: S101 - a template without it is no template
-    return default
-
-
-def _is_asked(question: Question, before: Answers) -> bool:
-    return question.when if isinstance(question.when, bool) else rendered(question.when, before) == "True"
-
-
-def _checked(question: Question, value: Answer | None, before: Answers) -> Answer:
+def _answer(question: Question, answer: Answer | None, before: Answers, ask: Ask | None) -> Answer:
+    default = render(question.default, before) if isinstance(question.default, str) else question.default
+    is_asked = question.when if isinstance(question.when, bool) else render(question.when, before) == "True"
+    if not is_asked:
+        if answer is not None:
+            raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
+        assert default is not None, f"{question.name} has no default"  # noqa: S101 - the template must have one
+        return default
+    if answer is None and ask is not None:
+        return _ask_until_valid(question, default, before, ask)
+    value = default if answer is None else answer
     if value is None:
         raise ConfigError(f"{question.name.upper()} is missing. {question.help}")
     if problem := problem_with(question, value, before):
@@ -122,23 +111,21 @@ def _checked(question: Question, value: Answer | None, before: Answers) -> Answe
     return value
 
 
-def _asked(question: Question, default: Answer | None, before: Answers, ask: Ask) -> Answer:
+def _ask_until_valid(question: Question, default: Answer | None, before: Answers, ask: Ask) -> Answer:
     problem = ""
     while True:
         typed = ask(question, default, problem).strip()
-        value = _meant(question, typed) if typed else default
+        value: Answer | None = typed or default
+        if typed and question.type == "bool":
+            value = _WORDS.get(typed.lower())
         if value is None:
             problem = "Answer yes or no." if typed else "Please enter an answer."
         elif not (problem := problem_with(question, value, before)):
             return value
 
 
-def _meant(question: Question, typed: str) -> Answer | None:
-    return _WORDS.get(typed.lower()) if question.type == "bool" else typed
-
-
 def problem_with(question: Question, value: Answer, before: Answers) -> str:
-    """What is wrong with an answer, in the template's own words; '' if nothing is."""
+    """Return what is wrong with an answer, in the template's own words; '' if it is valid."""
     if question.choices and value not in question.choices.values():
         return f"It must be one of: {', '.join(question.choices.values())}."
-    return " ".join(rendered(question.validator, {**before, question.name: value}).split())
+    return " ".join(render(question.validator, {**before, question.name: value}).split())
