@@ -89,7 +89,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_an_index_is_built_brought_up_to_date_searched_and_listed(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(capsys, "list") == "There is no index yet. Make one: jackfield index build NAME FILES\n"
+    assert run(capsys, "list") == "There is no index yet. Build one: jackfield index build NAME FILES\n"
     assert "notes: 2 read, 0 unchanged" in run(capsys, "build", "notes", "docs")
     assert "notes: 0 read, 2 unchanged" in run(capsys, "build", "notes")
     found = run(capsys, "search", "notes", "when", "is", "high", "water")
@@ -216,7 +216,7 @@ def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(
     stored = len(Draft(index._store._used).documents())
     index.close()
     assert process.returncode == 130
-    assert "stopped. What was read is kept" in said
+    assert "stopped. Documents and vectors so far are kept" in said
     assert 20 <= stored < 62
     assert f"{62 - stored} read" in run(capsys, "build", "notes")
 
@@ -315,7 +315,7 @@ def test_a_service_that_is_away_leaves_the_index_whole_and_the_next_build_goes_o
     server.respond(lambda request: embeddings(request, [[float("nan")] * 2 for _ in texts_in(request)], tokens=1))
     said = run(capsys, "build", "notes", "docs", *VECTORS, code=1)
     assert "jackfield: vector_search: " in said
-    assert "What was made is kept: build again" in said
+    assert "The finished part is kept: build again" in said
     assert "notes: 2 read" in said
     assert run(capsys, "search", "notes", "high", "water", "--type", "keyword").startswith("1. docs/tides.md")
     server.respond(embeddings_of)
@@ -343,7 +343,7 @@ def test_ctrl_c_while_vectors_are_made_loses_none_that_were_kept(
     os.kill(pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped. What was read is kept, and so are vectors" in said
+    assert "stopped. Documents and vectors so far are kept" in said
     server.respond(embeddings_of)
     server.requests.clear()
     assert "notes: 0 read, 2 unchanged" in run(capsys, "build", "notes")

@@ -1,4 +1,4 @@
-"""How far a build is, as one line on a terminal that is written over."""
+"""Show the progress of a build as one line of the terminal that is overwritten."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from jackfield.messages import basename_of
 from jackfield.retrieval import shown_path
 from jackfield_knowledge import Progress
 
-_PAUSE_S = 0.1  # more often than a person can read costs time
+_PAUSE_S = 0.1  # faster updates cannot be read, and they cost time
 _BAR = 24
 
 
 class ProgressLine:
-    """Shows progress on standard error, if that is a terminal; leaves nothing behind."""
+    """A progress line on standard error if that is a terminal; it is cleared at the end."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._next_s = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far it is."""
+        """Show the progress of reading files."""
         self._show(progress.done, progress.total, "files", shown_path(basename_of(progress.location)))
 
     def count(self, searcher: str, done: int, total: int) -> None:
-        """Show how far a searcher is with its chunks. It may be called from any thread."""
+        """Show how many chunks a searcher has indexed. Any thread may call it."""
         self._show(done, total, "chunks", searcher)
 
     def _show(self, done: int, total: int, unit: str, name: str) -> None:
@@ -41,14 +41,14 @@ class ProgressLine:
         self.say(f"[{bar}] {done} of {total} {unit}  {name}")
 
     def say(self, text: str) -> None:
-        """Show a text in place of the last one."""
+        """Replace the line."""
         if self._is_shown:
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r\x1b[K{text[:width]}")
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Show nothing."""
+        """Clear the line."""
         self.say("")
 
     def __enter__(self) -> Self:

@@ -1,0 +1,195 @@
+"""Options of `jackfield index`, and the settings for reading and searching that they give."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from jackfield.cli import with_consent
+from jackfield.errors import ConfigError
+from jackfield_agent_files.files import load_agent_config
+from jackfield_documents import RAGConfig
+
+Action = Callable[[argparse.Namespace], int]
+"""Runs one of the commands, and returns the exit code."""
+
+_EXAMPLES = """\
+examples:
+  jackfield index build notes ~/notes "papers/**/*.pdf"
+  jackfield index build notes                     # bring it up to date
+  jackfield index build notes --type hybrid --embedding-model openai:text-embedding-3-small
+  jackfield index search notes how are invoices paid
+
+An assistant uses an index like a file: files=["index:notes"].
+NAME consists of letters, digits, '.', '-' and '_', or is a path with a slash.
+"""
+_VECTORS = "vector_search"
+_SET_BY_SEARCHERS = ("retrieval_type", "embedding_model", "embedder_settings", "index_path")
+_SEARCHER_JSON = """'{"name": "vector_search", "embedding_model": "openai:text-embedding-3-small"}'"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors come in one line, before the hint, and without control characters."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and exit with 2."""
+        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+        sys.stderr.write(f"{self.prog}: {shown}\nTry: {self.prog} --help\n")
+        raise SystemExit(2)
+
+
+def make_parser(
+    *, build: Action, add: Action, remove: Action, list_all: Action, info: Action, search: Action
+) -> Parser:
+    """Return the parser; each command sets its action as `work`."""
+    parser = Parser(
+        prog="jackfield index",
+        description="Keep documents in an index on disk, and search it. Only changed files are read again.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    files = "files, folders, URLs and patterns"
+    building = _add_command(commands, "build", "build an index of files; without FILES, bring it up to date", build)
+    building.add_argument("files", nargs="*", metavar="FILES", help=f"{files}, such as 'docs/**/*.md'")
+    building.add_argument(
+        "--chunk-size", type=_at_least(1), metavar="N", help="size of a chunk in tokens (default for a new index: 500)"
+    )
+    building.add_argument(
+        "--chunk-overlap",
+        type=_at_least(0),
+        metavar="N",
+        help="characters that a chunk repeats from the previous one (default for a new index: 150)",
+    )
+    _add_search_options(building, "searchers that index the documents now, and search them later")
+    _add_reading_options(building)
+    adding = _add_command(commands, "add", "add files, and bring the others up to date", add)
+    adding.add_argument("files", nargs="+", metavar="FILES", help=files)
+    _add_reading_options(adding)
+    removing = _add_command(commands, "remove", "remove files, and bring the others up to date", remove)
+    removing.add_argument("files", nargs="+", metavar="FILES", help=files)
+    _add_reading_options(removing)
+    _add_command(commands, "list", "list all indexes", list_all, takes_name=False)
+    _add_command(commands, "info", "show the content of an index", info)
+    searching = _add_command(commands, "search", "search an index", search)
+    searching.add_argument("query", nargs="+", metavar="QUERY", help="a question, or keywords")
+    searching.add_argument("--limit", type=_at_least(1), default=10, metavar="N", help="maximum hits (default: 10)")
+    _add_search_options(searching, "kind of search (default: as the index was built)")
+    _add_reading_options(searching)
+    return parser
+
+
+def _add_command(
+    commands: argparse._SubParsersAction[Parser], name: str, text: str, work: Action, *, takes_name: bool = True
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    parser.set_defaults(work=work, agent=None, searcher=(), type=None, embedding_model=None)
+    if takes_name:
+        parser.add_argument("name", metavar="NAME", help="a name, or a path with a slash")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _add_search_options(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--type", choices=("keyword", "vector", "hybrid"), help=text)
+    parser.add_argument(
+        "--searcher",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a searcher, or JSON with its 'name' and settings; can be repeated",
+    )
+    parser.add_argument(
+        "--embedding-model", metavar="MODEL", help="model for vectors, such as openai:text-embedding-3-small"
+    )
+
+
+def _add_reading_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent", metavar="FILE", help="an agent file whose rag_cfg sets parsers, searchers and chunk sizes"
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="allow everything that the agent file and the index ask for"
+    )
+
+
+def _at_least(minimum: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"it must be at least {minimum}, not {value}")
+        return value
+
+    return number
+
+
+# --- settings ---
+
+
+def read_config(options: argparse.Namespace) -> RAGConfig:
+    """Return `rag_cfg` of the agent file, overridden by the options.
+
+    Raises:
+        ConfigError: An option or the agent file is invalid.
+    """
+    rag_cfg = None
+    if options.agent:
+        rag_cfg = with_consent(lambda: load_agent_config(options.agent, trust=options.trust)).rag_cfg
+    config = RAGConfig.parse(rag_cfg)
+    settings = {key: getattr(config, key) for key in config.model_fields_set}
+    searchers = _parse_searchers(options)
+    if searchers:
+        settings = {key: value for key, value in settings.items() if key not in _SET_BY_SEARCHERS}
+        settings["rag_searchers"] = searchers
+    if options.type:
+        settings["retrieval_type"] = options.type
+        if options.embedding_model:
+            settings["embedding_model"] = options.embedding_model
+    return RAGConfig.parse(settings)
+
+
+def _parse_searchers(options: argparse.Namespace) -> list[dict[str, object]]:
+    """Return the searchers in the options.
+
+    Raises:
+        ConfigError: A searcher is invalid, or there is an embedding model but no search with vectors.
+    """
+    model = options.embedding_model
+    searchers = [_parse_searcher(text) for text in options.searcher]
+    uses_vectors = False
+    for searcher in searchers:
+        if searcher["name"] == _VECTORS:
+            uses_vectors = True
+            if model:
+                searcher["embedding_model"] = model
+    if model and not options.type and not uses_vectors:
+        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
+    return searchers
+
+
+def _parse_searcher(text: str) -> dict[str, object]:
+    if not text.lstrip().startswith("{"):
+        return {"name": text}
+    try:
+        searcher = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--searcher: this is not JSON ({error}): write a name, or {_SEARCHER_JSON}") from error
+    if not isinstance(searcher, dict) or not isinstance(searcher.get("name"), str):
+        raise ConfigError(f"--searcher: 'name' is missing: write a name, or {_SEARCHER_JSON}")
+    return searcher
+
+
+def chosen_searchers(config: RAGConfig) -> dict[str, dict[str, object]] | None:
+    """Return the searchers that the user chose; None if the user left the choice to the index."""
+    return config.searchers if {"rag_searchers", "retrieval_type", "rerank"} & config.model_fields_set else None
+
+
+def chosen_number(config: RAGConfig, setting: str, option: int | None) -> int | None:
+    """Return an option, or else the setting; None if the user left it to the index."""
+    if option is not None or setting not in config.model_fields_set:
+        return option
+    return int(getattr(config, setting))

@@ -1,0 +1,131 @@
+"""Print indexes, builds and hits, as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from jackfield.errors import JackfieldError
+from jackfield.retrieval import Hit, shown_path
+from jackfield_documents import score_as_json
+from jackfield_knowledge import Built, KnowledgeIndex
+
+_SHOWN_CHARS = 200
+_SHOWN_FAILURES = 10
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{text}\n")
+
+
+def say_json(value: object) -> None:
+    """Print JSON, in ASCII because names may contain lone surrogates."""
+    say(json.dumps(value, indent=2))
+
+
+def warn(text: str) -> None:
+    """Print a line to standard error."""
+    sys.stderr.write(f"jackfield: {text}\n")
+
+
+def index_facts(index: KnowledgeIndex) -> dict[str, object]:
+    """Return the size of an index as JSON values, or why it cannot be read."""
+    try:
+        facts = index.facts()
+    except JackfieldError as error:
+        return {"name": index.name, "folder": str(index.folder), "error": str(error)}
+    return {
+        "name": index.name,
+        "folder": str(index.folder),
+        "documents": facts.documents,
+        "chunks": facts.chunks,
+        "generation": facts.generation,
+    }
+
+
+def all_facts(index: KnowledgeIndex) -> dict[str, object]:
+    """Return the settings, the searchers and the files of an index as JSON values."""
+    facts = index.facts()
+    return {
+        **index_facts(index),
+        "chunk_size": facts.size_tokens,
+        "chunk_overlap": facts.overlap_chars,
+        "tokens": facts.tokens,
+        "names": [{"name": step.name, "adds": step.adds} for step in index.names()],
+        "searchers": index.searchers(),
+        "files": [
+            {"location": file.location, "title": file.title, "chunks": file.chunks, "error": file.error}
+            for file in index.documents()
+        ],
+    }
+
+
+def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
+    """Yield the settings, the searchers and the files of an index as lines."""
+    facts = index.facts()
+    sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
+    yield f"{shown_path(name)}: {facts.documents} documents, {sizes}"
+    yield f"in {shown_path(str(index.folder))}"
+    searchers = index.searchers()
+    if searchers:
+        yield f"for {', '.join(searchers)}"
+    for step in index.names():
+        yield f"  {'+' if step.adds else '-'} {shown_path(step.name)}"
+    for file in index.documents():
+        yield f"    {_relative(file.location)}: {shown_path(file.error) or f'{file.chunks} chunks'}"
+
+
+def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each file that cannot be read, and for each searcher that failed."""
+    for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
+        yield f"{_relative(path)}: {shown_path(reason)}"
+    if len(built.failed) > _SHOWN_FAILURES:
+        yield f"and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read"
+    for problem in problems:
+        yield f"{problem}. The finished part is kept: build again to continue"
+
+
+def build_facts(index: KnowledgeIndex, built: Built) -> dict[str, object]:
+    """Return the result of a build as JSON values."""
+    return {
+        **index_facts(index),
+        "read": built.read,
+        "unchanged": built.unchanged,
+        "removed": built.removed,
+        "failed": dict(built.failed),
+        "skipped": {file.path: file.reason for file in built.skipped},
+        "missing": list(built.missing),
+    }
+
+
+def hit_facts(hit: Hit) -> Mapping[str, object]:
+    """Return a hit as JSON values."""
+    chunk = hit.chunk
+    return {
+        "location": chunk.source,
+        "page": chunk.page,
+        "headings": list(chunk.headings),
+        "score": score_as_json(hit.score),
+        "ranks": dict(hit.ranks),
+        "text": chunk.text,
+    }
+
+
+def describe_hit(number: int, hit: Hit) -> Iterator[str]:
+    """Yield a hit as two lines: its location with its ranks, and an excerpt."""
+    page = "" if hit.chunk.page is None else f", page {hit.chunk.page}"
+    headings = " > ".join(shown_path(heading) for heading in hit.chunk.headings)
+    ranks = ", ".join(f"{name} {rank}" for name, rank in hit.ranks.items())
+    yield f"{number}. {_relative(hit.chunk.source)}{page}{f', {headings}' if headings else ''}  ({ranks})"
+    line = " ".join(hit.chunk.text.split())
+    yield f"   {shown_path(line if len(line) <= _SHOWN_CHARS else f'{line[:_SHOWN_CHARS]}…')}"
+
+
+def _relative(location: str) -> str:
+    """Return a path relative to the working directory if it is below it, without control characters."""
+    path = Path(location)
+    return shown_path(str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location)
