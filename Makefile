@@ -33,15 +33,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # Debian packages that tests need and that pip cannot bring. Tests that need one are skipped where it cannot be installed.
 SYSTEM_PACKAGES := bubblewrap
 
-.PHONY: help demo test test-changed alone nightly check style bench quality attack real-servers mutants format release size \
+.PHONY: help demo test nightly check style bench quality attack real-servers mutants format release size \
 	constraints known docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
-	@echo "make test-changed test what a change can touch (ARGS: --since COMMIT, --list, and pytest's)"
-	@echo "make alone        run each test in a process of its own, to find those that need an earlier one (ARGS: --backwards)"
-	@echo "make nightly      make test with the tests marked nightly and twenty times as many new examples, then make alone and mutants"
+	@echo "make nightly      make test in random order with the tests marked nightly and 2,000 new examples of each property, then make mutants"
 	@echo "make check        what CI runs: make style, then make test"
 	@echo "make style        check style, types and layers"
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
@@ -82,15 +80,8 @@ demo: .venv/.installed
 test: system .venv/.installed-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
-test-changed: system .venv/.installed-dev
-	@$(BIN)/python scripts/changed_tests.py -n $(JOBS) $(ARGS)
-
-alone: system .venv/.installed-dev
-	@$(BIN)/python scripts/alone.py $(ARGS)
-
 nightly: system .venv/.installed-dev
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) --timeout=1800 $(ARGS)
-	@$(BIN)/python scripts/alone.py
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) -p randomly --timeout=1800 $(ARGS)
 	@$(BIN)/python scripts/mutants.py --minutes 90
 
 check: .venv/.installed-dev
@@ -102,7 +93,6 @@ style: .venv/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict $(SOURCES)
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/measures.py
 
 bench: .venv/.installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -128,7 +118,7 @@ release: .venv/.installed-dev
 	@$(BIN)/python scripts/release.py $(ARGS)
 
 size: .venv/.installed-dev
-	@$(BIN)/python scripts/install_size.py $(ARGS)
+	@$(BIN)/python -m benchmarks.install_size $(ARGS)
 
 constraints: .venv/.installed-dev
 	scripts/constraints.sh

@@ -124,7 +124,7 @@ def _passes(name: str) -> bool:
     CACHE.mkdir(parents=True, exist_ok=True)
     programs = _installed(name, recipe)
     if not (TINY / "config.json").exists():
-        subprocess.run([sys.executable, ROOT / "scripts/tiny_model.py", TINY], check=True)
+        subprocess.run([sys.executable, "-m", "tests.support.tiny_model", TINY], cwd=ROOT, check=True)
     with _running(name, recipe, programs) as url:
         print(f"{name}: {url}", flush=True)
         env = {**os.environ, "REAL_SERVER_URL": f"{url}/v1", "REAL_SERVER_MODEL": recipe.model}

@@ -41,7 +41,7 @@ SERVE = """
 import sys
 from pathlib import Path
 sys.path.append(sys.argv.pop(1))
-from tiny_model import make_model
+from tests.support.tiny_model import make_model
 make_model(Path(sys.argv[-1]))
 from transformers.cli.transformers import main
 main()
@@ -81,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", str(folder)]
     log = folder / "log"
     with log.open("wb") as out:
-        command = [sys.executable, "-c", SERVE, str(ROOT / "scripts"), *serve]
+        command = [sys.executable, "-c", SERVE, str(ROOT), *serve]
         process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
     try:
         _wait_until_it_answers(process, f"http://127.0.0.1:{port}/health", log)

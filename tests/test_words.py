@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from scripts.shown_texts import sources, texts_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -55,20 +54,6 @@ FOR_MODELS: tuple[str, ...] = (
     "plugins/processors/call-formats/src/jackfield_call_formats/qwen.py",
     "plugins/processors/call-formats/src/jackfield_call_formats/react.py",
 )
-
-
-def _shown_texts() -> ModuleType:
-    name = "shown_texts"
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
-
-
-SHOWN = _shown_texts()
 
 
 def prose_of(page: str) -> Iterator[tuple[int, str]]:
@@ -123,9 +108,9 @@ def test_the_patterns_find_stiff_english_and_leave_plain_english(text: str, is_c
 def test_texts_in_code_are_plain_english() -> None:
     faults = [
         f"{text.path.relative_to(ROOT)}:{text.line}: {fault}"
-        for path in SHOWN.sources()
+        for path in sources()
         if is_read(path, besides=FOR_MODELS)
-        for text in SHOWN.texts_of(path)
+        for text in texts_of(path)
         for fault in faults_in(text.text, is_message=not text.is_docstring)
     ]
     assert not faults, "\n".join(faults)
@@ -158,7 +143,7 @@ def test_a_text_is_found_wherever_it_stands_in_a_module(tmp_path: Path) -> None:
         "    field: int = Field(description='What it means')\n",
         encoding="utf-8",
     )
-    found = {text.text: text.is_docstring for text in SHOWN.texts_of(module)}
+    found = {text.text: text.is_docstring for text in texts_of(module)}
     assert found == {
         "The module is public.": True,
         "It is public.": True,

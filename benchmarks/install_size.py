@@ -1,13 +1,11 @@
 """Measure the minimal install that runs a tool-calling agent, and write the table into docs/install-size.md.
 
-python scripts/install_size.py            writes it; QWEN_PYTHON names an interpreter with qwen-agent for its column
-python scripts/install_size.py --print    only prints the figures, as JSON
+python -m benchmarks.install_size            writes it; QWEN_PYTHON names an interpreter with qwen-agent for its column
+python -m benchmarks.install_size --print    only prints the figures, as JSON
 
 Everything is measured in a new environment with the wheels of `jackfield-openai` and what it needs of ours, against a
 server on 127.0.0.1. Distributions, megabytes and modules are counted; CPU is a median of processes run in turns.
 """
-
-# ruff: noqa: T201 - what a script prints is its answer
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import packaging
-from release import build_wheel, needs, sources
 
 from jackfield_testkit.replies import text, tool_call
 from jackfield_testkit.server import FakeOpenAI
+from scripts.release import build_wheel, needs, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs/install-size.md"
@@ -165,7 +163,7 @@ def _run(command: Sequence[str | Path]) -> str:
             "HOME": home,
             "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache/uv")),
         }
-        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=home, env=env)  # noqa: S603
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=home, env=env)
     if done.returncode:
         raise SystemExit(f"{line[0]} failed:\n{done.stderr[-3000:]}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""Make a tiny Qwen3 for servers to serve: `python scripts/tiny_model.py FOLDER`, in a second, with nothing downloaded.
+"""Make a tiny Qwen3 for servers to serve, without downloading anything: `python -m tests.support.tiny_model FOLDER`.
 
 It has random weights, so that what it says means nothing; shapes, errors and connections are those of a real model.
 Beside it are a byte-level tokenizer and a chat template in ChatML, with thoughts and tools.
@@ -61,7 +61,7 @@ def _tokenizer() -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    chance = random.Random(1)  # noqa: S311 - the same model every time
+    chance = random.Random(1)
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     learned.decoder = decoders.ByteLevel()
