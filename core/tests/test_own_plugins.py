@@ -315,7 +315,7 @@ def test_a_name_of_a_local_file_and_of_a_plugin_is_ambiguous(site: Any, project:
         ("/etc/passwd.py", "is outside of"),
         ("sub/../../outside.py", "is outside of"),
         ("link.py", "is a link"),
-        ("linked/tools.py", "is a link or is reached through one"),
+        ("linked/tools.py", "is a link or reached through one"),
         ("missing.py", "cannot be read"),
         ("folder.py", "cannot be read"),
         ("tools.txt", "is not a Python file"),

@@ -396,7 +396,7 @@ def test_everything_it_asks_for_is_shown_whole_with_what_it_replaces(place: Plac
 def test_a_program_is_told_once_in_its_log(
     place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projects, "_told", set())
+    monkeypatch.setattr(projects, "_logged", set())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place.user.parent))
     monkeypatch.chdir(place.project)
     place.write(ASKS)

@@ -1,4 +1,4 @@
-"""Whether a value is what an annotation says, for what is checked before pydantic is worth its start."""
+"""Check values against annotations, for code that runs before pydantic is loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), f
 
 
 def fits(value: object, hint: object) -> bool:
-    """Whether a value is what an annotation says; a list will do as a tuple, and True is not a number."""
+    """Return True if a value fits an annotation. A list may replace a tuple, and True is not a number."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return True

@@ -1,7 +1,7 @@
-"""pydantic's `BaseModel`, started so that no other distribution can keep it from starting.
+"""pydantic's `BaseModel`, guarded against broken distributions.
 
-At the first model of a process, pydantic looks for plugins of its own through the standard library, which fails as a
-whole on one malformed `entry_points.txt`, whosever it is. pydantic does not look twice: the second model is built.
+The first model of a process makes pydantic look for its plugins through the standard library. One malformed
+`entry_points.txt` of any distribution makes that fail. The second model does not look again, so it is built.
 """
 
 from __future__ import annotations

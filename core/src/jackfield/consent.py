@@ -1,9 +1,8 @@
-"""Consent to the effects of a file: each file that configures something says what it can cause, and one gate decides.
+"""Consent to the effects of configuration files. One gate decides for all of them.
 
-A reader turns a file into a `Request`: the file, what it can cause, and the content that consent is bound to. The gate
-lets a request pass if it has no effect, if it lies in the user's own configuration folder, or if the user has agreed to
-exactly this content in this place. Otherwise it raises `ConsentNeededError`, which lists every effect and says how to
-allow them.
+A reader turns a file into a `Request`: the path, the effects, and the content that consent is bound to. The gate passes
+a request without effects, a file in the user's own configuration folder, and a file whose path and content the user has
+agreed to. Otherwise it raises `ConsentNeededError`, which lists every effect and how to allow them.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -26,7 +25,7 @@ from jackfield.settings import trust_path
 
 @dataclass(frozen=True, slots=True)
 class StartsProcess:
-    """A program is started on this machine."""
+    """Starts a program on this machine."""
 
     command: str
 
@@ -36,7 +35,7 @@ class StartsProcess:
 
 @dataclass(frozen=True, slots=True)
 class SendsVariable:
-    """The value of an environment variable, or of a secret of the user's file, leaves this process."""
+    """Sends an environment variable, or a secret of the user's file, out of this process."""
 
     variable: str
     receiver: str
@@ -47,7 +46,7 @@ class SendsVariable:
 
 @dataclass(frozen=True, slots=True)
 class Contacts:
-    """A server that is not a model provider's own receives what an agent sends."""
+    """Sends an agent's data to a server that is not a model provider's own."""
 
     address: str
 
@@ -57,7 +56,7 @@ class Contacts:
 
 @dataclass(frozen=True, slots=True)
 class ReachesOutside:
-    """A file or folder outside of the folder of the file that names it is read or written."""
+    """Reads or writes a path outside of the configuration file's folder."""
 
     setting: str
     path: str
@@ -68,7 +67,7 @@ class ReachesOutside:
 
 @dataclass(frozen=True, slots=True)
 class Loosens:
-    """A protection is weaker than it is by default."""
+    """Makes a protection weaker than its default."""
 
     setting: str
     value: str
@@ -79,7 +78,7 @@ class Loosens:
 
 @dataclass(frozen=True, slots=True)
 class RunsCode:
-    """Python code runs in this process."""
+    """Runs Python code in this process."""
 
     source: str
 
@@ -89,7 +88,7 @@ class RunsCode:
 
 @dataclass(frozen=True, slots=True)
 class UsesPackage:
-    """A component of a package is loaded that is not ours, and that the user has neither enabled nor allowed."""
+    """Loads a component of a package that is not ours and that the user has neither enabled nor allowed."""
 
     component: str
     distribution: str
@@ -100,7 +99,7 @@ class UsesPackage:
 
 @dataclass(frozen=True, slots=True)
 class MakesCall:
-    """A call of a tool is made that no model of this run has asked for."""
+    """Makes a tool call that no model of this run has requested."""
 
     name: str
     arguments: str
@@ -112,7 +111,7 @@ class MakesCall:
 Effect: TypeAlias = (
     StartsProcess | SendsVariable | Contacts | ReachesOutside | Loosens | RunsCode | UsesPackage | MakesCall
 )
-"""An effect of a file that may harm its reader; its text completes a sentence about the file."""
+"""An effect of a file that may harm its user. Its text completes a sentence about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class Request:
 
     Attributes:
         path: The file.
-        effects: What needs consent, in the order of the file, each once.
+        effects: The effects that need consent, in the order of the file, each once.
         content: The hash of the file and of every file that it refers to.
         by_command: `jackfield trust` can read the file; otherwise consent is given at a terminal, or by `--trust`.
     """
@@ -134,7 +133,7 @@ class Request:
     @property
     def lines(self) -> list[str]:
         """One line for each effect, safe for a terminal."""
-        return [_shown(str(effect)) for effect in self.effects]
+        return [_escape(str(effect)) for effect in self.effects]
 
 
 def content_hash(parts: Mapping[str, bytes]) -> str:
@@ -144,24 +143,24 @@ def content_hash(parts: Mapping[str, bytes]) -> str:
 
 
 def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
-    """True if nothing in the file needs consent, or the user has given it.
+    """Return True if nothing in the file needs consent, or the user has given it.
 
     Args:
-        request: What the file can cause.
+        request: The effects of the file.
         folder: The folder that records consent, instead of the user's.
     """
     if not request.effects:
         return True
     trusted = folder or trust_path()
-    path = place_of(request.path)
+    path = consent_path(request.path)
     return _is_own(path, trusted.parent) or answer_for(trusted, path, request.content) == "yes"
 
 
 def require_consent(request: Request, *, trust: bool = False, folder: Path | None = None) -> None:
-    """Let a file pass, or say what it would cause.
+    """Return if a file may be used; otherwise raise an error that lists its effects.
 
     Args:
-        request: What the file can cause.
+        request: The effects of the file.
         trust: The caller vouches for the file, as `--trust` does; nothing is recorded.
         folder: The folder that records consent, instead of the user's.
 
@@ -173,12 +172,12 @@ def require_consent(request: Request, *, trust: bool = False, folder: Path | Non
 
 
 def record_consent(request: Request, *, folder: Path | None = None) -> Path:
-    """Record that the user agrees to a file in this place with this content; return the file that records it.
+    """Record the user's consent to a file with this path and content. Return the file with the record.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: The record cannot be written.
     """
-    trusted, path = folder or trust_path(), place_of(request.path)
+    trusted, path = folder or trust_path(), consent_path(request.path)
     target = trust_file(trusted, path)
     try:
         trusted.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -191,8 +190,8 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
     return target
 
 
-def place_of(path: Path) -> Path:
-    """Give the place that consent is bound to: the file's real folder, and its own name, which may be a link's."""
+def consent_path(path: Path) -> Path:
+    """Return the path that consent is bound to: the real folder, and the name as given, which may be a link's."""
     folder = os.path.realpath(path.parent)
     return Path(folder, path.name)
 
@@ -203,7 +202,7 @@ def unique(effects: Iterable[Effect]) -> tuple[Effect, ...]:
 
 
 def _is_own(path: Path, folder: Path) -> bool:
-    """True if a file lies in the user's configuration folder, no link leads to it, and only the user can write it."""
+    """Return True if only the user can write a file, and it is in the configuration folder without a link."""
     real = Path(os.path.realpath(path))
     if real != path or Path(os.path.realpath(folder)) not in real.parents:
         return False
@@ -214,6 +213,6 @@ def _is_own(path: Path, folder: Path) -> bool:
     return not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o022)
 
 
-def _shown(text: str) -> str:
-    # Nothing is shortened: what stands behind a thousand spaces is run as well.
+def _escape(text: str) -> str:
+    # Not shortened, because text behind a thousand spaces would run as well.
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

@@ -1,9 +1,9 @@
 """The project's file: where it is found, and which parts of it apply.
 
-`[tool.jackfield]` of a `pyproject.toml` comes from whoever wrote the project, so it may only narrow what plugins may
-do. What it would switch on, set, prefer or order only applies after the user has agreed (`jackfield trust`). Agreement
-is bound to the file's place, to the table and to the content of the files that it names as plugins; any change of these
-withdraws it.
+The authors of a project write `[tool.jackfield]` in its `pyproject.toml`, so by itself it may only restrict plugins.
+Settings that enable, configure, prefer or order plugins only apply after the user has agreed (`jackfield trust`). The
+agreement is bound to the path of the file, to the table and to the content of the files that it names as plugins. Any
+change of these withdraws it.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -26,8 +26,8 @@ _MAX_FILE_BYTES = 4 << 20
 TRUST_FOLDER = "trusted"
 
 Answer = Literal["yes", "changed", "no"]
-_WHY = {"changed": "it has changed since you agreed to it", "no": "nobody has agreed to it"}
-_told: set[tuple[Path, str]] = set()
+_WHY = {"changed": "it has changed since you agreed to it", "no": "you have not agreed to it"}
+_logged: set[tuple[Path, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Project:
         path: The file.
         table: Its `[tool.jackfield]`.
         content: The hash of the table and of its local files, to which agreement is bound.
-        answer: Whether the user agreed to it; `changed` means that the user agreed to an earlier version.
+        answer: The user's answer; `changed` means that the user agreed to an earlier version.
         foreign: It belongs to another user, who is not the administrator.
         local: The local files that it names.
     """
@@ -52,17 +52,17 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """The settings that apply without asking; none from a file of another user."""
+        """The settings that apply without consent; none from a file of another user."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
     def denying(self) -> Mapping[str, object]:
-        """The settings that narrow, whoever wrote them."""
+        """The settings that restrict plugins."""
         return _part(self.table, NARROWING)
 
     @property
     def asking(self) -> Mapping[str, Any]:
-        """The settings that apply after the user has agreed."""
+        """The settings that need consent."""
         return _part(self.table, ASKING)
 
     @property
@@ -84,46 +84,49 @@ class Project:
 
     @property
     def remark(self) -> str:
-        """What does not apply, why, and what to do about it, in one line safe for a terminal; '' if all applies."""
+        """One line, safe for a terminal, about the settings that do not apply: why, and the next step. '' if all do."""
         if not self.ignored:
             return ""
-        why = "the file belongs to another user" if self.foreign else _WHY[self.answer]
-        line = f"{', '.join(self.ignored)} of {self.path}: ignored, because {why}. See it, and decide: jackfield trust"
+        reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]
+        line = f"{', '.join(self.ignored)} of {self.path}: ignored, because {reason}. To review them: jackfield trust"
         return "".join(char if char.isprintable() else "?" for char in line)
 
-    def tell(self) -> None:
-        """Log, once in a process, what does not apply."""
-        if self.ignored and (self.path, self.content) not in _told:
-            _told.add((self.path, self.content))
+    def log_ignored(self) -> None:
+        """Log the settings that do not apply, once in a process."""
+        if self.ignored and (self.path, self.content) not in _logged:
+            _logged.add((self.path, self.content))
             import logging
 
             logging.getLogger("jackfield").warning("jackfield: %s", self.remark)
 
 
 def find_file(start: Path) -> Path | None:
-    """The project's file for a folder: the nearest one, up to the root of the repository the folder is in.
+    """Return the project's file for a folder: the nearest one, up to the root of the folder's repository.
 
-    Outside of a repository it is the folder's own, or none: what lies in a shared folder above, or in the home of
-    somebody else, is nobody's project.
+    Outside of a repository, only the folder itself counts. A file in a shared parent folder, or in another user's home,
+    belongs to no project.
     """
-    # os.path: it takes a folder that may not be looked into for one without the file.
+    # os.path, because it treats an unreadable folder like one without the file.
     folder = os.path.realpath(start)
-    folders = [folder]
-    while (above := os.path.dirname(folders[-1])) != folders[-1]:  # noqa: PTH120
-        folders.append(above)
-    root = next((one for one in folders if os.path.lexists(f"{one}/.git")), folder)
-    for one in folders[: folders.index(root) + 1]:
-        if os.path.isfile(f"{one}/{FILE}"):  # noqa: PTH113
-            return Path(one, FILE)
+    candidates = [folder]
+    while not os.path.lexists(f"{candidates[-1]}/.git"):
+        parent = os.path.dirname(candidates[-1])  # noqa: PTH120
+        if parent == candidates[-1]:  # no repository
+            candidates = [folder]
+            break
+        candidates.append(parent)
+    for candidate in candidates:
+        if os.path.isfile(f"{candidate}/{FILE}"):  # noqa: PTH113
+            return Path(candidate, FILE)
     return None
 
 
 def read_file(path: Path) -> tuple[bytes, bool]:
-    """The content of a project's file, and whether it is another user's.
+    """Return the content of a project's file, and True if it belongs to another user.
 
     Raises:
-        OSError: It cannot be read.
-        ConfigError: It is larger than any project's file.
+        OSError: The file cannot be read.
+        ConfigError: The file is larger than 4 MiB.
     """
     with path.open("rb") as file:
         owners = {os.fstat(file.fileno()).st_uid, path.lstat().st_uid}
@@ -134,24 +137,24 @@ def read_file(path: Path) -> tuple[bytes, bool]:
 
 
 def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> str:
-    """The hash of a table and its local files, whatever the order of its keys and the comments beside them."""
+    """Return the hash of a table and its local files. Comments and the order of keys do not matter."""
     import hashlib
     import json
 
-    hashes = {"local": [[one.path, one.content, one.fault] for one in local]} if local else {}
-    # TOML's dates have no form in JSON; repr keeps them apart from a text that looks like one.
+    hashes = {"local": [[file.path, file.content, file.fault] for file in local]} if local else {}
+    # JSON has no dates; their repr differs from every text that looks like one.
     return hashlib.sha256(json.dumps({**table, **hashes}, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 def trust_file(folder: Path, path: Path) -> Path:
-    """The file that records agreement to a project's file: one for each, so that two answers at once do not collide."""
+    """Return the path of the record of an agreement. Each project has its own, so concurrent answers do not collide."""
     import hashlib
 
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
 
 def answer_for(folder: Path, path: Path, content: str) -> Answer:
-    """The user's answer about a project's file; `folder` is where answers are kept."""
+    """Return the user's recorded answer about a project's file; `folder` has the records."""
     try:
         raw = trust_file(folder, path).read_bytes()
     except OSError:
@@ -159,12 +162,12 @@ def answer_for(folder: Path, path: Path, content: str) -> Answer:
     import json
 
     try:
-        kept = json.loads(raw)
+        record = json.loads(raw)
     except (ValueError, RecursionError):
         return "no"
-    if not isinstance(kept, dict) or kept.get("path") != os.fspath(path):
+    if not isinstance(record, dict) or record.get("path") != os.fspath(path):
         return "no"
-    return "yes" if kept.get("content") == content else "changed"
+    return "yes" if record.get("content") == content else "changed"
 
 
 def _part(table: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:

@@ -1,10 +1,11 @@
-"""What the environment and the configuration files say. Nothing is read before somebody calls `load_settings`.
+"""Settings from the environment and from configuration files, which only `load_settings` reads.
 
-Three files are looked at: `[tool.jackfield]` of the project's `pyproject.toml` (`projects` says where that is, and what
-of it counts); the user's `jackfield/config.toml` (below `$XDG_CONFIG_HOME`, or `~/.config`); and `choices.toml` beside
-it, which `jackfield plugins enable` and its kin write. The environment wins over the project, the project over the
-choices, these over the user's file; what any of them blocks stays blocked. A project only narrows, unless somebody has
-agreed to more. Secrets come from the environment or the user's file, never from a project's, which others can read.
+There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (`projects` finds it and decides which parts
+apply); the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`); and `choices.toml` beside it, which
+commands such as `jackfield plugins enable` write. The environment wins over the project, the project over the choices,
+and these over the user's file. A name that any of them blocks stays blocked. A project only narrows, unless the user
+has agreed to more. Secrets come from the environment or the user's file, never from the project's, which others can
+read.
 
 This module imports the standard library only: listing plugins must cost nothing.
 """
@@ -13,8 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,7 @@ _Value = TypeVar("_Value")
 
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
-"""Kinds of which the best component is picked; one of a foreign package is only considered if it is enabled."""
+"""The kinds of which the best component is picked. Components of foreign packages must be enabled for that."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -41,7 +41,7 @@ _VARIABLES = {**_LISTS, **_SWITCHES}
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
-# In whichever way TOML can spell a table's name; an escape may hide any.
+# All spellings of the table's name in TOML; an escape may hide any of them.
 _MAY_HAVE_OUR_TABLE = re.compile(rb"""tool["']?[ \t]*(?:\.[ \t]*["']?jackfield|[\]=])|\\[uU]""")
 
 
@@ -53,21 +53,19 @@ class Settings:
         allow: The only distributions whose plugins may load, names normalised; None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
         enabled: Processors and observers that act without being named in code: `processor.name` or
-            `processor.distribution/name`. And `tool.distribution/*`: what the distribution offers when it is asked is
-            found by its name alone.
-        order: Names of processors, outermost first, where their own wishes do not say what is wanted.
-        prefer: For a name that several distributions offer, which of them is meant: `kind.name` → distribution.
+            `processor.distribution/name`. An entry `tool.distribution/*` lets names without a distribution find the
+            components that the distribution offers when it is asked.
+        order: Names of processors, outermost first, for those whose order is otherwise open.
+        prefer: The preferred distribution for a name that several offer: `kind.name` → distribution.
         safe: Load no plugin at all.
         strict: Any problem with a plugin is an error.
         trace: Print every plugin that is loaded, with its time, to stderr.
-        options: The settings of what is enabled, by the name it is enabled with.
-        origins: Where a rule comes from: `allow`, `safe`, `block:NAME`, `enabled:NAME` or `prefer:NAME` → a file or
-            variable.
-        project: What the project's file says, counted or not; None if there is none.
-        unnarrowed: The same rules without what the project takes away; None if it takes nothing away. A project can
-            neither choose between plugins by blocking one, nor switch off what the user has enabled: this is what
-            tells.
-        local: Files that are plugins, though nobody installed them.
+        options: The settings of enabled components, by their entries in `enabled`.
+        origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
+        project: The project's file, whether it applies or not; None if there is none.
+        unnarrowed: The rules without the project's restrictions; None if there are none. They keep a project from
+            choosing between plugins by blocking one, and from disabling what the user has enabled.
+        local: Files that are plugins without being installed.
     """
 
     allow: frozenset[str] | None = None
@@ -87,12 +85,12 @@ class Settings:
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
-        """The value of a key or token, or None; the environment, as it is now, wins over the user's file."""
+        """Return a key or token, or None. The environment, read now, wins over the user's file."""
         if self._only is not None and variable not in self._only:
             return None
         value = os.environ.get(variable) or self._secrets.get(variable) or None
         if value is not None:
-            from jackfield.secrets import learn_secret  # listing plugins needs none
+            from jackfield.secrets import learn_secret  # listing plugins needs no secrets
 
             learn_secret(variable, value)
         return value
@@ -102,13 +100,13 @@ class Settings:
         return {name: value for name, value in self._secrets.items() if value}
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
-        """These settings, which tell no other keys and tokens than these."""
+        """Return the same settings with access to these keys and tokens only."""
         only = frozenset(variables)
         kept = {name: value for name, value in self._secrets.items() if name in only}
         return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, object]:
-        """The settings of an enabled component, by its `distribution/name`."""
+        """Return the settings of an enabled component, by its `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
@@ -124,8 +122,8 @@ class Settings:
         return self
 
 
-def _with_own_secrets(*shown: Any) -> Settings:
-    settings = replace(Settings(*shown), _secrets=load_settings()._secrets)
+def _with_own_secrets(*fields_shown: Any) -> Settings:
+    settings = replace(Settings(*fields_shown), _secrets=load_settings()._secrets)
     return settings if settings._only is None else settings.with_secrets(settings._only)
 
 
@@ -139,38 +137,38 @@ def load_settings(
     """Read the settings.
 
     Args:
-        environ: In place of `os.environ`.
-        project_dir: Where to begin looking for `pyproject.toml`, instead of the working directory.
-        user_file: In place of the user's file.
-        with_project: Also what the project's file says.
+        environ: Replaces `os.environ`.
+        project_dir: The folder where the search for `pyproject.toml` starts, instead of the working directory.
+        user_file: Replaces the user's file.
+        with_project: Read the project's file as well.
 
     Raises:
-        ConfigError: A file is not TOML, or has a key that is not known; the message names file and key.
+        ConfigError: A file is not TOML, or has an unknown key; the message names the file and the key.
     """
     env = os.environ if environ is None else environ
     user_path = user_file or _user_folder(env) / "config.toml"
-    user = _checked(_read_toml(user_path), str(user_path), _USERS_KEYS)
+    user = _check(_read_toml(user_path), str(user_path), _USERS_KEYS)
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
     project = load_project(project_dir, trusted=user_path.with_name(TRUST_FOLDER)) if with_project else None
-    said = project or Project(Path(), {}, "")
+    agreed = project or Project(Path(), {}, "")
     layers = {
-        _ENVIRONMENT: _spelt(_from_environment(env)),
-        str(said.path): _spelt(said.agreed),
-        str(choices_file): _spelt(choices),
-        str(user_path): _spelt(user),
+        _ENVIRONMENT: _normalise_names(_from_environment(env)),
+        str(agreed.path): _normalise_names(agreed.agreed),
+        str(choices_file): _normalise_names(choices),
+        str(user_path): _normalise_names(user),
     }
     local = local_files(user_path.parent, (*choices.get("local", ()), *user.get("local", ())), "user")
-    settings = _merged(layers, secrets=user.get("secrets", {}), local=(*said.agreed_local, *local))
-    return settings if project is None else _narrowed(settings, project)
+    settings = _merge(layers, secrets=user.get("secrets", {}), local=(*agreed.agreed_local, *local))
+    return settings if project is None else _narrow(settings, project)
 
 
 def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
-    """The project's file, if there is one that says something of Jackfield.
+    """Read the project's file, if it has settings of Jackfield.
 
     Args:
-        project_dir: Where to begin looking, instead of the working directory.
-        trusted: The folder in which it is kept to which projects somebody agreed.
+        project_dir: The folder where the search starts, instead of the working directory.
+        trusted: The folder that records trusted projects.
 
     Raises:
         ConfigError: As `load_settings`.
@@ -191,46 +189,46 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
 
 
 def trust_path(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder in which it is kept to which projects somebody agreed."""
+    """Return the folder that records trusted projects."""
     return _user_folder(environ) / TRUST_FOLDER
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
-    """The file that commands write choices into."""
+    """Return the file that commands write choices to."""
     return _user_folder(environ) / CHOICES_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:
-    """The table in the file of choices, empty if there is none.
+    """Return the table in the file of choices, empty if there is no file.
 
     Raises:
         ConfigError: As `load_settings`.
     """
-    return _checked(_read_toml(path), str(path))
+    return _check(_read_toml(path), str(path))
 
 
-def _spelt(table: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file or the environment says, each name in its one spelling."""
+def _normalise_names(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with every name in its one spelling."""
     return {key: _SPELLINGS[key](value) if key in _SPELLINGS else value for key, value in table.items()}
 
 
-def _merged(
+def _merge(
     layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
 ) -> Settings:
-    """One whole out of layers by origin, the strongest first."""
-    tables = [*layers.values()]
-    first: Mapping[str, Any] = ChainMap(*map(dict, tables))
-    origins = _joined(_origins(layer, origin) for origin, layer in layers.items())
+    """Merge the layers of settings, the strongest first."""
+    tables = list(layers.values())
+    first: Mapping[str, Any] = _join(tables)
+    origins = _join([_origins(layer, origin) for origin, layer in layers.items()])
     return Settings(
         allow=first.get("allow"),
         block=frozenset(_all("block", tables)),
         enabled=tuple(dict.fromkeys(_all("enabled", tables))),
         order=tuple(first.get("order", ())),
-        prefer=_joined(table.get("prefer", {}) for table in tables),
+        prefer=_join([table.get("prefer", {}) for table in tables]),
         safe="safe" in origins,
         strict=bool(first.get("strict")),
         trace=bool(first.get("trace")),
-        options=_joined(table.get("settings", {}) for table in tables),
+        options=_join([table.get("settings", {}) for table in tables]),
         origins=origins,
         local=local,
         _secrets=secrets,
@@ -241,36 +239,39 @@ def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[st
     return chain.from_iterable(table.get(key, ()) for table in tables)
 
 
-def _joined(tables: Iterable[Mapping[str, _Value]]) -> dict[str, _Value]:
-    """All entries of tables; what several have is that of the first."""
-    return dict(ChainMap(*map(dict, tables)))
+def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
+    """Join tables; the first one that has a key decides."""
+    joined: dict[str, _Value] = {}
+    for table in reversed(tables):
+        joined.update(table)
+    return joined
 
 
 def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
-    """What a layer says, as `Settings.origins` calls it, with where that is said."""
-    said = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
-    said += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
-    return {one: _VARIABLES[one.partition(":")[0]] if origin == _ENVIRONMENT else origin for one in said}
+    """Map the rules of a layer, named as in `Settings.origins`, to its file or variable."""
+    rules = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
+    rules += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
+    return {rule: _VARIABLES[rule.partition(":")[0]] if origin == _ENVIRONMENT else origin for rule in rules}
 
 
-def _narrowed(settings: Settings, project: Project) -> Settings:
-    """The rules without what a project takes away."""
-    by = _spelt(project.narrowing)
-    if not by:
+def _narrow(settings: Settings, project: Project) -> Settings:
+    """Apply the restrictions of a project."""
+    rules = _normalise_names(project.narrowing)
+    if not rules:
         return replace(settings, project=project)
     origin = str(project.path)
-    origins = {**_origins(by, origin), **settings.origins}
+    origins = {**_origins(rules, origin), **settings.origins}
     allow = settings.allow
-    # What is said for this one process is not the project's to take back.
-    if "allow" in by and origins["allow"] != _ALLOW_VARIABLE:
-        allow = by["allow"] if allow is None else allow & by["allow"]
+    # The project cannot take back a rule for this one process.
+    if "allow" in rules and origins["allow"] != _ALLOW_VARIABLE:
+        allow = rules["allow"] if allow is None else allow & rules["allow"]
         origins["allow"] = " and ".join(dict.fromkeys((origins["allow"], origin)))
     return replace(
         settings,
         allow=allow,
-        block=settings.block.union(by.get("block", ())),
+        block=settings.block.union(rules.get("block", ())),
         safe="safe" in origins,
-        strict=settings.strict or bool(by.get("strict")),
+        strict=settings.strict or bool(rules.get("strict")),
         origins=origins,
         project=project,
         unnarrowed=replace(settings, project=project),
@@ -278,17 +279,17 @@ def _narrowed(settings: Settings, project: Project) -> Settings:
 
 
 def normalise(distribution: str) -> str:
-    """A distribution's name in its one spelling (lower case, runs of `-_.` as one `-`). Source: PEP 503."""
+    """Normalise the name of a distribution: lower case, runs of `-_.` as one `-`. Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
 def enabled_form(name: str) -> str:
-    """Give what is enabled in its one spelling.
+    """Normalise an entry of `enabled`.
 
-    That is `processor.name` or `processor.distribution/name`, `parser.distribution/name` or `tool.distribution/*`.
+    Its forms are `processor.name`, `processor.distribution/name`, `parser.distribution/name` and `tool.distribution/*`.
 
     Raises:
-        ConfigError: It does not begin with a kind that can be enabled.
+        ConfigError: The kind cannot be enabled.
     """
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
@@ -305,20 +306,19 @@ def enabled_form(name: str) -> str:
 
 
 def _forms(names: Iterable[str]) -> list[str]:
-    """All that blocked names may mean: `tool.search` is a component, and also a spelling of the distribution
-    tool-search."""
+    """Return all readings of blocked names. `tool.search` is a component, or the distribution tool-search."""
     forms = []
-    for name in map(str.strip, names):
-        distribution, slash, component = name.partition("/")
-        forms += [f"{normalise(distribution)}/{component}"] if slash else [name, normalise(name)]
+    for name in names:
+        distribution, slash, component = name.strip().partition("/")
+        forms += [f"{normalise(distribution)}/{component}"] if slash else [distribution, normalise(distribution)]
     return forms
 
 
 _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
-    "allow": lambda names: frozenset(map(normalise, names)),
+    "allow": lambda names: frozenset(normalise(name) for name in names),
     "block": _forms,
-    "enabled": lambda names: [*map(enabled_form, names)],
-    "settings": lambda given: {enabled_form(name): one for name, one in given.items()},
+    "enabled": lambda names: [enabled_form(name) for name in names],
+    "settings": lambda tables: {enabled_form(name): table for name, table in tables.items()},
 }
 
 
@@ -329,7 +329,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _names(text: str) -> list[str]:
-    return [*filter(None, map(str.strip, text.split(",")))]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _flag(text: str, variable: str) -> bool:
@@ -347,11 +347,11 @@ def _user_folder(environ: Mapping[str, str] | None) -> Path:
 
 def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
     if b"jackfield" not in raw or not _MAY_HAVE_OUR_TABLE.search(raw):
-        return {}  # most projects at most depend on Jackfield: spare them the parser
-    tool = _parsed(raw, path).get("tool", {})
+        return {}  # most projects only depend on Jackfield, and need no parser
+    tool = _parse_toml(raw, path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: 'tool' must be a table")
-    return _checked(tool.get("jackfield", {}), f"{path} [tool.jackfield]")
+    return _check(tool.get("jackfield", {}), f"{path} [tool.jackfield]")
 
 
 def _read_toml(path: Path) -> dict[str, object]:
@@ -359,10 +359,10 @@ def _read_toml(path: Path) -> dict[str, object]:
         raw = path.read_bytes()
     except OSError:
         return {}
-    return _parsed(raw, path)
+    return _parse_toml(raw, path)
 
 
-def _parsed(raw: bytes, path: Path) -> dict[str, object]:
+def _parse_toml(raw: bytes, path: Path) -> dict[str, object]:
     import tomllib
 
     try:
@@ -379,11 +379,11 @@ _KEYS: Mapping[str, tuple[str, object]] = {
     "prefer": ("a table of texts", dict[str, str]),
     "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
 }
-"""What the value of each setting in a file must be, in words and as a type."""
+"""The type of each setting in a file, in words and as an annotation."""
 _USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"]}
 
 
-def _checked(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _KEYS) -> dict[str, Any]:
+def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _KEYS) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and "secrets" not in keys:

@@ -1,7 +1,7 @@
-"""Async generators, handled so that nothing stays open: closed when left early, and stopped in time.
+"""Close async generators that are left early, and stop them in time.
 
-An `async for` does not close the generator it leaves. A connection, a kernel or a thread may be behind it, so every
-layer that passes events on closes the layer below.
+An `async for` does not close the generator that it leaves, and the generator may hold a connection, a kernel or a
+thread. So every layer that passes events on closes the layer below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class closing(Generic[T]):  # noqa: N801 - used like the standard library's `aclosing`
-    """`async with closing(events)`: like `contextlib.aclosing`, for iterators that need not have `aclose`, too."""
+    """Close events at the end of `async with`, like `contextlib.aclosing`, but also iterators without `aclose`."""
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
@@ -30,7 +30,7 @@ class closing(Generic[T]):  # noqa: N801 - used like the standard library's `acl
 
 
 class CancelToken:
-    """Stops a run from another task or thread; the run then ends by itself, with a valid history."""
+    """Cancels a run from another task or thread. The run ends by itself, with a valid history."""
 
     def __init__(self) -> None:
         self._cancelled = False
@@ -39,11 +39,11 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run was asked to stop."""
+        """True once the run is cancelled."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Ask the run to stop; from any thread, and as often as you like."""
+        """Cancel the run, from any thread; more than once is fine."""
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())
@@ -55,28 +55,31 @@ class CancelToken:
             scope.reschedule(0)
 
     def enter(self, scope: asyncio.Timeout) -> None:
-        """A wait begins, inside `scope`."""
+        """Register a wait inside `scope`, which a cancellation ends."""
         with self._lock:
             self._waits[scope] = asyncio.get_running_loop()
             if self._cancelled:
                 scope.reschedule(0)
 
     def leave(self, scope: asyncio.Timeout) -> None:
-        """The wait is over."""
+        """Forget a wait that is over."""
         with self._lock:
             self._waits.pop(scope, None)
 
 
-class Interrupted(Exception):  # noqa: N818 - it says what happened, and is caught where it is known what ends
-    """The time is over, or somebody cancelled."""
+class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an error of users
+    """The time limit has passed, or the run is cancelled."""
 
 
 async def interruptible(
     events: AsyncIterator[T], *, ends_at: float | None, cancel: CancelToken | None = None
 ) -> AsyncIterator[T]:
-    """The events, until a point of the loop's time or until cancelled; then `Interrupted` is raised.
+    """Yield events until a point of the loop's time, or until a cancellation.
 
-    The scope is around each wait alone: around a `yield` it would hit whoever consumes the events.
+    The time limit applies to each wait alone; around a `yield`, it would interrupt the consumer.
+
+    Raises:
+        Interrupted: The time is over, or `cancel` was used.
     """
     async with closing(events):
         while not (cancel and cancel.cancelled):

@@ -49,7 +49,7 @@ class PluginHost:
         if settings is None:
             settings = load_settings()
             if settings.project is not None:
-                settings.project.tell()
+                settings.project.log_ignored()
         self.settings = settings
         self.paths = None if paths is None else tuple(paths)
         self._lock = threading.RLock()

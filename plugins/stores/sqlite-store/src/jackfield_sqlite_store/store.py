@@ -18,7 +18,7 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import Config, PathText
-from jackfield.consent import MakesCall, Request, content_hash, is_agreed, place_of, record_consent
+from jackfield.consent import MakesCall, Request, consent_path, content_hash, is_agreed, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
@@ -183,7 +183,7 @@ class SQLiteStore(RecordingStore):
     def _origin(self, connection: sqlite3.Connection) -> Request:
         """Return what consent to the file as such is bound to: its place, and a random mark in it."""
         (mark,) = connection.execute("SELECT mark FROM origin").fetchone()
-        place = place_of(self._path.with_name(f"{self._path.name}#origin"))
+        place = consent_path(self._path.with_name(f"{self._path.name}#origin"))
         return Request(place, (MakesCall("any tool", "any arguments"),), content_hash({"mark": str(mark).encode()}))
 
     def _note_creation(self, connection: sqlite3.Connection) -> None:

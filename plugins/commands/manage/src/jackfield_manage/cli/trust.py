@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jackfield.cli import Parser, printable
-from jackfield.consent import is_agreed, place_of, record_consent
+from jackfield.consent import consent_path, is_agreed, record_consent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
@@ -89,7 +89,7 @@ def _trust_file(file: Path, options: argparse.Namespace) -> int:
 
 
 def _revoke_file(file: Path) -> int:
-    if not revoke(place_of(file), trust_path()):
+    if not revoke(consent_path(file), trust_path()):
         _say(f"You have not allowed {file}.")
         return 1
     _say(f"{file} needs your consent again.")
