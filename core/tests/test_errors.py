@@ -15,10 +15,9 @@ from jackfield.errors import (
     MissingSecretError,
     RateLimitedError,
     ToolServiceError,
-    closest,
-    forget_locals,
-    near,
 )
+from jackfield.secrets import forget_locals
+from jackfield.suggestions import close_names, suggest
 
 ERRORS = [
     MissingSecretError("SOME_KEY", needed_by="the search"),
@@ -44,15 +43,15 @@ def test_the_error_of_a_missing_key_names_the_variable_to_set() -> None:
 @pytest.mark.parametrize("count", [1, 8, 9, 100])
 def test_an_error_names_eight_known_names_at_most(count: int) -> None:
     names = [f"{number:03}" for number in range(count)]
-    told = closest("entirely different", names)
+    told = suggest("entirely different", names)
     assert told.count(", ") == min(count, 8) - 1
     assert (f"and {count - 8} more" in told) == (count > 8)
 
 
 def test_an_error_names_three_close_names_at_most() -> None:
     names = ["names", "named", "namer", "namet", "namex"]
-    assert len(near("name", names)) == 3
-    assert closest("name", names).count(" or ") == 2
+    assert len(close_names("name", names)) == 3
+    assert suggest("name", names).count(" or ") == 2
 
 
 def raised(work: Callable[[], object]) -> BaseException:

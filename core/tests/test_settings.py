@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jackfield.errors import ConfigError
 from jackfield.plugins import Row
 from jackfield.plugins._policy import why_not
-from jackfield.settings import Settings, closest, load_settings, normalise
+from jackfield.settings import Settings, load_settings, normalise
+from jackfield.suggestions import suggest
 
 SECRET = "sk-" + "SECRET"
 
@@ -255,7 +256,7 @@ def test_normalising_twice_is_normalising_once(name: str) -> None:
     assert normalise(normalise(name)) == normalise(name)
 
 
-def test_closest_names_what_is_near_else_what_there_is() -> None:
-    assert closest("serch", ["search", "browse"]) == "; did you mean 'search'?"
-    assert closest("zzz", ["b", "a"]) == "; known: a, b"
-    assert closest("zzz", []) == "; known: nothing"
+def test_suggest_names_what_is_near_else_what_there_is() -> None:
+    assert suggest("serch", ["search", "browse"]) == "; did you mean 'search'?"
+    assert suggest("zzz", ["b", "a"]) == "; known: a, b"
+    assert suggest("zzz", []) == "; known: nothing"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from jackfield.errors import LocalsForgotten
+from jackfield.secrets import ForgetLocals
 
 SECRET = "value-of-a-local"
 
@@ -34,13 +34,13 @@ def shown(error: BaseException) -> str:
 
 def border() -> None:
     secret = f"{SECRET}"
-    with LocalsForgotten(), translated():
+    with ForgetLocals(), translated():
         fails()
     assert secret
 
 
 async def async_border() -> None:
-    async with LocalsForgotten():
+    async with ForgetLocals():
         border()
 
 
@@ -60,7 +60,7 @@ def test_what_is_behind_from_none_is_forgotten() -> None:
         except KeyError:
             raise ValueError("hidden") from None
 
-    with pytest.raises(ValueError, match="hidden") as caught, LocalsForgotten():
+    with pytest.raises(ValueError, match="hidden") as caught, ForgetLocals():
         hides()
     assert caught.value.__context__ is None
 

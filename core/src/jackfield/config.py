@@ -24,8 +24,9 @@ from pydantic import (
 )
 
 from jackfield._modelling import BaseModel
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
 from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
+from jackfield.suggestions import suggest
 
 Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]
@@ -146,7 +147,7 @@ def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
             return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
     if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (told := _said_elsewhere(key)):
         return f": {told}"
-    return closest(key, list(model.model_fields))
+    return suggest(key, list(model.model_fields))
 
 
 def _said_elsewhere(option: str) -> str:

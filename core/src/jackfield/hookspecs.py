@@ -164,9 +164,9 @@ KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOO
 
 def unknown_hook(name: str) -> str:
     """Return the error text for an unknown hook."""
-    from jackfield.errors import near
+    from jackfield.suggestions import close_names
 
-    close = near(name, list(HOOKS))
+    close = close_names(name, list(HOOKS))
     hint = f": did you mean {' or '.join(map(repr, close))}?" if close else "; a newer core may have it"
     return f"unknown hook {name!r}{hint}"
 

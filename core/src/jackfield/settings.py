@@ -23,10 +23,8 @@ from typing import Any, TypeVar
 from jackfield._fitting import fits
 from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
-from jackfield.errors import closest as closest  # noqa: PLC0414 - public here before
-from jackfield.errors import near as near  # noqa: PLC0414
-from jackfield.errors import some_of as some_of  # noqa: PLC0414
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
+from jackfield.suggestions import suggest
 
 _Value = TypeVar("_Value")
 
@@ -390,7 +388,7 @@ def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _
         raise ConfigError(f"{where} has secrets, but others can read a project: move them to the user's config.toml")
     for key, value in table.items():
         if key not in keys:
-            raise ConfigError(f"{where}: unknown setting {key!r}{closest(key, keys)}")
+            raise ConfigError(f"{where}: unknown setting {key!r}{suggest(key, keys)}")
         wanted, hint = keys[key]
         if not fits(value, hint):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")

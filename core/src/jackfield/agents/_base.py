@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast, get_ty
 
 from jackfield import sync
 from jackfield._fitting import fits
+from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import KnownOptions, RunOptions
 from jackfield.agents._loop import Loop
 from jackfield.agents._qwen import QwenMethods
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
-from jackfield.errors import ConfigError, LocalsForgotten, closest
+from jackfield.errors import ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     USER,
@@ -37,6 +38,7 @@ from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, 
 from jackfield.runs._view import Response, RunView
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
+from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._calling import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
@@ -145,7 +147,7 @@ class Agent(QwenMethods, StatesSecrets):
         host: PluginHost | None = None,
     ) -> None:
         self._check_kind()
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             self.host = host or default_host()
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
             self.system_message = system_message or ""
@@ -320,7 +322,7 @@ class Agent(QwenMethods, StatesSecrets):
         if type(self)._run is not Agent._run:
             known |= {*self._options_of_lists(options)}
         for name in sorted(options.keys() - known - _INTERNAL_OPTIONS):
-            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{closest(name, known)}")
+            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{suggest(name, known)}")
         own = options.keys() & self.run_options.__annotations__.keys() - RunOptions.__annotations__.keys()
         hints = get_type_hints(self.run_options) if own else {}
         for name in sorted(own):

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, TypeAlias, Unpack, overload
 
+from jackfield._frames import ForgetLocals
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._configs import AgentConfig, is_agent
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.config import Config, LLMConfig, checked_list
-from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, PluginNotFoundError, closest, near
+from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
 from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
 from jackfield.runs._run import AgentLike, Handoff
+from jackfield.suggestions import close_names, suggest
 from jackfield.tools._calling import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 
@@ -58,7 +60,7 @@ def create_agent(
         ConfigError: A setting does not fit.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
-    with LocalsForgotten():  # a key may be among them
+    with ForgetLocals():  # a key may be among them
         return _created(kind, host or default_host(), options)
 
 
@@ -96,9 +98,9 @@ def _loaded(kind: str, host: PluginHost) -> object:
     try:
         return host.load("agent", kind)
     except PluginNotFoundError as error:
-        if not near(kind, _CORE_KINDS):
+        if not close_names(kind, _CORE_KINDS):
             raise
-        raise PluginNotFoundError(f"{error}{closest(kind, _CORE_KINDS)}") from error
+        raise PluginNotFoundError(f"{error}{suggest(kind, _CORE_KINDS)}") from error
 
 
 def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
@@ -191,7 +193,7 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, ob
     for name, value in options.items():
         if name not in takes:
             raise ConfigError(
-                f"agent kind {kind!r} has no option {name!r}{closest(name, sorted(takes))} (its own options: {own})"
+                f"agent kind {kind!r} has no option {name!r}{suggest(name, sorted(takes))} (its own options: {own})"
             )
         if name in named:
             _check_type(f"option {name!r} of agent kind {kind!r}", value, str(named[name].annotation).split(" | "))

@@ -19,8 +19,8 @@ from jackfield.errors import (
     JackfieldError,
     PluginBlockedError,
     PluginNotFoundError,
-    closest,
 )
+from jackfield.suggestions import suggest
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
     if command in TERMINAL_COMMANDS:
         return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
-    near = closest(command, list(dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *names])))
+    near = suggest(command, list(dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *names])))
     return f"there is no command {command!r}{near}{install_hint('command', command)}"
 
 

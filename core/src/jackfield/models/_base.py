@@ -9,14 +9,10 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+from jackfield._frames import ForgetLocals
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
-from jackfield.errors import (
-    BrokenPluginError,
-    ConfigError,
-    LocalsForgotten,
-    UnsupportedInputError,
-)
+from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
 from jackfield.events import ModelEvent
 from jackfield.messages import FUNCTION, SYSTEM, Message, Messages, ModelResponse, as_messages
 from jackfield.models._asking import Asking
@@ -58,7 +54,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._given_processors = processors
         self._more_processors: Sequence[Processor] = ()

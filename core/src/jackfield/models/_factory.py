@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jackfield._frames import ForgetLocals
 from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
-from jackfield.errors import BrokenPluginError, ConfigError, LocalsForgotten, some_of
+from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, processors_of
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.processors import Processor
+from jackfield.suggestions import list_names
 
 _HTTP = ("http://", "https://")
 _ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)
@@ -46,7 +48,7 @@ def get_chat_model(
         if processors is not None:
             raise ConfigError("this model already exists with its processors: pass them when you make it")
         return cfg
-    with LocalsForgotten():  # a key may be among them
+    with ForgetLocals():  # a key may be among them
         host = host or default_host()
         made = _made(cfg, host)
         if processors is not None:
@@ -135,7 +137,7 @@ def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
 
 def _nothing_tells(model: str, named: str, server: str, names: Sequence[str]) -> str:
     """What to write, where nothing tells the backend."""
-    installed = f"Installed: {some_of(names) or f'none; try pip install {FIRST_BACKEND}'}"
+    installed = f"Installed: {list_names(names) or f'none; try pip install {FIRST_BACKEND}'}"
     if named:
         return f"in a dict, name the backend separately: model_type={named!r}. {installed}"
     if server in _said_elsewhere():

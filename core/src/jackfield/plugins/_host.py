@@ -13,8 +13,9 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jackfield._frames import ForgetLocals
 from jackfield.defaults import EXPLAINED_BY, MANAGER
-from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, LocalsForgotten, PluginError
+from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginError
 from jackfield.plugins._catalog import ANY, Catalog, Row, by_name, scan
 from jackfield.plugins._known import known_distribution
 from jackfield.plugins._loading import Loader, blaming
@@ -222,7 +223,7 @@ class PluginHost:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
             PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
         """
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             target, spec = self.load_row(row), self._loader.any_spec(row)
             if cfg and not spec.config:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError, some_of
+from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import ANY, Row
 from jackfield.plugins._once import Once
 from jackfield.plugins._own import CodePlugins, module_of_local
 from jackfield.plugins._policy import Policy, why_not
+from jackfield.suggestions import list_names
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
@@ -67,7 +68,7 @@ class Loader:
         offers = self._answers(row, row.kind)
         candidates = [spec for spec in offers if spec.name == row.name]
         if not candidates:
-            names = some_of([str(spec.name)[:80] for spec in offers]) or "none"
+            names = list_names([str(spec.name)[:80] for spec in offers]) or "none"
             raise BrokenPluginError(
                 f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it (it offers: "
                 f"{names}); report this to its authors, or: pip uninstall {row.distribution}"

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 from jackfield._localfiles import LocalFile, source_of
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
 from jackfield.plugins._catalog import ANY, API, Row
+from jackfield.suggestions import suggest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +83,7 @@ class CodePlugins:
             ConfigError: There is no plugin of that name.
         """
         if name not in self._plugins:
-            raise ConfigError(f"{name!r} is not registered{closest(name, list(self._plugins))}")
+            raise ConfigError(f"{name!r} is not registered{suggest(name, list(self._plugins))}")
         self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
 
     def module_names(self) -> tuple[tuple[str, str], ...]:

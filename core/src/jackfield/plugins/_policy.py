@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jackfield.defaults import MANAGER
-from jackfield.errors import near
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import ANY, API, Catalog, Row
 from jackfield.plugins._known import known_distribution
 from jackfield.settings import Settings, normalise
+from jackfield.suggestions import close_names
 
 if TYPE_CHECKING:
     from jackfield.plugins._identity import Identities
@@ -140,7 +140,7 @@ def _misfit(row: Row) -> str:
         return f"is made for plugin API v{row.api}, but this core has v{API}"
     if row.kind in KINDS or not row.is_installed:  # a plugin without a distribution answers the hooks there are
         return ""
-    close = near(row.kind, KINDS)
+    close = close_names(row.kind, KINDS)
     hint = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
     return f"is of kind {row.kind!r}, which this core does not know{hint}"
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping
 
-from jackfield.errors import (
-    AmbiguousPluginError,
-    IncompatiblePluginError,
-    PluginBlockedError,
-    PluginNotFoundError,
-    closest,
-)
+from jackfield.errors import AmbiguousPluginError, IncompatiblePluginError, PluginBlockedError, PluginNotFoundError
 from jackfield.plugins._catalog import ANY, Row
 from jackfield.plugins._known import install_hint, known_distribution
 from jackfield.plugins._loading import Loader
 from jackfield.plugins._policy import Policy, is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, normalise
+from jackfield.suggestions import suggest
 
 
 class Resolver:
@@ -118,7 +113,7 @@ class Resolver:
         details = "".join(f". {sentence}" for sentence in sentences) + self._explain(kind, address)
         install = install_hint(kind, address.rpartition("/")[2])
         others = [name for name in self.names(kind) if name != address]
-        return f"no {kind} {address!r} is installed{closest(address, others)}{details}{install}"
+        return f"no {kind} {address!r} is installed{suggest(address, others)}{details}{install}"
 
     def _unasked_sources(self, kind: str) -> list[str]:
         """Return a sentence for each source that is only installed, or only enabled."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from jackfield._frames import ForgetLocals
 from jackfield.config import Configured
-from jackfield.errors import BrokenPluginError, LocalsForgotten
+from jackfield.errors import BrokenPluginError
 
 if TYPE_CHECKING:
     from jackfield.plugins import PluginHost
@@ -115,7 +116,7 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     """
     row = host.find("searcher", name)
     made_by = host.load_row(row)
-    with LocalsForgotten():  # a key may be among them
+    with ForgetLocals():  # a key may be among them
         made = made_by(dict(cfg or {}), **host.host_argument(row, made_by))
     if not isinstance(made, Searcher):
         raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval._searching.Searcher")

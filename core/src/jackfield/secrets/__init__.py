@@ -8,6 +8,7 @@ Components state their secrets through `secret_sources`. Secrets that appear lat
 with `learn_secret`.
 """
 
+from jackfield._frames import ForgetLocals, forget_locals
 from jackfield.secrets._hiding import (
     SEAL,
     STRUCTURE,
@@ -26,6 +27,7 @@ from jackfield.secrets._values import Secret, is_secret, looks_random, shows_no_
 __all__ = [
     "SEAL",
     "STRUCTURE",
+    "ForgetLocals",
     "HasSecrets",
     "HideInLogs",
     "Secret",
@@ -33,6 +35,7 @@ __all__ = [
     "StatesSecrets",
     "digest_of",
     "environment_secrets",
+    "forget_locals",
     "has_digest",
     "hide_in_address",
     "is_secret",

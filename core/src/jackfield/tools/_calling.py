@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from jackfield.descriptors import ComponentSpec, ToolsetSpec
-from jackfield.errors import ConfigError, JackfieldError, ToolServiceError, some_of
+from jackfield.errors import ConfigError, JackfieldError, ToolServiceError
 from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_with_key
+from jackfield.suggestions import list_names
 from jackfield.tools._base import BaseTool
 from jackfield.tools._failures import shown
 from jackfield.tools._foreign import Escaped
@@ -58,7 +59,7 @@ def as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
     parts = tools_of(entry, host)
     if len(parts) == 1 and isinstance(parts[0], BaseTool):
         return parts[0]
-    names = some_of([one.name for one in parts if isinstance(one, BaseTool)])
+    names = list_names([one.name for one in parts if isinstance(one, BaseTool)])
     raise ConfigError(f"this is a set of tools, where one tool is needed{names and f'; name one of them: {names}'}")
 
 

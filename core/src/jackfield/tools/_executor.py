@@ -17,11 +17,12 @@ from types import MappingProxyType
 from typing import Any
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError, ToolTimeoutError, closest
+from jackfield.errors import ToolServiceError, ToolTimeoutError
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
 from jackfield.streams import closing
+from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, writable
 from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
@@ -150,7 +151,7 @@ class ToolExecutor:
         name = planned.call.name
         tool = self.tools.get(name)
         if tool is None:
-            missing = ToolServiceError(f"Tool {name} does not exist{closest(name, list(self.tools))}")
+            missing = ToolServiceError(f"Tool {name} does not exist{suggest(name, list(self.tools))}")
             return FailedCall(planned, missing, time.perf_counter() - started)
         safety: Safety | None = None
         try:

@@ -9,11 +9,12 @@ from typing import Any, Literal, Unpack, get_args
 
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, Message
 from jackfield.models import BaseChatModel
 from jackfield.streams import Interrupted, closing
+from jackfield.suggestions import suggest
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
@@ -40,7 +41,7 @@ def checked_method(method: str) -> Method:
     for known in METHODS:
         if method == known:
             return known
-    raise ConfigError(f"there is no agent_selection_method {method!r}{closest(method, METHODS)}")
+    raise ConfigError(f"there is no agent_selection_method {method!r}{suggest(method, METHODS)}")
 
 
 def after(name: str, names: Sequence[str]) -> str:

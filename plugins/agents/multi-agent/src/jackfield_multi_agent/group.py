@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Unpack
 from jackfield import create_agent
 from jackfield.agents import Agent, AgentOptions, Event, ParentRun, Run, RunOptions, Spent, ToolEntry, run_as
 from jackfield.config import LLMConfig, checked_list
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, PluginEvent, RunFinished, StopReason
 from jackfield.messages import SYSTEM, USER, Message, Usage
 from jackfield.models import BaseChatModel
 from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
+from jackfield.suggestions import suggest
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, another, checked_method
 from jackfield_multi_agent.files import PROMPTS
@@ -143,7 +144,7 @@ class GroupChat(MultiAgentHub, Agent):
         names = checked_list(run.options.get("mentioned_agents_name") or (), "mentioned_agents_name", "names")
         for name in names:
             if name not in self.agent_names:
-                raise ConfigError(f"no agent of this group chat is named {name!r}{closest(name, self.agent_names)}")
+                raise ConfigError(f"no agent of this group chat is named {name!r}{suggest(name, self.agent_names)}")
         return list(names)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
@@ -296,4 +297,4 @@ def _member(entry: object, group: GroupChat) -> Agent:
 def _check_keys(config: Mapping[str, Any], known: Sequence[str], what: str) -> None:
     for key in config:
         if key not in known:
-            raise ConfigError(f"{what} has no setting {key!r}{closest(str(key), known)}")
+            raise ConfigError(f"{what} has no setting {key!r}{suggest(str(key), known)}")

@@ -71,12 +71,13 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
-    from jackfield.errors import ConfigError, closest
+    from jackfield.errors import ConfigError
+    from jackfield.suggestions import suggest
 
     names = [case.name for case in suite.cases]
     chosen = {pattern: fnmatch.filter(names, pattern) for pattern in patterns or ("*",)}
     for pattern in filterfalse(chosen.get, chosen):
-        raise ConfigError(f"{suite.path} has no case {pattern!r}{closest(pattern, names)}")
+        raise ConfigError(f"{suite.path} has no case {pattern!r}{suggest(pattern, names)}")
     kept = set(chain.from_iterable(chosen.values()))
     return replace(suite, cases=tuple(case for case in suite.cases if case.name in kept))
 

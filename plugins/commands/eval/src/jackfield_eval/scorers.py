@@ -16,12 +16,13 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
 
 from jackfield import RunResult, sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, JackfieldError, closest
+from jackfield.errors import ConfigError, JackfieldError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import FunctionCall, Usage
 from jackfield.models import get_chat_model
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
+from jackfield.suggestions import suggest
 from jackfield_eval.functions import load_function
 
 _REGEX_S = 5.0  # of processor time; a search that takes longer goes back and forth, and would not end
@@ -238,7 +239,7 @@ def scorer_of(entry: object) -> Scorer:
     names = list(filter(SCORERS.__contains__, entry))
     if not names:
         unknown = str(next(iter(entry)))
-        raise ConfigError(f"unknown scorer {unknown!r}{closest(unknown, list(SCORERS))}")
+        raise ConfigError(f"unknown scorer {unknown!r}{suggest(unknown, list(SCORERS))}")
     if len(names) > 1:
         raise ConfigError(f"two scorers in one entry: {', '.join(names)}")
     options = {str(key): value for key, value in entry.items()}

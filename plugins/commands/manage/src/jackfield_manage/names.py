@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jackfield.errors import PluginNotFoundError, closest
+from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, Row, install_hint
 from jackfield.settings import normalise
+from jackfield.suggestions import suggest
 
 
 def find_rows(name: str, catalog: Catalog) -> list[Row]:
@@ -54,5 +55,5 @@ def not_installed_error(name: str, catalog: Catalog) -> PluginNotFoundError:
     """Return the error for a name that refers to nothing installed; it suggests similar names and what to install."""
     names = {row.id if "." in name else row.name for row in catalog.rows}
     kind, _, short = name.partition(".")
-    suggestion = closest(name, sorted(names | all_distributions(catalog)))
+    suggestion = suggest(name, sorted(names | all_distributions(catalog)))
     return PluginNotFoundError(f"no plugin {name!r:.200} is installed{suggestion}{install_hint(kind, short)}")

@@ -8,7 +8,8 @@ from typing import Any
 
 from jackfield.agents import AgentConfig, is_agent
 from jackfield.consent import require_consent
-from jackfield.errors import ConfigError, LocalsForgotten
+from jackfield.errors import ConfigError
+from jackfield.secrets import ForgetLocals
 from jackfield_agent_files.effects import request_for
 from jackfield_agent_files.tables import FORMS, Form, parse_table, read_text
 
@@ -31,7 +32,7 @@ def load_agent_config(path: str | Path, *, trust: bool = False, text: str | None
         ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
         ConfigError: The file cannot be read, or one of its settings does not fit.
     """
-    with LocalsForgotten():  # a key may be among them
+    with ForgetLocals():  # a key may be among them
         return _config_of(Path(path), text, trust=trust)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jackfield.config import Lang
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
+from jackfield.suggestions import suggest
 
 GivenPrompts: TypeAlias = "str | PathLike[str] | Mapping[str, str | Mapping[str, str]] | None"
 """Prompts of a user: the path of a TOML file, or a dict; a text for all languages, or one for each."""
@@ -34,7 +35,7 @@ class Prompts:
         self._texts = {name: dict(texts) for name, texts in own.items()}
         for name, texts in _table(given).items():
             if name not in self._texts:
-                raise ConfigError(f"there is no prompt {name!r}{closest(name, sorted(self._texts))}")
+                raise ConfigError(f"there is no prompt {name!r}{suggest(name, sorted(self._texts))}")
             self._texts[name].update(_by_language(name, texts))
 
     @classmethod

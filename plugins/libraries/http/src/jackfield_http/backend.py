@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import LocalsForgotten, ModelServiceError
+from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
 from jackfield.messages import ContentItem
 from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
 from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.secrets import ForgetLocals
 from jackfield_http.answers import AnswerReader
 from jackfield_http.client import HTTPClient
 from jackfield_http.failures import Failures
@@ -67,7 +68,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         processors: Sequence[Processor] | None = None,
         host: PluginHost | None = None,
     ) -> None:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             super().__init__(config, processors=processors, host=host)
         self._facts = self.stated_facts()
         self._access: Access[ServerT] = Access(self.server, backend=self.backend)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from jackfield import sync
-from jackfield.errors import ConfigError, ModelResponseError, forget_locals
+from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.secrets import forget_locals
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs
@@ -220,7 +221,7 @@ class _Sent:
         self._outside = sys.exception()
 
     async def __aenter__(self) -> Response:
-        # In place of `LocalsForgotten`, which every call would pay for.
+        # Not `ForgetLocals`, which every call would pay for.
         outside = sys.exception()
         try:
             return await self._request.__aenter__()

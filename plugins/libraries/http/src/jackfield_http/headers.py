@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jackfield.errors import ConfigError, LocalsForgotten
+from jackfield.errors import ConfigError
+from jackfield.secrets import ForgetLocals
 from jackfield_http.keys import key_for_header
 
 __all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of"]
@@ -37,7 +38,7 @@ def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = 
         ConfigError: An extra one would take the place of the key or describe the body wrongly, or one has half a
             character, which nothing can carry.
     """
-    with LocalsForgotten():  # keys are among them
+    with ForgetLocals():  # keys are among them
         own = _joined(*headers)
         for name in _joined(extra or {}):
             _refuse_taking_over(name, own)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jackfield import sync
-from jackfield.errors import LocalsForgotten
+from jackfield.secrets import ForgetLocals
 from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url
 from jackfield_http.failures import Failures
 from jackfield_http.headers import HeaderPairs, header_pairs
@@ -93,7 +93,7 @@ class Opened(Generic[ServerT]):
             extra: Headers that a user has set; see `header_pairs`.
             timeout_s: Seconds the server may be silent.
         """
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             url, headers = post.url or self.server.url, self._pairs(post, extra)
             return self.client.post(url, post.body, headers, timeout_s=timeout_s)
 
@@ -106,7 +106,7 @@ class Opened(Generic[ServerT]):
             post, extra, timeout_s: As for `post`.
             max_bytes: The longest answer.
         """
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             url, headers = post.url or self.server.url, self._pairs(post, extra)
             return await self.client.exchange(
                 post.method, url, post.body, headers, timeout_s=timeout_s, max_bytes=max_bytes
@@ -178,7 +178,7 @@ class Access(Generic[ServerT]):
             await opened.client.aclose()
 
     def _open(self) -> Opened[ServerT]:
-        with LocalsForgotten(), self._lock:  # a key is among them
+        with ForgetLocals(), self._lock:  # a key is among them
             if self._opened is None:
                 server = self._find()
                 self._opened = Opened.at(server, HTTPClient(server.url, backend=self._backend))
@@ -196,6 +196,6 @@ def given_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url
     Raises:
         ConfigError: HTTP cannot reach it.
     """
-    with LocalsForgotten():  # one that is refused may have a password in it
+    with ForgetLocals():  # one that is refused may have a password in it
         url = configured or (os.environ.get(rule.url_variable) if rule.url_variable else None)
         return checked_url(url, setting=setting) if url else None

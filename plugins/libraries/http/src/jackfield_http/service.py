@@ -15,7 +15,6 @@ from pydantic import Field, SecretStr
 from jackfield.config import Config
 from jackfield.errors import (
     ConfigError,
-    LocalsForgotten,
     ModelAuthError,
     ModelRequestError,
     ModelServiceError,
@@ -23,6 +22,7 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.models import retry_request
+from jackfield.secrets import ForgetLocals
 from jackfield.settings import Settings
 from jackfield_http.client import Reply
 from jackfield_http.failures import Failures, class_of_status
@@ -130,7 +130,7 @@ class JSONService:
         await self._access.aclose()
 
     async def _asked(self, read: Callable[[Any], T], path: str, query: Mapping[str, str], body: bytes | None) -> T:
-        with LocalsForgotten():  # the key is among them
+        with ForgetLocals():  # the key is among them
             opened = await self._access.opened()
             post = self._post(opened.server, path, query, body)
             seconds = self._config.request_timeout

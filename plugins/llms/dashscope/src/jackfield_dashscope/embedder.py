@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from jackfield.errors import LocalsForgotten, ModelResponseError
+from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield.secrets import ForgetLocals
 from jackfield_backends.embedding import embed_in_batches
 from jackfield_dashscope.config import EmbedderConfig
 from jackfield_dashscope.service import Service
@@ -52,7 +53,7 @@ class DashScopeEmbedder(Embedder):
     def __init__(
         self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
     ) -> None:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             super().__init__(cfg, **settings)
         self._service = Service(
             PATH,

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 from jackfield.config import LLMConfig
-from jackfield.errors import LocalsForgotten, ModelServiceError, ModelTimeoutError
+from jackfield.errors import ModelServiceError, ModelTimeoutError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import ContentItem, Usage
 from jackfield.models import BaseChatModel, name_of_server, retry_request
 from jackfield.request import ChatRequest
+from jackfield.secrets import ForgetLocals
 from jackfield_backends.prompts import image_prompt
 from jackfield_dashscope.answer import usage_of
 from jackfield_dashscope.config import DashScopeImagesConfig
@@ -84,7 +85,7 @@ class DashScopeImages(BaseChatModel):
         return find_server(self.config, needed_by=f"backend {self.backend}", settings=self.host.settings)
 
     async def _made(self, request: ChatRequest) -> _Made:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             opened = await self._access.opened()
             prompt = image_prompt(request, takes=("seed",))
             if self._is_answered_at_once():

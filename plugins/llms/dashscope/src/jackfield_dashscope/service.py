@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from jackfield.errors import LocalsForgotten, ModelServiceError
+from jackfield.errors import ModelServiceError
 from jackfield.models import retry_request
+from jackfield.secrets import ForgetLocals
 from jackfield.settings import Settings
 from jackfield_dashscope.config import ServiceConfig
 from jackfield_dashscope.errors import error_in_answer, error_of_response
@@ -67,7 +68,7 @@ class Service(Generic[AnswerT]):
         await self._access.aclose()
 
     async def _asked_once(self, body: bytes) -> AnswerT:
-        with LocalsForgotten():  # what the server sent is among them
+        with ForgetLocals():  # what the server sent is among them
             return await self._ask_once(body)
 
     async def _ask_once(self, body: bytes) -> AnswerT:

@@ -14,10 +14,11 @@ import msgspec
 from pydantic import Field, SecretStr
 
 from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
-from jackfield.errors import LocalsForgotten, ModelRequestError, ModelResponseError
+from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
+from jackfield.secrets import ForgetLocals
 from jackfield_backends.embedding import embed_in_batches
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_chat_completions.model import PATH as CHAT_PATH
@@ -103,7 +104,7 @@ class OpenAIEmbedder(Embedder):
         host: PluginHost | None = None,
         **settings: Any,
     ) -> None:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             super().__init__(cfg, **settings)
         self._host = host
         self._access = Access(self._server, backend=self.backend)
@@ -143,7 +144,7 @@ class OpenAIEmbedder(Embedder):
     # --- one request ---
 
     async def _asked(self, batch: Sequence[str]) -> Embedded:
-        with LocalsForgotten():  # what the server sent is among them
+        with ForgetLocals():  # what the server sent is among them
             return await self._ask(batch)
 
     async def _ask(self, batch: Sequence[str]) -> Embedded:

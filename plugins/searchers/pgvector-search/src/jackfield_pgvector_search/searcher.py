@@ -14,9 +14,10 @@ from pydantic import Field, SecretStr, model_validator
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import ConfigError, LocalsForgotten, ToolServiceError
+from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
+from jackfield.secrets import ForgetLocals
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.analyzer import Analyzer, Chinese, parts_of
 from jackfield_documents.embedding import ChunkEmbedder
@@ -139,7 +140,7 @@ class PgvectorSearcher(Searcher):
         """
         if not corpus.chunks or limit < 1 or not query.strip():
             return []
-        with LocalsForgotten():  # the DSN is among them
+        with ForgetLocals():  # the DSN is among them
             return await sync.in_worker(self._search, query, corpus, limit)
 
     async def aclose(self) -> None:

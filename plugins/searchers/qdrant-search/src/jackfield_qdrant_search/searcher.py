@@ -15,9 +15,10 @@ from pydantic import Field, SecretStr
 
 from jackfield import sync
 from jackfield.config import Config, PathText, ServerAddress
-from jackfield.errors import LocalsForgotten, ToolServiceError
+from jackfield.errors import ToolServiceError
 from jackfield.plugins import PluginHost, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Vector, shown_path
+from jackfield.secrets import ForgetLocals
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_http.keys import KeyRule, find_key
@@ -87,7 +88,7 @@ class QdrantSearcher(Searcher):
     def __init__(
         self, cfg: QdrantConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
     ) -> None:
-        with LocalsForgotten():  # a key may be among them
+        with ForgetLocals():  # a key may be among them
             super().__init__(cfg, **settings)
         self._host = host or default_host()
         self._embedder = ChunkEmbedder(

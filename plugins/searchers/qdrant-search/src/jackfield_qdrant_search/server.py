@@ -15,8 +15,9 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from jackfield import sync
-from jackfield.errors import LocalsForgotten, ToolServiceError
+from jackfield.errors import ToolServiceError
 from jackfield.retrieval import Vector
+from jackfield.secrets import ForgetLocals
 from jackfield_http.refusals import Secrets, shown
 
 T = TypeVar("T")
@@ -178,7 +179,7 @@ class Collection:
 
     async def _answer(self, request: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         try:
-            with LocalsForgotten():  # the key is among them
+            with ForgetLocals():  # the key is among them
                 if self._client is None:
                     self._client = self._opened()
                 # The client's own limit is for each piece of an answer, so that one that drips never ends.

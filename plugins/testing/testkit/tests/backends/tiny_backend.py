@@ -28,7 +28,6 @@ from weakref import WeakKeyDictionary
 from jackfield.errors import (
     ContentFilterError,
     ContextLengthError,
-    LocalsForgotten,
     ModelAuthError,
     ModelConnectionError,
     ModelNotFoundError,
@@ -50,6 +49,7 @@ from jackfield.events import (
 from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.secrets import ForgetLocals
 from jackfield_http import Halves
 from jackfield_http.keys import is_loopback
 from jackfield_http.refusals import retry_after_s, shown
@@ -84,7 +84,7 @@ class Tiny(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         timeout_s = request.config.request_timeout or 1
         reusable = False
-        with LocalsForgotten(), self.translated():
+        with ForgetLocals(), self.translated():
             connection, status, headers = await self.ask(request, timeout_s)
             try:
                 body = read_body(connection[0], headers, timeout_s)

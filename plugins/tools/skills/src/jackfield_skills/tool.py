@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jackfield.errors import ToolArgumentError, closest
+from jackfield.errors import ToolArgumentError
+from jackfield.suggestions import suggest
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_skills.files import files_below, read_text
 from jackfield_skills.skill import FILE, Skill, body_of
@@ -63,7 +64,7 @@ class SkillTool(BaseTool):
         name, file = arguments["name"], arguments.get("file") or FILE
         skill = self._skills.get(name)
         if skill is None:
-            raise ToolArgumentError(f"there is no skill {name!r}{closest(name, list(self._skills))}")
+            raise ToolArgumentError(f"there is no skill {name!r}{suggest(name, list(self._skills))}")
         text = read_text(skill.folder, file)
         if file != FILE:
             return _part(text, arguments.get("part", 1))

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from jackfield.cli import print_json, printable
-from jackfield.errors import JackfieldError, PluginNotFoundError, closest
+from jackfield.errors import JackfieldError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, normalise
+from jackfield.suggestions import suggest
 from jackfield_manage.distributions import CORE
 from jackfield_manage.judging.doctor import examine
 from jackfield_manage.judging.findings import Finding
@@ -30,7 +31,7 @@ def doctor(options: argparse.Namespace) -> int:
     known = {*all_distributions(host.catalog), *remembered, CORE}
     for name in only:
         if name not in known:
-            suggestion = closest(name, all_distributions(host.catalog))
+            suggestion = suggest(name, all_distributions(host.catalog))
             raise PluginNotFoundError(f"no plugin package {name!r} is installed{suggestion}")
     width = max((len(f"{row.distribution} {row.version}") for row in host.catalog.rows), default=0)
     findings: list[Finding] = []
@@ -77,7 +78,7 @@ def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     known = {name for row in host.catalog.rows for name in (row.id, full_name(row))}
     for name in host.settings.options:
         if name not in known:
-            suggestion = closest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
+            suggestion = suggest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
             why = f"the settings of {name!r} are not used: it is not installed{suggestion}"
             fix = "correct its name in your config.toml, or remove it"
             yield Finding(SETTINGS, "", (name,), "inactive", None, why, fix)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jackfield.errors import ConfigError, closest
+from jackfield.errors import ConfigError
+from jackfield.suggestions import suggest
 from jackfield_manage.choices import replace_file, toml_facts, toml_value
 from jackfield_manage.distributions import CORE
 from jackfield_manage.installing.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
@@ -197,7 +198,7 @@ class _Reader:
     def only(self, *keys: str) -> None:
         for key in self._table:
             if key not in keys:
-                self.fault(key, f"is not a valid key{closest(key, keys)}")
+                self.fault(key, f"is not a valid key{suggest(key, keys)}")
 
     def text(self, key: str, fits: Callable[[str], object], wanted: str, *, needed: bool = True) -> str:
         value = self._table.get(key)

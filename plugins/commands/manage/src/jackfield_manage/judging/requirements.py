@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jackfield import AgentConfig
-from jackfield.errors import ConfigError, PluginNotFoundError, closest
+from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.models import backend_of
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
 from jackfield.settings import normalise
+from jackfield.suggestions import suggest
 from jackfield.tools import name_of_entry
 from jackfield_manage.distributions import CORE
 from jackfield_manage.judging.python_files import PythonUses
@@ -142,7 +143,7 @@ def _find_known(kind: str, address: str) -> Known | None:
 
 
 def _suggest_known(component: str) -> str:
-    hint = closest(component, list(known_components()))
+    hint = suggest(component, list(known_components()))
     return hint if "did you mean" in hint else ""
 
 

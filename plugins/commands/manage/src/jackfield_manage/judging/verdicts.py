@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from jackfield.errors import PluginError, near
+from jackfield.errors import PluginError
 from jackfield.plugins import PluginHost, Row, hook, is_incompatible
 from jackfield.settings import normalise
+from jackfield.suggestions import close_names
 from jackfield_manage.distributions import Distribution, requirements_of
 from jackfield_manage.judging.activation import remarks
 from jackfield_manage.judging.findings import Verdict
@@ -94,7 +95,7 @@ def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: N
 def _judge_unknown_fields(component: str, names: Sequence[str], report: str) -> Verdict:
     why = f"{component} sets {', '.join(names)}, which this version of jackfield does not know and ignores"
     known = [field.name for field in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
-    suggestions = {repr(close) for name in names for close in near(name, known)[:1]}
+    suggestions = {repr(close) for name in names for close in close_names(name, known)[:1]}
     if suggestions:
         return Verdict("undeclared", f"{why}; did its authors mean {', '.join(sorted(suggestions))}?", report)
     return Verdict("undeclared", why, f"pip install --upgrade jackfield, or {report}")

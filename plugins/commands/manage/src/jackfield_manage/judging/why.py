@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jackfield.errors import PluginNotFoundError, closest
+from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Catalog, PluginHost, Row, known_components
 from jackfield.settings import ENABLED_KINDS, Settings, normalise
+from jackfield.suggestions import suggest
 from jackfield_manage.distributions import Distribution, installed, required_by, requirements_of
 from jackfield_manage.judging.activation import activation_of, remarks
 from jackfield_manage.judging.trust import remark_on_project
@@ -205,7 +206,7 @@ def _explain_absence(name: str, settings: Settings, catalog: Catalog) -> str:
     if publishers:
         return f"{message}. Install it: jackfield plugins install {publishers[0]}"
     names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
-    return message + closest(name, sorted(names))
+    return message + suggest(name, sorted(names))
 
 
 def _known_publishers(name: str) -> Iterator[str]:

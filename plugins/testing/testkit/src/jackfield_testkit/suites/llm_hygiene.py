@@ -161,7 +161,7 @@ class HygieneTests(LLMTests):
     def test_the_key_is_in_no_local_variable_of_an_error(
         self, server: FakeOpenAI, model: BaseChatModel, failure: str
     ) -> None:
-        # Tools that report errors write them down. `jackfield.tracebacks.LocalsForgotten` empties them.
+        # Tools that report errors write them down. `jackfield.secrets.ForgetLocals` empties them.
         answers = {
             "refusal": replies.error(401, f"what is {API_KEY}?"),
             "reset": replies.text("some text").reset_after(0),
