@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import address_of, media_type_of, read_media, with_files_inside
+from jackfield.media import address_of, embed_files, is_local, media_type_of, read_media
 from jackfield.messages import ContentItem
-from jackfield.models import is_local
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 WAV = b"RIFF\x24\0\0\0WAVEfmt "
@@ -104,7 +103,7 @@ def test_files_that_a_tool_made_are_inside_of_its_result_and_what_cannot_be_read
         ContentItem(image=gone),
         ContentItem(video=[path, gone]),
     ]
-    first, image, remote, frames, *notes = with_files_inside(content)
+    first, image, remote, frames, *notes = embed_files(content)
     assert (first.text, image.image, remote.image) == ("Here.", inside, "https://h/a.png")
     assert frames.video == [inside, "https://h/b.png"]
     assert ["was left out" in (note.text or "") for note in notes] == [True, True]

@@ -1,4 +1,4 @@
-"""Images, audio and video in files: read, checked, and prepared for a request.
+"""Media that messages name: which address is a file, what the file is, and how it is prepared for a request.
 
 The first bytes of a file decide what it is; its name only counts if they do not tell. A file that is not of the kind it
 is sent as is refused, so a wrong path cannot carry a private text to a provider.
@@ -7,16 +7,19 @@ is sent as is refused, so a wrong path cannot carry a private text to a provider
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import ContentItem, basename_of
-from jackfield.models import is_local, notes_of, path_of
+from jackfield.messages import SYSTEM, USER, ContentItem, Message, basename_of
 
 MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
 
+# These addresses never mean a file of this machine: the content itself, or a URL of any scheme but `file`.
+_ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -36,10 +39,10 @@ _MAGIC = (
     (b"#!AMR", "audio/amr"),
     (b"\x1aE\xdf\xa3", "video/webm"),
 )
+_RIFF_TYPES = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_MP4_BRANDS = {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}
 _DOCUMENTS = (b"%PDF", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"SQLite format 3", b"\x7fELF", b"\x1f\x8b")
-_IN_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
-_A_KIND = {"image": "an image", "audio": "sound", "video": "a video"}
-_BRANDS = {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}
+_KIND_NAMES = {"image": "an image", "audio": "sound", "video": "a video"}
 
 
 class Media(NamedTuple):
@@ -59,30 +62,155 @@ class Media(NamedTuple):
         return f"data:{self.media_type};base64,{self.base64}"
 
 
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Path | None:
+    """Return the file that a path or a `file:` URL means; None for a `data:` URI and for the schemes in `remote`."""
+    if not isinstance(address, str) or address[:5].lower() == "data:":
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # it begins like a URL and is none
+        return Path(address)
+    if parts.scheme in remote:
+        return None
+    if parts.scheme != "file":
+        return Path(address)
+    from urllib.request import url2pathname  # it loads an HTTP client, and few addresses are of this kind
+
+    # `file://name.png` is no correct URL, but common: the name is in the position of the host.
+    return Path(url2pathname(unquote(parts.netloc + parts.path)))
+
+
+def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) -> bool:
+    """Return True if sending the item means reading a file."""
+    if not item.is_media_content():
+        return False
+    return any(path_of(address, remote=remote) is not None for address in _addresses(item))
+
+
+def notes_of(items: Sequence[ContentItem]) -> list[str]:
+    """Return notes in place of items that a message cannot carry: their kind and name. Texts are left out."""
+    return [f"[{item.type}: {_name_of(item.value)}]" for item in items if item.text is None]
+
+
+def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Replace each local file that a model's or a tool's message names with a note.
+
+    Only the user and the author of the system message may have a file read and sent. Any other path is a text that
+    proves nothing. A file that a tool of this run made is in its result as a `data:` URI.
+    """
+    # A history is long, and most of it is plain text.
+    with_items = [m for m in history if isinstance(m.content, list) or isinstance(m.reasoning_content, list)]
+    if not any(_names_files(message) for message in with_items):
+        return history
+    return tuple(_replace_files(message) if _names_files(message) else message for message in history)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
 def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Media:
-    """A file that should be an image, audio or video.
+    """Read a file that should be an image, audio or video.
 
     Args:
-        path: Where it is. Errors show only the last part.
+        path: The file. Errors show only its name.
         kind: `image`, `audio` or `video`.
         max_bytes: The largest file that the server takes.
 
     Raises:
-        UnsupportedInputError: It is missing, too large, or of another kind.
+        UnsupportedInputError: The file is missing, too large, or of another kind.
     """
-    content = _content_of(path, kind, max_bytes)
+    content = _read(path, kind, max_bytes)
     media_type = media_type_of(content[:16])
-    if not media_type and kind != "image":  # sound and film have more formats than can be told by their beginnings
+    if not media_type and kind != "image":  # sound and film have more formats than their first bytes can tell
         media_type = _type_by_name(path, content)
     if not media_type.startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_A_KIND[kind]}: "
+            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_KIND_NAMES[kind]}: "
             "convert it, or leave it out"
         )
     return Media(media_type, content)
 
 
-def _content_of(path: Path, kind: str, max_bytes: int) -> bytes:
+def media_type_of(head: bytes) -> str:
+    """Return the media type that the first 16 bytes of a file show; '' if they show none."""
+    if head.startswith(b"RIFF"):
+        return _RIFF_TYPES.get(head[8:12], "")
+    if head[4:8] == b"ftyp":
+        return _MP4_BRANDS.get(head[8:12], "video/mp4")
+    for magic, media_type in _MAGIC:
+        if head.startswith(magic):
+            return media_type
+    return ""
+
+
+def address_of(
+    value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
+) -> str:
+    """Return the address to send to a server: a URL or `data:` URI unchanged, a file as a `data:` URI.
+
+    Raises:
+        UnsupportedInputError: As `read_media`, or a `data:` URI is of another kind.
+    """
+    path = path_of(value, remote=remote)
+    if path is not None:
+        return read_media(path, kind, max_bytes=max_bytes).data_uri
+    if value[:5].lower() == "data:" and not value[5:].lower().startswith(f"{kind}/"):
+        raise UnsupportedInputError(
+            f"a data: URI that begins {value[:30]!r} is not {_KIND_NAMES[kind]}: write data:{kind}/…;base64,…"
+        )
+    return value
+
+
+def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
+    """Embed the local media of a tool's result as `data:` URIs; a file that cannot be read becomes a note.
+
+    A path in a message proves nothing, because anyone who can write a history can write one. So the files of a tool are
+    read in the run that has made them, and never later.
+    """
+    return [_embed(item) if is_local(item) else item for item in content]
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _addresses(item: ContentItem) -> list[object]:
+    """Return the addresses in an item; a video may consist of many frames."""
+    value = item.value
+    return value if isinstance(value, list) else [value]
+
+
+def _name_of(value: object) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} frames"
+    return basename_of(value) if isinstance(value, str) and value[:5].lower() != "data:" else "data"
+
+
+def _names_files(message: Message) -> bool:
+    if message.role in (USER, SYSTEM):
+        return False
+    parts = (message.content, message.reasoning_content)
+    return any(_names_file(item) for part in parts if isinstance(part, list) for item in part)
+
+
+def _names_file(item: ContentItem) -> bool:
+    if item.text is not None:
+        return False
+    return any(isinstance(address, str) and not _ELSEWHERE.match(address) for address in _addresses(item))
+
+
+def _replace_files(message: Message) -> Message:
+    def replaced(content: str | list[ContentItem] | None) -> str | list[ContentItem] | None:
+        if not isinstance(content, list):
+            return content
+        return [ContentItem(text=notes_of([item])[0]) if _names_file(item) else item for item in content]
+
+    return message.replace(content=replaced(message.content), reasoning_content=replaced(message.reasoning_content))
+
+
+def _read(path: Path, kind: str, max_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -98,43 +226,25 @@ def _content_of(path: Path, kind: str, max_bytes: int) -> bytes:
     return content
 
 
-def media_type_of(head: bytes) -> str:
-    """The media type that the first bytes of a file show, '' if none is known. Sixteen bytes are enough."""
-    if head.startswith(b"RIFF"):
-        return _IN_RIFF.get(head[8:12], "")
-    if head[4:8] == b"ftyp":
-        return _BRANDS.get(head[8:12], "video/mp4")
-    return next((media_type for magic, media_type in _MAGIC if head.startswith(magic)), "")
+def _type_by_name(path: Path, content: bytes) -> str:
+    """Return the type that the name claims. A text or a document is no media, whatever its name."""
+    if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
+        return ""
+    import mimetypes  # it reads the tables of the machine, and few files need them
+
+    return mimetypes.guess_type(path.name)[0] or ""
 
 
-def address_of(
-    value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
-) -> str:
-    """What is sent to a server: a URL or `data:` URI unchanged, a file as a `data:` URI.
-
-    Raises:
-        UnsupportedInputError: As `read_media`, or a `data:` URI says that it is something else.
-    """
-    path = path_of(value, remote=remote)
-    if path is not None:
-        return read_media(path, kind, max_bytes=max_bytes).data_uri
-    if value[:5].lower() == "data:" and not value[5:].lower().startswith(f"{kind}/"):
-        raise UnsupportedInputError(
-            f"a data: URI that begins {value[:30]!r} is not {_A_KIND[kind]}: write data:{kind}/…;base64,…"
-        )
-    return value
+def _is_text(head: bytes) -> bool:
+    # This includes markup (SVG): no provider takes it as an image.
+    return b"\0" not in head and all(byte >= 0x20 or byte in b"\t\n\r\f\x1b" for byte in head)
 
 
-def with_files_inside(content: Sequence[ContentItem]) -> list[ContentItem]:
-    """What a tool gave, with its local media inside of it, as `data:` URIs; what cannot be read becomes a note.
-
-    A path in a message proves nothing: whoever can write a history can write one. So a tool's own files are read in the
-    run that has made them, and never later.
-    """
-    return [_inside(item) if is_local(item) else item for item in content]
+def _shown(path: Path) -> str:
+    return repr(basename_of(str(path)))
 
 
-def _inside(item: ContentItem) -> ContentItem:
+def _embed(item: ContentItem) -> ContentItem:
     kind, value = item.get_type_and_value()
     try:
         if isinstance(value, list):
@@ -147,21 +257,3 @@ def _inside(item: ContentItem) -> ContentItem:
 def _data_uri(address: str, kind: str) -> str:
     path = path_of(address)
     return address if path is None else read_media(path, kind).data_uri
-
-
-def _type_by_name(path: Path, content: bytes) -> str:
-    """The type that the name claims, for content that may be media: a text or a document is none, whatever its name."""
-    if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
-        return ""
-    import mimetypes  # it reads the tables of the machine, and few files need them
-
-    return mimetypes.guess_type(path.name)[0] or ""
-
-
-def _is_text(head: bytes) -> bool:
-    # Markup (SVG) is text, too: no provider takes it as an image.
-    return b"\0" not in head and all(byte >= 0x20 or byte in b"\t\n\r\f\x1b" for byte in head)
-
-
-def _shown(path: Path) -> str:
-    return repr(basename_of(str(path)))

@@ -18,9 +18,8 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
 )
+from jackfield.media import notes_of, without_foreign_paths
 from jackfield.messages import ContentItem
-from jackfield.models import notes_of
-from jackfield.models._media import without_foreign_paths
 from jackfield.models._thoughts import WithThoughtsApart
 
 

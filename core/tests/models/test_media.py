@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.media import is_local, notes_of, path_of, without_foreign_paths
 from jackfield.messages import ContentItem, Message
-from jackfield.models import is_local, notes_of, path_of
-from jackfield.models._media import without_foreign_paths
 
 
 @pytest.mark.parametrize("address", ["http://h/a.png", "HTTPS://h/a", "data:image/png;base64,AA=="])

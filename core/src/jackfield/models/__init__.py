@@ -5,7 +5,6 @@ from __future__ import annotations
 from jackfield.models._base import BaseChatModel, load_processors, name_of_server
 from jackfield.models._factory import backend_of, get_chat_model
 from jackfield.models._fold import Fold, fold
-from jackfield.models._media import is_local, notes_of, path_of
 from jackfield.models._pairing import OpenCall, paired
 from jackfield.models._retry import MAX_DELAY_S, ONLY_BEFORE_OUTPUT, Retry, retry_request, wait_before_retry
 from jackfield.models._thoughts import BEGIN, ThoughtSplitter
@@ -28,12 +27,9 @@ __all__ = [
     "backend_of",
     "fold",
     "get_chat_model",
-    "is_local",
     "load_processors",
     "name_of_server",
-    "notes_of",
     "paired",
-    "path_of",
     "retry_request",
     "wait_before_retry",
 ]

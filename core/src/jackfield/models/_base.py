@@ -14,10 +14,10 @@ from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
 from jackfield.events import ModelEvent
+from jackfield.media import without_foreign_paths
 from jackfield.messages import FUNCTION, SYSTEM, Message, Messages, ModelResponse, as_messages
 from jackfield.models._asking import Asking
 from jackfield.models._fold import Fold
-from jackfield.models._media import without_foreign_paths
 from jackfield.models._qwen import QwenAgentMethods
 from jackfield.models._retry import Retry
 from jackfield.models._thoughts import WithThoughtsApart

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jackfield._lazy import fetching
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
 from jackfield.tools._calling import as_tool, name_of_entry, tools_of
-from jackfield.tools._content import content_of, cut_middle, cut_text
+from jackfield.tools._content import content_of
+from jackfield.tools._cutting import cut_middle, cut_text
+from jackfield.tools._direct import acall_tool, call_tool
 from jackfield.tools._executor import REFUSED_TEXT, STOPPED, ToolExecutor
 from jackfield.tools._foreign import output_of
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
@@ -17,11 +16,8 @@ from jackfield.tools._plan import CallPlan, PlannedCall
 from jackfield.tools._plugin_tool import PluginTool, find_tool
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
-from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset
+from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset, toolset
 from jackfield.tools._workspace import Workspace
-
-if TYPE_CHECKING:
-    from jackfield.tools._direct import acall_tool, call_tool, toolset
 
 __all__ = [
     "REFUSED_TEXT",
@@ -59,17 +55,3 @@ __all__ = [
     "tools_of",
     "toolset",
 ]
-
-__getattr__, _ = fetching(
-    __name__,
-    {
-        **dict.fromkeys(
-            (
-                "acall_tool",
-                "call_tool",
-                "toolset",
-            ),
-            "tools._direct",
-        ),
-    },
-)

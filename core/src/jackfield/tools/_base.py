@@ -123,8 +123,8 @@ class BaseTool(Configured, ABC):
     Attributes:
         name: What the model calls it; letters, digits, `_` and `-`, at most 64.
         description: What it does and when to use it, for the model; one text or one for each language.
-        parameters: JSON Schema (draft 2020-12) of the arguments, an object. With jackfield-qwen-forms, a list of
-            `{"name", "type", "description", "required"}` works, too.
+        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of
+            `{"name", "type", "description", "required"}`, as in Qwen-Agent, works as well.
         read_only: Calling it changes nothing.
         concurrent: May run at the same time as other calls of the turn.
         timeout_s: How long one call may take; None for the agent's default.

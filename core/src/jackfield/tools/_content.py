@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from jackfield import sync
-from jackfield._lazy import installed, needed
+from jackfield.media import embed_files, is_local, notes_of
 from jackfield.messages import ContentItem
-from jackfield.models._media import is_local, notes_of
 from jackfield.tools._base import ToolResult
+from jackfield.tools._cutting import cut_text
 
 Content = str | list[ContentItem]
-_MEDIA = "jackfield.media"
 
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
@@ -21,17 +20,12 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
     given, metadata = (output.content, output.metadata) if isinstance(output, ToolResult) else (output, {})
     content: Content = given if isinstance(given, str) or _are_items(given) else _json_of(given)
     if not isinstance(content, str) and any(map(is_local, content)):
-        content = await sync.in_worker(_with_files_inside, content)
+        content = await sync.in_worker(embed_files, content)
     return content, dict(metadata)
 
 
 def _are_items(output: object) -> bool:
     return isinstance(output, list) and all(isinstance(item, ContentItem) for item in output)
-
-
-def _with_files_inside(content: list[ContentItem]) -> list[ContentItem]:
-    with_files_inside = needed(_MEDIA, "with_files_inside", "the files of a tool's result need jackfield-backend")
-    return list(with_files_inside(content))
 
 
 def _json_of(value: object) -> str:
@@ -90,30 +84,3 @@ def _size_of(value: object) -> int:
 def writable(text: str) -> str:
     """The text as UTF-8 can hold it: file names and broken escapes bring half characters, which no backend can send."""
     return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-def cut_text(text: str, limit: int) -> str:
-    """A text cut to about `limit` characters, with notes of what is missing.
-
-    JSON stays JSON if jackfield-backend is installed: of a list the first elements are kept, of an object all small
-    values. Any other text is cut as by `cut_middle`.
-    """
-    if len(text) <= limit:
-        return text
-    cutting = installed("jackfield.tools._cutting") if text.lstrip()[:1] in ("{", "[") else None
-    return cut_middle(text, limit) if cutting is None else str(cutting.cut_json(text, limit))
-
-
-def cut_middle(text: str, limit: int) -> str:
-    """A text cut to about `limit` characters, both ends kept, with a note of how much is missing.
-
-    It is cut between lines, where these are short enough.
-    """
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    start = len(text) - (limit - head)
-    # At the end of a line, if there is one near.
-    head = text.rfind("\n", head - head // 4, head) + 1 or head
-    start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
-    return f"{text[:head].removesuffix(chr(10))}\n[… {start - head} characters left out …]\n{text[start:]}"

@@ -1,82 +1,106 @@
-"""JSON that is too long for a model, cut so that it stays JSON: `jackfield.tools.cut_text` comes here for it."""
+"""Texts that are too long for a model, cut to a number of characters. JSON stays JSON."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from jackfield.tools import cut_middle
-
-_NOTE_CHARS = 40  # what a note of things left out takes, about
-_TRIES = (1.0, 0.75, 0.5, 0.25)  # parts of the limit: notes of a deep value may take more room than they were given
+_NOTE_CHARS = 40  # about the length of a note of things left out
+_SHARES = (1.0, 0.75, 0.5, 0.25)  # of the limit: notes in a deep value may take more room than they were given
 
 
-def cut_json(text: str, limit: int) -> str:
-    """JSON cut to at most `limit` characters, with notes of what is missing; what only begins like JSON is cut as text.
+def cut_text(text: str, limit: int) -> str:
+    """Cut a text to about `limit` characters, with notes of what is missing.
 
-    Of a list the first elements are kept, of an object all small values.
+    JSON stays JSON: a list keeps its first elements, an object all its small values. Any other text is cut as by
+    `cut_middle`.
     """
+    if len(text) <= limit:
+        return text
+    return _cut_json(text, limit) if text.lstrip()[:1] in ("{", "[") else cut_middle(text, limit)
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Cut a text to about `limit` characters: keep both ends, with a note of how much is missing.
+
+    The cut is between lines if these are short enough.
+    """
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    start = len(text) - (limit - head)
+    # At the end of a line, if there is one near.
+    head = text.rfind("\n", head - head // 4, head) + 1 or head
+    start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
+    return f"{text[:head].removesuffix(chr(10))}\n[… {start - head} characters left out …]\n{text[start:]}"
+
+
+def _cut_json(text: str, limit: int) -> str:
+    """Cut JSON to at most `limit` characters. A text that only begins like JSON is cut as text."""
+    note = _dump(_note(len(text), "characters"))
     try:
         value = json.loads(text)
     except RecursionError:
-        return _note_of_all(text)
+        return note
     except ValueError:
         return cut_middle(text, limit)
-    tries = (_dumped(_shortened(value, int(limit * part))) for part in _TRIES)
-    return next((cut for cut in tries if len(cut) <= limit), _note_of_all(text))
+    for share in _SHARES:
+        cut = _dump(_shorten(value, int(limit * share)))
+        if len(cut) <= limit:
+            return cut
+    return note
 
 
-def _note_of_all(text: str) -> str:
-    return _dumped(_left_out(len(text), "characters"))
-
-
-def _left_out(count: int, what: str) -> str:
+def _note(count: int, what: str) -> str:
     return f"[… {count} {what} left out …]"
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _shortened(value: Any, room: int) -> Any:
-    """A value whose JSON has about `room` characters."""
-    if isinstance(value, str):
-        return cut_middle(value, max(0, room - _NOTE_CHARS)) if len(value) + 2 > room else value
-    if isinstance(value, list):
-        return _shortened_list(value, room)
-    return _shortened_object(value, room) if isinstance(value, dict) else value
+def _shorten(value: Any, room: int) -> Any:
+    """Return a value whose JSON has about `room` characters."""
+    match value:
+        case str():
+            return cut_middle(value, max(0, room - _NOTE_CHARS)) if len(value) + 2 > room else value
+        case list():
+            return _shorten_list(value, room)
+        case dict():
+            return _shorten_object(value, room)
+    return value
 
 
-def _shortened_list(items: list[Any], room: int) -> list[Any]:
+def _shorten_list(items: list[Any], room: int) -> list[Any]:
     kept: list[Any] = []
     room -= 2
     for item in items:
-        size = len(_dumped(item)) + 2
+        size = len(_dump(item)) + 2
         if size > room - (_NOTE_CHARS if len(kept) + 1 < len(items) else 0):
             break
         kept.append(item)
         room -= size
-    left = items[len(kept) :]
-    if left and not kept and isinstance(left[0], dict | list | str):  # half of the first says more than nothing
-        kept.append(_shortened(left[0], room - _NOTE_CHARS))
-        left = left[1:]
-    return [*kept, _left_out(len(left), "elements")] if left else kept
+    rest = items[len(kept) :]
+    if rest and not kept and isinstance(rest[0], dict | list | str):  # half of the first says more than nothing
+        kept.append(_shorten(rest[0], room - _NOTE_CHARS))
+        rest = rest[1:]
+    return [*kept, _note(len(rest), "elements")] if rest else kept
 
 
-def _shortened_object(entries: dict[str, Any], room: int) -> dict[str, Any]:
-    """The small values as they are, and the large ones cut to what room is left for each."""
-    sizes = {key: len(_dumped(key)) + len(_dumped(value)) + 4 for key, value in entries.items()}
+def _shorten_object(entries: dict[str, Any], room: int) -> dict[str, Any]:
+    """Keep small values whole, and cut large ones to an equal share of the rest of the room."""
+    sizes = {key: len(_dump(key)) + len(_dump(value)) + 4 for key, value in entries.items()}
     room -= 2 + _NOTE_CHARS
-    fitting: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     for number, key in enumerate(sorted(sizes, key=sizes.__getitem__)):
         share = room // (len(sizes) - number)
         if sizes[key] <= share:
-            fitting[key] = entries[key]
+            kept[key] = entries[key]
         elif share > len(key) + 2 * _NOTE_CHARS and isinstance(entries[key], dict | list | str):
-            fitting[key] = _shortened(entries[key], share - len(key) - 6)
+            kept[key] = _shorten(entries[key], share - len(key) - 6)
         else:
             continue
         room -= min(share, sizes[key])
-    missing = len(entries) - len(fitting)
-    ordered = {key: fitting[key] for key in entries if key in fitting}
-    return {**ordered, "…": _left_out(missing, "entries")} if missing else ordered
+    ordered = {key: kept[key] for key in entries if key in kept}
+    missing = len(entries) - len(kept)
+    return {**ordered, "…": _note(missing, "entries")} if missing else ordered

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from jackfield import sync
-from jackfield._lazy import needed
 from jackfield.errors import ToolTimeoutError
 from jackfield.jsontext import dumps
 from jackfield.tools._awaiting import is_async
@@ -22,8 +21,6 @@ P = ParamSpec("P")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
 END_PATIENCE_S = 5.0  # for a cancelled tool to clean up; after it, nobody waits for it any more
-_PROGRESS = "jackfield.tools._progress"
-_FOR_PROGRESS = "a tool that yields how far it is needs jackfield-agent-parts"
 _log = logging.getLogger(__name__)
 
 
@@ -51,8 +48,7 @@ async def output_of(
         on_begin: Is called right before the tool is, perhaps in the worker thread.
 
     Raises:
-        ToolServiceError: It gave a generator that does not do what `jackfield.tools._progress.result_of` says.
-        ConfigError: It gave a generator, and jackfield-agent-parts is not installed.
+        ToolServiceError: It gave a generator that yields something else, or has no result.
     """
     if isinstance(tool, StandIn):
         tool = await loaded(tool)
@@ -73,7 +69,8 @@ async def output_of(
     if inspect.isawaitable(output):
         output = await output
     if inspect.isgenerator(output) or inspect.isasyncgen(output):
-        result_of = await sync.in_worker(needed, _PROGRESS, "result_of", _FOR_PROGRESS)
+        from jackfield.tools._progress import result_of  # few tools are generators
+
         return await result_of(output, tool.name, context)
     return output
 

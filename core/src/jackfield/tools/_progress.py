@@ -9,7 +9,7 @@ from typing import Any
 from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield.streams import closing
-from jackfield.tools import ToolContext, ToolResult
+from jackfield.tools._base import ToolContext, ToolResult
 
 _NOTHING = object()
 

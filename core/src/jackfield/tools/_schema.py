@@ -6,12 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jackfield._lazy import needed
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 
-_FORMS = "jackfield.tools._parameters"
-_FOR_LISTS = "parameters of a tool given as a list need jackfield-qwen-forms"
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
@@ -22,17 +19,18 @@ def check_tool_name(name: str) -> None:
 
 
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
-    """The JSON Schema of an object that `parameters` mean: one as it is, a list as tools for Qwen-Agent have converted.
+    """Return parameters as the JSON Schema of an object. A list, as tools for Qwen-Agent have, is converted.
 
     Raises:
-        ConfigError: It is neither, or a list, which takes jackfield-qwen-forms.
+        ConfigError: They are neither a schema nor such a list.
     """
     if isinstance(parameters, Mapping):
         return parameters
     if not isinstance(parameters, list | tuple):
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object', or a list")
-    schema: Mapping[str, object] = needed(_FORMS, "schema_of_list", _FOR_LISTS)(name, parameters)
-    return schema
+    from jackfield.tools._parameters import schema_of_list  # few tools have a list
+
+    return schema_of_list(name, parameters)
 
 
 def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: bool = False) -> None:

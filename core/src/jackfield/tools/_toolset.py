@@ -6,11 +6,13 @@ The tools of a set are the same for every run, and then the agent has them from 
 
 from __future__ import annotations
 
+import inspect
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeAlias, Union
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias, Union, cast
 
+from jackfield import sync
 from jackfield.config import Configured
 from jackfield.events import PluginEvent
 from jackfield.plugins._host import PluginHost
@@ -110,3 +112,28 @@ class Toolset(Configured, ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def toolset(
+    function: Callable[[ToolContext[Any]], Sequence[ToolEntry] | Awaitable[Sequence[ToolEntry]]],
+) -> Toolset:
+    """Make a set of tools from a function that gets the context of a run, and returns a list of tools for it.
+
+    It registers nothing: pass the set to an agent.
+    """
+    return _FunctionToolset(function)
+
+
+class _FunctionToolset(Toolset):
+    """A set whose function makes the tools of each run."""
+
+    def __init__(self, function: Callable[[ToolContext[Any]], Any]) -> None:
+        super().__init__()
+        self.name = function.__name__
+        self._function = function
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        """Call the function; a plain one runs in a worker thread."""
+        is_async = inspect.iscoroutinefunction(self._function)
+        tools: Any = self._function(context) if is_async else await sync.in_worker(self._function, context)
+        return cast("Sequence[ToolEntry]", await tools if inspect.isawaitable(tools) else tools)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import UnsupportedInputError
+from jackfield.media import is_local
 from jackfield.messages import ContentItem
-from jackfield.models import is_local
 from jackfield_chat_completions.media import media_part
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8

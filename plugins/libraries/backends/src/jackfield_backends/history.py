@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from jackfield.jsontext import dumps, loads_lenient
+from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, FUNCTION, ContentItem, FunctionCall, Message
-from jackfield.models import OpenCall, notes_of, paired
+from jackfield.models import OpenCall, paired
 
 NO_RESULT = "(no result: the call was not carried out)"
 RESULT_BELOW = "(the result is in the next message)"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield.media import address_of, read_media
+from jackfield.media import address_of, path_of, read_media
 from jackfield.messages import ContentItem
-from jackfield.models import path_of
 
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 

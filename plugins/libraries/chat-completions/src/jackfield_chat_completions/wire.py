@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jackfield.config import GenerateConfig
+from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
-from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import Answer, Result, parts_of
 from jackfield_chat_completions.media import media_part

@@ -13,9 +13,8 @@ from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
 from jackfield.errors import ToolServiceError, UnsupportedInputError
-from jackfield.media import media_type_of, read_media
+from jackfield.media import media_type_of, path_of, read_media
 from jackfield.messages import SYSTEM, USER, Message, basename_of
-from jackfield.models import path_of
 from jackfield.sync import in_worker
 from jackfield.tools import Workspace
 from jackfield_fetch.fetcher import Fetcher

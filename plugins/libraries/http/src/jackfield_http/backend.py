@@ -12,8 +12,9 @@ from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
+from jackfield.media import is_local, path_of
 from jackfield.messages import ContentItem
-from jackfield.models import BaseChatModel, is_local, name_of_server, path_of
+from jackfield.models import BaseChatModel, name_of_server
 from jackfield.plugins import PluginHost
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts

@@ -9,9 +9,8 @@ from typing import Any
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import address_of
+from jackfield.media import address_of, notes_of
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
-from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_backends.history import Answer, Call, parts_of, text_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jackfield.config import GenerateConfig
+from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, SYSTEM, ContentItem, Message
-from jackfield.models import notes_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import Answer, Call, Result, parts_of
 from jackfield_dashscope.config import DashScopeConfig

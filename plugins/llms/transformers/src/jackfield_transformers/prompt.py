@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
-from jackfield.models import notes_of
 from jackfield.request import FunctionSchema
 from jackfield_backends.history import Answer, Result, parts_of, text_of
 

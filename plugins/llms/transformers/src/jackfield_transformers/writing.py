@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jackfield.errors import ContextLengthError, ModelServiceError, UnsupportedInputError
-from jackfield.media import read_media
+from jackfield.media import path_of, read_media
 from jackfield.messages import ASSISTANT
-from jackfield.models import BEGIN, path_of
+from jackfield.models import BEGIN
 from jackfield.request import ChatRequest
 from jackfield_transformers.errors import BACKEND
 from jackfield_transformers.generation import TEMPLATE_OPTIONS

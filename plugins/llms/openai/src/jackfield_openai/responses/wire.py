@@ -15,9 +15,8 @@ from typing import Any
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import MAX_FILE_BYTES, address_of
+from jackfield.media import MAX_FILE_BYTES, address_of, notes_of, path_of
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
-from jackfield.models import notes_of, path_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
 from jackfield_http import Wire
