@@ -89,6 +89,8 @@ def run_event_from_json(told: object) -> RunEvent:
 @cache
 def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
     """The names of an event's fields, each with its default, or MISSING."""
+    if kind is RunEvent:  # a named tuple, whose fields are all required
+        return tuple((name, MISSING) for name in RunEvent._fields)
     return tuple(
         (field.name, field.default if field.default_factory is MISSING else field.default_factory())
         for field in fields(kind)
