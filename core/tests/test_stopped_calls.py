@@ -11,7 +11,7 @@ import pytest
 
 from jackfield import FnCallAgent, FunctionCall, Message, sync, tool
 from jackfield.agents import Run, Spent, open_calls
-from jackfield.agents._loop import _State, _stopped_calls
+from jackfield.agents._loop import _LoopState, _stopped_calls
 from jackfield.config import Limits
 from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished, ToolStarted
 from jackfield.streams import CancelToken, Interrupted
@@ -220,13 +220,13 @@ def test_each_call_has_one_result_however_the_run_is_stopped() -> None:
 # --- runs that go on ---
 
 
-def resumed(*ids: str, **options: Any) -> tuple[Run, _State]:
+def resumed(*ids: str, **options: Any) -> tuple[Run, _LoopState]:
     """A run that goes on after an interruption with open calls of these ids."""
     history = [
         Message("assistant", "", function_call=FunctionCall("act", "{}"), extra={"function_id": one}) for one in ids
     ]
     run = Run(messages=(), lang="en", limits=Limits(), context=ToolContext(), **options)
-    return run, _State([Message("user", "Go."), *history], Spent())
+    return run, _LoopState(history=[Message("user", "Go."), *history], start=1)
 
 
 def errors_of(results: list[ToolFinished]) -> dict[str, str]:
@@ -242,7 +242,7 @@ def test_a_call_that_was_in_doubt_before_a_run_went_on_is_still_in_doubt_when_it
 
 def test_a_helper_that_waits_for_approval_may_have_done_something_when_it_is_stopped() -> None:
     run, state = resumed("c0", "c1")
-    state.waiting["c1"] = ApprovalNeeded((FunctionCall("act", "{}"),), ("d0",))
+    state.pauses["c1"] = ApprovalNeeded((FunctionCall("act", "{}"),), ("d0",))
     assert errors_of(_stopped_calls(run, state)) == {"c0": "Cancelled", "c1": STOPPED}
 
 

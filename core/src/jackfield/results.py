@@ -12,11 +12,10 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
+from jackfield._runstate import RunState
 from jackfield.errors import InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
-    ApprovalNeeded,
-    HandedOff,
     ModelEvent,
     ModelFinished,
     PluginEvent,
@@ -240,10 +239,8 @@ class ResultFold:
         self._began = time.monotonic()
         self._sources: dict[Source, None] = {}
         self._finish_reason: FinishReason | None = None
-        self._waiting: dict[str, FunctionCall] = {}
-        self._finished: RunFinished | None = None
+        self._state = RunState()
         self.run_id = ""
-        self._path: list[str] = []
         self._turns: list[tuple[str, Usage]] = []
 
     def feed(self, event: ModelEvent | AgentEvent | RunEvent) -> None:
@@ -255,27 +252,28 @@ class ResultFold:
 
     def _feed_placed(self, placed: RunEvent, event: ModelEvent | AgentEvent) -> None:
         if not self.run_id:
-            self.run_id, self._path = placed.run_id, [placed.agent]
+            self.run_id = placed.run_id
+            self._state.agents.append(placed.agent)
         if isinstance(event, TurnFinished):
             self._turns.append((placed.agent, event.usage))
-        # Of an agent below, what it was shown counts.
-        if placed.run_id == self.run_id or isinstance(event, PluginEvent | ToolFinished):
+        if placed.run_id == self.run_id:
             self._feed(event)
+        elif isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
+            self._add_sources(event)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> None:
         match event:
-            case HandedOff():
-                self._path.append(event.to)
             case ModelFinished():
                 self._finish_reason = event.reason
-            case PluginEvent(data=shown) | ToolFinished(metadata=shown):
-                self._sources.update(dict.fromkeys(sources_in(shown)))
-            case ApprovalNeeded():
-                self._waiting = dict(zip(event.call_ids, event.calls, strict=False))
-            case RunFinished():
-                self._finished = event
+            case PluginEvent() | ToolFinished():
+                self._add_sources(event)
             case RunStarted() if self._asked is None:
                 self._asked = without_system_text(event.messages, self._system_text)
+        self._state.apply(event)
+
+    def _add_sources(self, event: PluginEvent | ToolFinished) -> None:
+        shown = event.data if isinstance(event, PluginEvent) else event.metadata
+        self._sources.update(dict.fromkeys(sources_in(shown)))
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
         """The result of a run that has ended.
@@ -286,8 +284,8 @@ class ResultFold:
         Raises:
             RuntimeError: It has not ended.
         """
-        end = self._finished
-        if end is None:
+        end, waiting = self._state.end, self._state.waiting
+        if not isinstance(end, RunFinished):
             raise RuntimeError(_NOT_YET)
         is_there = end.stop_reason == "finished" or read is str
         return RunResult(
@@ -297,10 +295,10 @@ class ResultFold:
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
-            waiting=self._waiting,
+            waiting={} if waiting is None else dict(zip(waiting.call_ids, waiting.calls, strict=False)),
             run_id=self.run_id,
             seconds=time.monotonic() - self._began,
-            path=tuple(self._path),
+            path=tuple(self._state.agents),
             usage_by_agent=self._usage_by_agent(end.usage),
             data=read(text_of_answer(end.messages)) if is_there else _MISSING,
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jackfield._runstate import RunState, Spent
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
 from jackfield.runs._calls import open_calls, with_calls_closed
-from jackfield.runs._limits import Spent
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
 from jackfield.streams import CancelToken
@@ -39,6 +39,7 @@ __all__ = [
     "Run",
     "RunConfig",
     "RunOptions",
+    "RunState",
     "RunView",
     "Spent",
     "ToolEntry",

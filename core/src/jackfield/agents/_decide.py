@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from jackfield._runstate import Spent
 from jackfield.config import Limits
 from jackfield.events import StopReason
 from jackfield.messages import ASSISTANT, Message
 from jackfield.runs._calls import open_calls
-from jackfield.runs._limits import Spent, limit_reached
+from jackfield.runs._limits import limit_reached
 from jackfield.tools._plan import PlannedCall
 
 
@@ -34,13 +35,20 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOff:
+    """Give the conversation to the agent of this name."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """End the run."""
 
     reason: StopReason
 
 
-Action: TypeAlias = AskModel | RunTools | Pause | Finish
+Action: TypeAlias = AskModel | RunTools | Pause | HandOff | Finish
 
 
 def decide(
@@ -50,6 +58,7 @@ def decide(
     *,
     resume: bool = False,
     turns_before: int = 0,
+    handoff_to: str = "",
 ) -> Action:
     """Decide what a run does next; do none of it.
 
@@ -60,6 +69,7 @@ def decide(
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
         turns_before: The turns that were spent before the run went on.
+        handoff_to: The agent that takes the conversation over before the next turn; ''.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
@@ -68,8 +78,9 @@ def decide(
         return RunTools(calls) if is_fresh or resume else Pause(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
-    reached = limit_reached(spent, limits)
-    return Finish(reached) if reached else AskModel()
+    if reached := limit_reached(spent, limits):
+        return Finish(reached)
+    return HandOff(handoff_to) if handoff_to else AskModel()
 
 
 def _says_something(message: Message) -> bool:

@@ -27,10 +27,4 @@ class FnCallAgent(Agent):
     supports_handoff: ClassVar[bool] = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:
-        loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
-        events = loop.events(run)
-        if not (self.handoffs or run.handing or run.later):
-            return events
-        from jackfield.agents._handoffs import hand_on
-
-        return hand_on(self, run, events)
+        return self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox).events(run)

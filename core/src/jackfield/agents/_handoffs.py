@@ -6,20 +6,17 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jackfield._runstate import RunState, Spent
 from jackfield.agents._subagents import approve_of, effects_of
 from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield.events import HandedOff, RunFinished, ToolFinished, TurnFinished, TurnStarted
+from jackfield.events import HandedOff, RunFinished
 from jackfield.messages import SYSTEM, USER, Message, with_system_text
 from jackfield.runs._calls import open_calls
-from jackfield.runs._limits import Spent
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run
-from jackfield.runs._view import RunView
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
 from jackfield.tools._schema import check_tool_name
-
-_OF_TURNS = (TurnStarted, TurnFinished, ToolFinished)
 
 
 def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> tuple[Handoff, ...]:
@@ -53,7 +50,7 @@ def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
 
 
 class _TransferTool(BaseTool):
-    """Hands the conversation of its run to one agent; the run sees to the rest."""
+    """The call by which a model hands the conversation over, once all calls of its turn are done."""
 
     read_only = True
 
@@ -73,90 +70,73 @@ class _TransferTool(BaseTool):
         if not isinstance(parent, ParentRun):
             raise ToolServiceError("a conversation can be handed over in a run of an agent only")
         run, target = parent.run, self._handoff.agent
-        if run.handoff is not None:
-            raise ToolServiceError(f"The conversation is already being handed over to {run.handoff.agent.name}.")
         if any(target is earlier for earlier in (*run.path, run.agent)):
             raise ToolServiceError(
                 f"{target.name} has already had this conversation and handed it over: answer yourself, or hand it to "
                 f"somebody else."
             )
-        run.handoff = self._handoff
+        if earlier := parent.claim_handoff(target.name or ""):
+            raise ToolServiceError(f"The conversation is already being handed over to {earlier}.")
         return ToolResult(f"{target.name} has the conversation now.", {Handoff.METADATA_KEY: target.name})
 
 
-async def hand_on(agent: AgentLike, run: Run, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-    """The events of a run of `agent`, and after a hand-off those of the agent that has the conversation then."""
-    own, run.handoff = _OwnPart(agent, run), _at_once(agent, run)
-    if run.handoff is None:
-        run.handoff = _recorded(agent, run.handing) if run.handing else None  # after the calls that are still open
-        async with closing(own.events(events)) as own_events:
-            async for event in own_events:
-                yield event
-        if not own.is_handed_on:
-            return
-    assert run.handoff is not None  # noqa: S101 - it is what the part ended with
-    target, before = run.handoff.agent, own.before
-    yield HandedOff(agent.name or type(agent).__name__, target.name or "")
-    async with closing(target.events(_run_of_next(agent, run, run.handoff, before, own.spent))) as next_events:
-        async for event in next_events:
-            yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
+def find_handoff(agent: AgentLike, name: str) -> Handoff:
+    """Return the hand-off of an agent to the agent of this name.
 
-
-class _OwnPart:
-    """What an agent does before it hands the conversation over.
-
-    Attributes:
-        before: The messages of the run until then.
-        spent: What it has used.
-        is_handed_on: Whether it ended with a hand-off, and not with the run.
+    Raises:
+        ConfigError: There is none: the run was recorded with other hand-offs.
     """
-
-    def __init__(self, agent: AgentLike, run: Run) -> None:
-        self.before: tuple[Message, ...] = run.done if _went_on(run) else ()
-        self.spent = run.spent
-        self.is_handed_on = False
-        self._run = run
-        self._view = RunView(agent.name)
-
-    async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The events until a turn would begin after a hand-off."""
-        async with closing(events):
-            async for event in events:
-                if isinstance(event, TurnStarted) and self._run.handoff is not None:
-                    self.before, self.is_handed_on = (*self._run.done, *self._view.messages()), True
-                    return
-                if isinstance(event, _OF_TURNS):
-                    self._view.feed(event)
-                self.spent = self.spent.plus(event)
-                yield event
-
-
-def _went_on(run: Run) -> bool:
-    """Whether it went on with another agent before it was interrupted."""
-    return bool(run.later) and run.later[0].by_tool
-
-
-def _at_once(agent: AgentLike, run: Run) -> Handoff | None:
-    """The hand-off that an interrupted run begins with, if it goes on with another agent."""
-    return _recorded(agent, run.later[0].agent) if _went_on(run) else _interrupted(agent, run)
-
-
-def _interrupted(agent: AgentLike, run: Run) -> Handoff | None:
-    """The hand-off on the way to the agent whose calls the conversation ends in, where a paused run goes on."""
-    if not run.resume or not open_calls(run.messages):
-        return None
-    caller = next((message.name for message in reversed(run.messages) if message.function_call), None)
-    known = {id(one) for one in (*run.path, agent)}
-    return next((one for one in agent.handoffs if caller in _names_behind(one.agent, known)), None)
-
-
-def _recorded(agent: AgentLike, name: str) -> Handoff:
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
             return handoff
     raise ConfigError(
-        f"the run was handed over to agent {name!r}, which {agent.name or 'the agent'!r} does not know now"
+        f"the run was handed over to agent {name!r}, which is no longer one of the handoffs of "
+        f"{agent.name or 'the agent'!r}"
     )
+
+
+def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
+    """Return the hand-off that a run of `agent` continues with.
+
+    An interrupted run continues with the agent that had the conversation. A paused one continues on the way to the
+    agent whose calls the conversation ends in.
+
+    Raises:
+        ConfigError: The recorded agent is not one of the agent's handoffs.
+    """
+    if run.later and run.later[0].by_tool:
+        return find_handoff(agent, run.later[0].agent)
+    if run.resume and open_calls(run.messages):
+        caller = None
+        for message in reversed(run.messages):
+            if message.function_call:
+                caller = message.name
+                break
+        known = {id(one) for one in (*run.path, agent)}
+        for handoff in agent.handoffs:
+            if caller in _names_behind(handoff.agent, known):
+                return handoff
+    if run.handoff_to:  # after the calls that are still open
+        find_handoff(agent, run.handoff_to)
+    return None
+
+
+async def hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterator[Event]:
+    """Yield the events of a run after one agent has handed it to another.
+
+    Args:
+        run: The run of the agent that hands over.
+        state: How far it is.
+        handoff: The agent that takes over, and what it sees.
+    """
+    agent, before = run.agent, state.made
+    yield HandedOff("" if agent is None else agent.name or type(agent).__name__, handoff.agent.name or "")
+    history = (*run.asked, *before)
+    path = run.path if agent is None else (*run.path, agent)
+    part = replace(run_as(handoff.agent, run, _seen(handoff, history), state.spent), asked=history, path=path)
+    async with closing(handoff.agent.events(part)) as events:
+        async for event in events:
+            yield replace(event, messages=(*before, *event.messages)) if isinstance(event, RunFinished) else event
 
 
 def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
@@ -165,12 +145,6 @@ def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
         yield agent.name
         for handoff in agent.handoffs:
             yield from _names_behind(handoff.agent, known)
-
-
-def _run_of_next(agent: AgentLike, run: Run, handoff: Handoff, before: Sequence[Message], spent: Spent) -> Run:
-    history = (*run.asked, *before)
-    made = run_as(handoff.agent, run, _seen(handoff, history), spent)
-    return replace(made, asked=history, path=(*run.path, agent))
 
 
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
@@ -229,7 +203,7 @@ def _going_on(agent: AgentLike, run: Run, part: Part) -> Run:
         spent=replace(run.spent, turns=max(run.spent.turns, part.turns)),
         done=part.done,
         in_doubt=part.in_doubt,
-        handing=part.handing,
+        handoff_to=part.handoff_to,
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from jackfield.agents._decide import Action, AskModel, Finish, Pause, RunTools, decide
+from jackfield._runstate import RunState
+from jackfield.agents._decide import Action, AskModel, Finish, HandOff, Pause, RunTools, decide
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -26,8 +27,7 @@ from jackfield.models._fold import Fold
 from jackfield.processors import Processor
 from jackfield.request import FunctionSchema
 from jackfield.runs._calls import open_calls
-from jackfield.runs._limits import Spent
-from jackfield.runs._run import Event, ParentRun, Run
+from jackfield.runs._run import Event, Handoff, ParentRun, Run
 from jackfield.streams import Interrupted, closing
 from jackfield.tools._executor import CANCELLED, CUT_OFF, STOPPED, ToolExecutor, not_run, stopped
 from jackfield.tools._plan import NO_ANSWERS, CallPlan, PlannedCall
@@ -41,6 +41,23 @@ CUT_OFF_TEXT = (
     "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
 )
 _OF_CALLS = (FunctionCallDelta, StreamReset)  # a union would be made for each event
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _LoopState(RunState):
+    """How far a run is, and what the loop must remember between its steps.
+
+    Attributes:
+        doubtful: The ids of calls that may have been made already.
+        pauses: What nested agents wait for, by the ids of the calls that asked them.
+        is_ready: The tools of the run have been made.
+        reason: Why the run ends now; None if it goes on.
+    """
+
+    doubtful: frozenset[str] = frozenset()
+    pauses: dict[str, ApprovalNeeded] = field(default_factory=dict)
+    is_ready: bool = False
+    reason: StopReason | None = None
 
 
 @dataclass(kw_only=True)
@@ -66,25 +83,36 @@ class Loop:
     around: tuple[Processor, ...] = ()
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        """The events of the run from its first turn to `RunFinished`."""
-        state = _State([*run.messages, *run.done], run.spent)
-        while state.reason is None:
+        """Yield the events of the run from its first turn to `RunFinished`, also those after a hand-off."""
+        state = _LoopState(
+            history=[*run.messages, *run.done], start=len(run.messages), spent=run.spent, handoff_to=run.handoff_to
+        )
+        handoff = _handoff_at_start(run)
+        while handoff is None and state.reason is None:
             try:
                 action = await self._next_action(run, state)
                 if isinstance(action, Finish):
                     state.reason = action.reason
-                    break
-                async with closing(self._step(run, state, action)) as events:
-                    async for event in events:
-                        yield event
+                elif isinstance(action, HandOff):
+                    handoff = _handoff_to(run, action.to)
+                else:
+                    async with closing(self._step(run, state, action)) as events:
+                        async for event in events:
+                            yield event
             except Interrupted:
                 for result in _stopped_calls(run, state):
-                    state.history.append(result.message)
+                    state.apply(result)
                     yield result
+                state.settle()
                 state.reason = run.interruption
-        yield RunFinished(state.reason, tuple(state.history[len(run.messages) :]), state.spent.usage)
+        if state.reason is not None:
+            yield RunFinished(state.reason, state.made, state.spent.usage)
+        elif handoff is not None:
+            async with closing(_hand_over(run, state, handoff)) as events:
+                async for event in events:
+                    yield event
 
-    def _step(self, run: Run, state: _State, action: AskModel | CallPlan | Pause) -> AsyncIterator[Event]:
+    def _step(self, run: Run, state: _LoopState, action: AskModel | CallPlan | Pause) -> AsyncIterator[Event]:
         match action:
             case AskModel():
                 return self._ask(run, state)
@@ -93,7 +121,7 @@ class Loop:
             case Pause(calls):
                 return _paused(state, calls)
 
-    async def _next_action(self, run: Run, state: _State) -> AskModel | CallPlan | Pause | Finish:
+    async def _next_action(self, run: Run, state: _LoopState) -> AskModel | CallPlan | Pause | HandOff | Finish:
         if not state.is_ready:
             await self._prepare(run, state)
         action = self._decided(run, state)
@@ -101,7 +129,7 @@ class Loop:
             await self._update_tools(run, self.toolbox)
         return await self._plan(run, state, action.calls) if isinstance(action, RunTools) else action
 
-    async def _plan(self, run: Run, state: _State, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
+    async def _plan(self, run: Run, state: _LoopState, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
         """Plan calls; the run pauses if some wait for approval, and ends at a limit of a parent."""
         is_fresh = state.spent.turns > run.spent.turns  # then no earlier answer is about them
         work = self.executor.plan(
@@ -119,7 +147,7 @@ class Loop:
         state.doubtful = plan.doubtful
         return Pause(plan.waiting) if plan.waiting else plan
 
-    async def _prepare(self, run: Run, state: _State) -> None:
+    async def _prepare(self, run: Run, state: _LoopState) -> None:
         """Make the tools of the run."""
         state.is_ready = True
         self.executor = self.executor.within(run.rules)
@@ -140,14 +168,21 @@ class Loop:
         functions |= {name: tool.schema(run.lang) for name, tool in tools.items()}
         self.functions = tuple(functions.values())
 
-    def _decided(self, run: Run, state: _State) -> Action:
-        action = decide(state.history, state.spent, run.limits, resume=run.resume, turns_before=run.spent.turns)
+    def _decided(self, run: Run, state: _LoopState) -> Action:
+        action = decide(
+            state.history,
+            state.spent,
+            run.limits,
+            resume=run.resume,
+            turns_before=run.spent.turns,
+            handoff_to=state.handoff_to,
+        )
         if run.parent is not None and not isinstance(action, Finish):
             reached = run.parent.reached(len(action.calls) if isinstance(action, RunTools) else 0)
             return Finish(reached) if reached else action
         return action
 
-    async def _ask(self, run: Run, state: _State) -> AsyncIterator[Event]:
+    async def _ask(self, run: Run, state: _LoopState) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
         named = _Named()
         yield TurnStarted(state.spent.turns + 1)
@@ -165,31 +200,31 @@ class Loop:
             state.history += [message for message in answer.messages() if not message.function_call]
             raise
         # An empty reply stands in the history as what it is; asking again would burn turns.
-        messages = answer.messages()
-        state.history += messages
-        state.spent = state.spent.plus_turn(answer.usage)
-        yield TurnFinished(state.spent.turns, tuple(messages), answer.usage)
+        messages = tuple(answer.messages())
+        finished = TurnFinished(state.spent.turns + 1, messages, answer.usage)
+        state.apply(finished)
+        yield finished
         for result in _cut_off(answer, messages):
-            state.history.append(result.message)
+            state.apply(result)
             yield result
+        state.settle()
 
-    async def _call_tools(self, run: Run, state: _State, plan: CallPlan) -> AsyncIterator[Event]:
+    async def _call_tools(self, run: Run, state: _LoopState, plan: CallPlan) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(plan.calls))
-        results: dict[int, Message] = {}
-        parent = ParentRun(run, state.spent, answers=plan.answers, waiting=state.waiting)
+        parent = ParentRun(run, state.spent, answers=plan.answers, waiting=state.pauses, handoff_to=state.handoff_to)
         context = replace(run.context, messages=tuple(state.history), run=parent)
         left: list[ToolFinished] = []
         try:
             async with closing(run.guarded(self.executor.run(plan, context, left=left))) as events:
                 async for event in events:
                     if isinstance(event, ToolFinished):
-                        if event.call_id in state.waiting:
+                        if event.call_id in state.pauses:
                             continue
-                        results[event.index] = event.message
+                        state.apply(event)
                     yield event
         except Interrupted:
             for result in left:
-                results[result.index] = result.message
+                state.apply(result)
                 yield result
             raise
         except BaseException:
@@ -198,13 +233,34 @@ class Loop:
             raise
         finally:
             state.spent = parent.spent
-            state.history += [results[index] for index in sorted(results)]
-        if state.waiting:
+            state.settle()
+        if state.pauses:
             state.reason = "approval_needed"
-            yield _joined(state.waiting.values())
+            yield _joined(state.pauses.values())
 
 
-async def _paused(state: _State, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
+def _handoff_at_start(run: Run) -> Handoff | None:
+    """Return the hand-off that an interrupted or paused run continues with; most runs have none."""
+    if run.agent is None or not (run.agent.handoffs or run.handoff_to or run.later):
+        return None
+    from jackfield.agents._handoffs import handoff_at_start
+
+    return handoff_at_start(run.agent, run)
+
+
+def _handoff_to(run: Run, name: str) -> Handoff | None:
+    from jackfield.agents._handoffs import find_handoff
+
+    return None if run.agent is None else find_handoff(run.agent, name)
+
+
+def _hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterator[Event]:
+    from jackfield.agents._handoffs import hand_over
+
+    return hand_over(run, state, handoff)
+
+
+async def _paused(state: _LoopState, calls: Sequence[PlannedCall]) -> AsyncIterator[Event]:
     state.reason = "approval_needed"
     ids = tuple(planned.call_id for planned in calls)
     in_doubt = tuple(call_id for call_id in ids if call_id in state.doubtful)
@@ -224,11 +280,11 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
             yield not_run(planned, CUT_OFF_TEXT, CUT_OFF)
 
 
-def _stopped_calls(run: Run, state: _State) -> list[ToolFinished]:
+def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
     """Results for the calls that have none when a run is stopped. Only one that never began is said to be undone."""
     before = run.in_doubt if state.spent.turns == run.spent.turns else frozenset()
     return [
-        stopped(planned, began=planned.call_id in before or planned.call_id in state.waiting)
+        stopped(planned, began=planned.call_id in before or planned.call_id in state.pauses)
         for planned in open_calls(state.history)
     ]
 
@@ -266,15 +322,3 @@ class _Named:
         elif not given:
             return event
         return event if given == own else replace(event, id=own)
-
-
-@dataclass
-class _State:
-    """What changes while a run goes on."""
-
-    history: list[Message]
-    spent: Spent
-    doubtful: frozenset[str] = frozenset()
-    waiting: dict[str, ApprovalNeeded] = field(default_factory=dict)
-    is_ready: bool = False
-    reason: StopReason | None = None  # why it has ended

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jackfield._resources import RunResources
+from jackfield._runstate import RunState, Spent
 from jackfield.runs._calls import open_calls, with_calls_closed
-from jackfield.runs._limits import Spent
 from jackfield.runs._observers import Observer
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Record, Recorder, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
@@ -22,6 +22,7 @@ __all__ = [
     "Run",
     "RunConfig",
     "RunResources",
+    "RunState",
     "RunView",
     "Spent",
     "TurnView",

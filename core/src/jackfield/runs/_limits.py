@@ -1,50 +1,14 @@
-"""What a run has used, and when it must end."""
+"""The limits of a run, and when they are reached."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from jackfield._runstate import Spent
 from jackfield.config import Limits
 from jackfield.errors import ConfigError
-from jackfield.events import AgentEvent, ModelEvent, RunEvent, StopReason, ToolFinished, ToolStarted, TurnFinished
+from jackfield.events import StopReason
 from jackfield.messages import Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a run has used so far."""
-
-    turns: int = 0
-    tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def plus_turn(self, usage: Usage) -> Spent:
-        """After one more answer of a model."""
-        return replace(self, turns=self.turns + 1, usage=self.usage + usage)
-
-    def plus_calls(self, count: int) -> Spent:
-        """After some more tool calls."""
-        return replace(self, tool_calls=self.tool_calls + count)
-
-    def plus_below(self, other: Spent) -> Spent:
-        """After runs below have used this; their turns are their own."""
-        if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
-            return self
-        return replace(self, tool_calls=self.tool_calls + other.tool_calls, usage=self.usage + other.usage)
-
-    def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
-        """After an event of the run, or of one below it, whose turns are its own."""
-        match event:
-            case TurnFinished():
-                return self.plus_turn(event.usage)
-            case ToolFinished():
-                return self.plus_calls(1)
-            case RunEvent(event=TurnFinished(usage=usage)):
-                return replace(self, usage=self.usage + usage)
-            case RunEvent(event=ToolStarted()):
-                return self.plus_calls(1)
-        return self
 
 
 def is_shared(limits: Limits) -> bool:

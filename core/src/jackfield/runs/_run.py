@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._resources import RunResources
+from jackfield._runstate import HANDED_TO, Spent
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
@@ -26,7 +27,7 @@ from jackfield.models._base import BaseChatModel
 from jackfield.plugins._host import PluginHost
 from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
-from jackfield.runs._limits import Spent, budget_reached, is_shared
+from jackfield.runs._limits import budget_reached, is_shared
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import BaseTool, CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
@@ -131,7 +132,7 @@ class Handoff:
         tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
     """
 
-    METADATA_KEY: ClassVar[str] = "jackfield/handed_to"
+    METADATA_KEY: ClassVar[str] = HANDED_TO
     """Where the result of a hand-off names the agent, in its metadata."""
 
     agent: AgentLike
@@ -153,7 +154,7 @@ class Part:
         by_tool: Another agent's model had handed over to it; otherwise it was its turn.
         done: The messages that it made.
         turns: How often its model had answered.
-        in_doubt, handing, answers: As in `Run`; of the last part only.
+        in_doubt, handoff_to, answers: As in `Run`; of the last part only.
     """
 
     agent: str
@@ -161,7 +162,7 @@ class Part:
     done: tuple[Message, ...]
     turns: int
     in_doubt: frozenset[str] = frozenset()
-    handing: str = ""
+    handoff_to: str = ""
     answers: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -252,9 +253,8 @@ class Run:
         agent: Whose run it is.
         parent: The run that waits for this one, if another agent has asked.
         later: What other agents had done after that, in order; `run_as` takes the next.
-        handing: The agent to which it was about to be handed over then, by name; ''.
+        handoff_to: The agent that was about to take the conversation over then, by name; ''.
         path: The agents that had the conversation before, in this run.
-        handoff: Where it goes next.
         passes_events: True if the agent's `events` passes on every event from below unchanged.
         tally: The usage of the runs below it.
     """
@@ -285,9 +285,8 @@ class Run:
     agent: AgentLike | None = None
     parent: ParentRun | None = None
     later: list[Part] = field(default_factory=list)
-    handing: str = ""
+    handoff_to: str = ""
     path: tuple[AgentLike, ...] = ()
-    handoff: Handoff | None = None
     passes_events: bool = False
     tally: Tally = field(default_factory=Tally)
 
@@ -337,10 +336,12 @@ class _Account:
     Attributes:
         spent: The usage of the run. Of the runs below it, live if the run has a limit that they share.
         reserved: Calls that were counted when they were decided, and have not begun.
+        handoff_to: The agent that takes the conversation over after the calls of the turn; ''.
     """
 
     spent: Spent
     reserved: int = 0
+    handoff_to: str = ""
 
 
 class ParentRun(CallingRun):
@@ -366,13 +367,15 @@ class ParentRun(CallingRun):
         place: str = "",
         answers: Mapping[str, bool] | None = None,
         waiting: dict[str, ApprovalNeeded] | None = None,
+        *,
+        handoff_to: str = "",
     ) -> None:
         super().__init__()
         self.run, self.place, self.call_id, self.depth = run, place, "", run.depth
         self.answers: Mapping[str, bool] = {} if answers is None else answers
         self.waiting: dict[str, ApprovalNeeded] = {} if waiting is None else waiting
         self.direct: Callable[[RunEvent], None] | None = None
-        self._account = _Account(spent)
+        self._account = _Account(spent, handoff_to=handoff_to)
         # The nearest run above that limits what runs below it use; the others need no live figures.
         parent = run.parent
         self._limited: ParentRun | None = parent if parent is None or is_shared(parent.run.limits) else parent._limited
@@ -395,6 +398,15 @@ class ParentRun(CallingRun):
         other = self.at(f"{self.place}/{self.call_id}" if self.call_id else self.place)
         other.call_id = call_id
         return other
+
+    def claim_handoff(self, name: str) -> str:
+        """Have an agent take the conversation over after this turn.
+
+        Returns:
+            The agent that another call of the turn has named before, which then does; '' if there is none.
+        """
+        earlier, self._account.handoff_to = self._account.handoff_to, self._account.handoff_to or name
+        return earlier
 
     def pass_up(self) -> Callable[[RunEvent], None]:
         """Return what takes the events of the agent that is asked here, and of all deeper ones.

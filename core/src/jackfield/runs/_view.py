@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from jackfield._runstate import RunState
 from jackfield.events import (
     AgentEvent,
     FunctionCallDelta,
-    HandedOff,
     MediaDelta,
     ModelEvent,
     ReasoningDelta,
@@ -17,7 +17,6 @@ from jackfield.events import (
     StopReason,
     StreamReset,
     TextDelta,
-    ToolFinished,
     TurnFinished,
     TurnStarted,
 )
@@ -50,57 +49,42 @@ class Response(list[Any]):
         show(self._repr_markdown_(), text_of_answer(messages), messages)
 
 
+_OF_ANSWERS = frozenset((TextDelta, ReasoningDelta, FunctionCallDelta, MediaDelta, StreamReset))
+_COMPLETE = frozenset((TurnFinished, ResponseReplaced, RunFinished))
+
+
 class RunView:
-    """The response of a run so far, as a list of messages; a fold over its events."""
+    """The response of a run so far, as a list of messages: its complete ones, and the answer that is being made."""
 
     def __init__(self, name: str | None = None) -> None:
-        self._name = name
+        self._state = RunState(agents=[name or ""])
         self._run_id = ""
-        self._done: list[Message] = []
         self._answer: Fold | None = None
-        self._results: dict[int, Message] = {}
-        self._next_result = 0
-        self.finished: RunFinished | None = None
+
+    @property
+    def finished(self) -> RunFinished | None:
+        """The end of the run; None while it runs."""
+        return self._state.end if isinstance(self._state.end, RunFinished) else None
 
     def feed(self, event: Event) -> bool:
-        """Take one event; says whether the messages changed. Those of agents that were asked below change nothing."""
+        """Take one event; return True if the messages changed. Events of nested runs change nothing."""
         if isinstance(event, RunEvent):
             self._run_id = self._run_id or event.run_id
             return event.run_id == self._run_id and self._feed(event.event)
         return self._feed(event)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> bool:
-        match event:
-            case HandedOff():
-                self._name = event.to
-                return False
-            case TextDelta() | ReasoningDelta() | FunctionCallDelta() | MediaDelta() | StreamReset():
-                self._answer = self._answer or Fold(name=self._name)
-                self._answer.feed(event)
-            case TurnStarted():
-                self._answer = Fold(name=self._name)
-                self._results, self._next_result = {}, 0
-                return False
-            case TurnFinished():
-                self._done += event.messages
-                self._answer = None
-            case ToolFinished():
-                self._results[event.index] = event.message
-                return self._append_results()
-            case ResponseReplaced() | RunFinished():
-                self._done, self._answer = list(event.messages), None
-                self.finished = event if isinstance(event, RunFinished) else self.finished
-            case _:
-                return False
-        return True
-
-    def _append_results(self) -> bool:
-        """Results come as tools finish, and stand in the order of the calls."""
-        before = len(self._done)
-        while self._results and (lowest := min(self._results)) <= self._next_result:
-            self._done.append(self._results.pop(lowest))
-            self._next_result = lowest + 1
-        return len(self._done) > before
+        kind = type(event)
+        if kind in _OF_ANSWERS:
+            if self._answer is None:
+                self._answer = Fold(name=self._state.agents[-1] or None)
+            self._answer.feed(event)  # type: ignore[arg-type]
+            return True
+        if kind is TurnStarted:
+            self._answer = Fold(name=self._state.agents[-1] or None)
+        elif kind in _COMPLETE:
+            self._answer = None
+        return self._state.apply(event)
 
     def response(self, *, dicts: bool) -> Response:
         """The response so far, a new one each time, as dicts or messages."""
@@ -112,4 +96,4 @@ class RunView:
 
     def messages(self) -> list[Message]:
         """The messages so far, a new list each time."""
-        return self._done + (self._answer.messages() if self._answer else [])
+        return [*self._state.history, *(self._answer.messages() if self._answer else ())]

@@ -216,10 +216,10 @@ class Progress:
         run.later = [part.as_it_was() for part in later]
         if later:
             run.later[-1] = replace(
-                run.later[-1], in_doubt=frozenset(self.began), handing=self.handing, answers=run.answers
+                run.later[-1], in_doubt=frozenset(self.began), handoff_to=self.handing, answers=run.answers
             )
         else:
-            run.in_doubt, run.handing = frozenset(self.began), self.handing
+            run.in_doubt, run.handoff_to = frozenset(self.began), self.handing
 
     def compare_digests(self) -> None:
         """Compare the calls that wait for approval with their digests, here and in the runs below.

@@ -299,11 +299,13 @@ class NeedsAQuestionLast(Honest):
 
 
 class KeepsConversations(Honest):
-    async def events(self, run: Run) -> AsyncIterator[Event]:
-        loop = self.make_loop(functions=self.function_schemas(run.lang), toolbox=run.toolbox)
-        async with closing(loop.events(run)) as events:
-            async for event in events:
-                yield event
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for handoff in self.handoffs:
+            self.function_map[handoff.tool_name].call = self.pretend  # type: ignore[method-assign]
+
+    async def pretend(self, params: object, *, context: object = None) -> str:
+        return "It has the conversation now."
 
 
 class WorksInTheBackground(Honest):

@@ -1,0 +1,165 @@
+"""How far a run is: the fold of its events, which the loop, growing lists, results and resumption read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.events import (
+    AgentEvent,
+    ApprovalNeeded,
+    HandedOff,
+    ModelEvent,
+    ResponseReplaced,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import Message, Usage
+
+HANDED_TO = "jackfield/handed_to"
+"""Where the result of a hand-off names the agent, in its metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has used so far."""
+
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def plus_turn(self, usage: Usage) -> Spent:
+        """After one more answer of a model."""
+        return Spent(self.turns + 1, self.tool_calls, self.usage + usage)
+
+    def plus_calls(self, count: int) -> Spent:
+        """After some more tool calls."""
+        return Spent(self.turns, self.tool_calls + count, self.usage)
+
+    def plus_below(self, other: Spent) -> Spent:
+        """After runs below have used this; their turns are their own."""
+        if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
+            return self
+        return Spent(self.turns, self.tool_calls + other.tool_calls, self.usage + other.usage)
+
+    def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
+        """After an event of the run, or of one below it, whose turns are its own."""
+        match event:
+            case TurnFinished():
+                return self.plus_turn(event.usage)
+            case ToolFinished():
+                return self.plus_calls(1)
+            case RunEvent(event=TurnFinished(usage=usage)):
+                return Spent(self.turns, self.tool_calls, self.usage + usage)
+            case RunEvent(event=ToolStarted()):
+                return self.plus_calls(1)
+        return self
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RunState:
+    """How far a run is.
+
+    `apply` takes every event of the run. Deltas do not change it: they belong to an answer that is not complete.
+
+    Attributes:
+        history: What the run began with and all complete messages that it has made, oldest first.
+        start: The number of messages in `history` that it began with.
+        spent: The model's turns and their usage. The code that decides about tool calls counts them.
+        agents: The names of the agents that have had the conversation, in order; the last one has it.
+        handoff_to: The agent that takes the conversation over before the next turn; ''.
+        waiting: The calls that the run has paused at; None if it has not.
+        end: How it ended; None while it runs.
+    """
+
+    history: list[Message] = field(default_factory=list)
+    start: int = 0
+    spent: Spent = field(default_factory=Spent)
+    agents: list[str] = field(default_factory=list)
+    handoff_to: str = ""
+    waiting: ApprovalNeeded | None = None
+    end: RunFinished | RunFailed | None = None
+    _results: dict[int, Message] = field(default_factory=dict)
+    _next_result: int = 0
+
+    @property
+    def made(self) -> tuple[Message, ...]:
+        """The complete messages that the run has made."""
+        return tuple(self.history[self.start :])
+
+    def apply(self, event: ModelEvent | AgentEvent) -> bool:
+        """Take one event of the run; return True if `history` changed."""
+        change = _CHANGES.get(type(event))
+        return change is not None and change(self, event)
+
+    def settle(self) -> bool:
+        """Append the results that still wait for the result of an earlier call; return True if there were any."""
+        self._next_result = 0
+        if not self._results:
+            return False
+        self.history += [self._results[index] for index in sorted(self._results)]
+        self._results.clear()
+        return True
+
+    def replace_made(self, messages: Sequence[Message]) -> None:
+        """Put other messages in the place of those that the run has made."""
+        self._results.clear()
+        self.history[self.start :] = messages
+
+    def _finish_turn(self, event: TurnFinished) -> bool:
+        self.settle()
+        self.history += event.messages
+        self.spent = self.spent.plus_turn(event.usage)
+        return True
+
+    def _finish_tool(self, event: ToolFinished) -> bool:
+        """Results arrive as tools finish, and are appended in the order of the calls."""
+        if event.metadata:
+            self.handoff_to = event.metadata.get(HANDED_TO, self.handoff_to)
+        self._results[event.index] = event.message
+        before = len(self.history)
+        while self._results and (lowest := min(self._results)) <= self._next_result:
+            self.history.append(self._results.pop(lowest))
+            self._next_result = lowest + 1
+        return len(self.history) > before
+
+    def _hand_off(self, event: HandedOff) -> bool:
+        self.agents.append(event.to)
+        self.handoff_to = ""
+        return self.settle()
+
+    def _pause(self, event: ApprovalNeeded) -> bool:
+        self.waiting = event
+        return self.settle()
+
+    def _replace_response(self, event: ResponseReplaced) -> bool:
+        self.replace_made(event.messages)
+        return True
+
+    def _finish(self, event: RunFinished) -> bool:
+        self.end = event
+        self.replace_made(event.messages)
+        return True
+
+    def _fail(self, event: RunFailed) -> bool:
+        self.end = event
+        return self.settle()
+
+
+# By class and not by `match`: most events of a run are deltas, for which one look-up is all.
+_CHANGES: Mapping[type, Callable[[RunState, Any], bool]] = {
+    TurnStarted: lambda state, _: state.settle(),
+    TurnFinished: RunState._finish_turn,
+    ToolFinished: RunState._finish_tool,
+    HandedOff: RunState._hand_off,
+    ApprovalNeeded: RunState._pause,
+    ResponseReplaced: RunState._replace_response,
+    RunFinished: RunState._finish,
+    RunFailed: RunState._fail,
+}
