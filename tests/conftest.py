@@ -56,7 +56,7 @@ import rank_bm25, rjieba, snowballstemmer, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.testing
 import jackfield_http.transport, jackfield_index.command, jackfield_keyword_search.file, jackfield_manage.cli
 import jackfield_offline.backend, jackfield_sqlite_store.store, jackfield_system_message.detection
-import jackfield_terminal.options, jackfield_terminal.running
+import jackfield_terminal.options, jackfield_terminal.run
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 

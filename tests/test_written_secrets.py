@@ -27,7 +27,7 @@ from jackfield.secrets import HideInLogs, Secret, secrets_in, secrets_of
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool
 from jackfield_records.hiddenevents import HiddenEvents
-from jackfield_terminal.saved import load_run, save_run
+from jackfield_terminal.saved_runs import load_run, save_run
 from jackfield_testkit.cassette import Cassette
 from jackfield_testkit.records import MemoryStore
 
@@ -337,7 +337,7 @@ def _write_made(folder: Path) -> None:
 
 
 def _write_chat_history(folder: Path) -> None:
-    from jackfield_terminal.lines import private_file
+    from jackfield_terminal.line_editor import private_file
 
     private_file(folder / "history")
 

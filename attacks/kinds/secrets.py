@@ -36,7 +36,7 @@ from jackfield.secrets import HideInLogs, secrets_in, secrets_of
 from jackfield.settings import load_settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_records.hiddenevents import HiddenEvents
-from jackfield_terminal.saved import load_run, save_run
+from jackfield_terminal.saved_runs import load_run, save_run
 from jackfield_testkit import replies
 from jackfield_testkit.cassette import Cassette
 from jackfield_testkit.records import MemoryStore

@@ -56,7 +56,7 @@ if importlib.util.find_spec("jackfield_manage"):
     from jackfield_manage.cli import doctor, installing, judging, news, pipeline, plugins, policy, requirements, trust
 if importlib.util.find_spec("jackfield_terminal"):
     import jackfield.agents, jackfield_terminal.plugin
-    import jackfield_terminal.chatting, jackfield_terminal.markdown, jackfield_terminal.running
+    import jackfield_terminal.chat, jackfield_terminal.markdown, jackfield_terminal.run
     import prompt_toolkit.completion, prompt_toolkit.history, prompt_toolkit.output.vt100, prompt_toolkit.shortcuts
 """
 # As `python -m` does it, which finds modules in the working directory.

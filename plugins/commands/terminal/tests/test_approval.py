@@ -17,8 +17,8 @@ import pytest
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall, Message
 from jackfield.secrets import Secrets
-from jackfield_terminal.approval import lines_of_call
-from jackfield_terminal.saved import claim_run, load_run, save_run
+from jackfield_terminal.approval import describe_call
+from jackfield_terminal.saved_runs import claim_run, load_run, save_run
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ToolSpec, hook
@@ -171,8 +171,8 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "what should be asked?"),
-        (("go", "--resume", "x.json"), "leave the prompt out"),
+        ((), "no prompt: pass one"),
+        (("go", "--resume", "x.json"), "leave out the prompt"),
         (("go", "--approve"), "pass --resume FILE"),
         (("go", "--again"), "pass --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),
@@ -227,7 +227,7 @@ def test_a_person_sees_the_whole_call_and_is_asked_until_always(chat: Any, comma
 
 def test_the_whole_call_is_shown_and_no_text_of_it_can_look_like_ours() -> None:
     code = "import os\nThe model wants to call nothing\n\x1b[2J\u202e\r"
-    lines = lines_of_call(FunctionCall("run", json.dumps({"code": code, "n": [1, "ü"], "k\n": 1})))
+    lines = describe_call(FunctionCall("run", json.dumps({"code": code, "n": [1, "ü"], "k\n": 1})))
     assert lines == [
         "The model wants to call run:",
         "  code:",
@@ -237,7 +237,7 @@ def test_the_whole_call_is_shown_and_no_text_of_it_can_look_like_ours() -> None:
         '  n: [1, "ü"]',
         "  k\\n: 1",
     ]
-    assert lines_of_call(FunctionCall("run", "rm -r\nall")) == [
+    assert describe_call(FunctionCall("run", "rm -r\nall")) == [
         "The model wants to call run:",
         "    │ rm -r",
         "    │ all",
@@ -264,7 +264,7 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
 
 
 def test_the_commands_can_be_imported_where_there_is_no_fcntl() -> None:
-    code = "import sys; sys.modules['fcntl'] = None; import jackfield_terminal.running, jackfield_terminal.chatting"
+    code = "import sys; sys.modules['fcntl'] = None; import jackfield_terminal.run, jackfield_terminal.chat"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -43,7 +43,7 @@ def test_what_agents_below_do_is_noted_with_their_name_and_is_not_the_answer() -
     renderer.show(RunEvent("s", 2, "helper", 1, ToolStarted(0, "c", FunctionCall("add", "{}"))))
     renderer.show(RunEvent("r", 2, "other", 0, HandedOff("boss", "other")))
     assert out.getvalue() == "mine\n"
-    assert notes.getvalue() == "  helper → add {}\n→ other has the conversation\n"
+    assert notes.getvalue() == "  helper → add {}\n→ other takes over\n"
 
 
 CALL = FunctionCall("add", "{}")

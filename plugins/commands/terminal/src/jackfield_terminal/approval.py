@@ -1,4 +1,4 @@
-"""Ask a person on the terminal whether a model's calls are allowed."""
+"""Ask the user on the terminal to approve a model's calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from itertools import chain, starmap
 from typing import Any
 
 from jackfield import FunctionCall, ToolContext
@@ -17,7 +16,7 @@ _POLL_S = 0.2  # how soon a cancelled run stops asking
 
 
 def can_ask() -> bool:
-    """Whether there is a terminal on which questions can be shown and answered."""
+    """Return True if there is a terminal to show and answer questions."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -25,28 +24,28 @@ _ANSWERS = {"y": True, "yes": True, "a": True, "always": True, "n": False, "no":
 
 
 class Asker:
-    """Asks on the terminal before each call; `approve=` of an agent. An `always` holds as long as this object."""
+    """Asks on the terminal before each call: the `approve=` of an agent. It remembers an `always`."""
 
     def __init__(self) -> None:
         self._always: set[str] = set()
         self._cancel: CancelToken | None = None
-        self._before: Callable[[], None] = lambda: None
+        self._end_line: Callable[[], None] = lambda: None
 
-    def during(self, cancel: CancelToken, before: Callable[[], None]) -> None:
-        """A run begins: whoever cancels it ends the question, too; `before` finishes a line that is not."""
-        self._cancel, self._before = cancel, before
+    def start_run(self, cancel: CancelToken, end_line: Callable[[], None]) -> None:
+        """Start a run: `cancel` also ends a question, and `end_line` ends an unfinished line before one."""
+        self._cancel, self._end_line = cancel, end_line
 
     def __call__(self, call: FunctionCall, _context: ToolContext) -> bool:
-        """Whether the user allows the call, which is shown in full. The end of the input counts as a no."""
+        """Show the call in full, and return True if the user allows it. The end of the input refuses it."""
         if call.name in self._always:
             return True
-        self._before()
-        sys.stderr.write("\n".join(["", *lines_of_call(call), ""]))
-        _forget_what_was_typed_before()
+        self._end_line()
+        sys.stderr.write("\n".join(["", *describe_call(call), ""]))
+        _discard_typed_input()
         while True:
             sys.stderr.write(f"Allow it? y(es), n(o), a(lways for {call.name}): ")
             sys.stderr.flush()
-            line = self._line()
+            line = self._read_line()
             if not line:
                 sys.stderr.write("\n")
                 return False
@@ -56,13 +55,13 @@ class Asker:
             if answer in _ANSWERS:
                 return _ANSWERS[answer]
 
-    def _line(self) -> str:
-        """A line that somebody types; '' at the end of the input, or once the run is cancelled."""
+    def _read_line(self) -> str:
+        """Read a line; '' at the end of the input, or once the run is cancelled."""
         if os.name != "posix":
             return sys.stdin.readline()
         import select
 
-        # Not through `sys.stdin`: this thread may be given up while it waits, and must not eat the next line then.
+        # Not through `sys.stdin`: this thread may be abandoned while it waits, and must not take the next line then.
         while not (self._cancel and self._cancel.cancelled):
             ready, _, _ = select.select([sys.stdin.fileno()], [], [], _POLL_S)
             if ready:
@@ -70,32 +69,31 @@ class Asker:
         return ""
 
 
-def _forget_what_was_typed_before() -> None:
-    """An answer is to the question that stands there, and not what was typed before anybody could read it."""
+def _discard_typed_input() -> None:
+    """Discard what was typed before the question was shown, so that it cannot answer it."""
     if os.name == "posix":
         import termios
 
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def lines_of_call(call: FunctionCall) -> list[str]:
-    """The whole call in readable form: nothing is cut, and control characters are shown as escapes."""
+def describe_call(call: FunctionCall) -> list[str]:
+    """Return the whole call in readable form: nothing is cut, and control characters are shown as escapes."""
     try:
         arguments: Any = json.loads(call.arguments or "{}")
     except ValueError:
         arguments = call.arguments
     if not isinstance(arguments, dict):
         return [f"The model wants to call {printable(call.name)}:", *_block(str(arguments))]
-    heading = f"The model wants to call {printable(call.name)}{':' if arguments else ', without arguments'}"
-    return [heading, *chain.from_iterable(starmap(_lines_of_argument, arguments.items()))]
-
-
-def _lines_of_argument(name: str, value: object) -> list[str]:
-    if isinstance(value, str) and "\n" in value:
-        return [f"  {printable(name)}:", *_block(value)]
-    return [f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}"]
+    lines = [f"The model wants to call {printable(call.name)}{':' if arguments else ', without arguments'}"]
+    for name, value in arguments.items():
+        if isinstance(value, str) and "\n" in value:
+            lines += [f"  {printable(name)}:", *_block(value)]
+        else:
+            lines.append(f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}")
+    return lines
 
 
 def _block(text: str) -> list[str]:
-    # Each line has a mark before it: no text can look like a line of ours.
+    # The mark before each line keeps a text from imitating a line of ours.
     return [f"    │ {printable(line)}" for line in text.split("\n")]

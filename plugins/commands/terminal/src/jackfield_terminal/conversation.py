@@ -1,4 +1,4 @@
-"""A conversation with an agent: what was said, what it cost, and how a turn of it goes."""
+"""A conversation with an agent: its history, its turns, and how it is saved."""
 
 from __future__ import annotations
 
@@ -16,61 +16,61 @@ from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
 from jackfield_terminal.approval import Asker, can_ask
-from jackfield_terminal.given import attachment, question
-from jackfield_terminal.interrupts import cancelled_by_ctrl_c
-from jackfield_terminal.options import STORE, agent_of
-from jackfield_terminal.recorded import conversation_of, last_session
-from jackfield_terminal.saved import load_run, save_run, write_text
-from jackfield_terminal.screen import Screen, warnings_shown
+from jackfield_terminal.inputs import make_attachment, make_question
+from jackfield_terminal.interrupts import cancel_on_ctrl_c
+from jackfield_terminal.options import STORE, create_agent_from
+from jackfield_terminal.runs import find_last_session, load_conversation
+from jackfield_terminal.saved_runs import load_run, save_run, write_text
+from jackfield_terminal.screen import Screen, show_warnings
 
 
 class Conversation:
-    """What is kept from turn to turn.
+    """The state of a conversation.
 
     Attributes:
-        options: The options on the command line; changes made in the conversation apply to the next agent.
-        session: The name by which it is kept in the agent's store; '' if it is not.
-        agent, documents: The agent that answers, and the documents with those left out.
+        options: Options of the command, including changes made in the conversation.
+        session: Its name in the agent's store; '' if it is not recorded.
+        agent: The agent that answers.
+        documents: The documents of the agent, and the skipped ones.
         history: The messages, oldest first.
-        attachments: What will be sent with the next question.
-        screen: Where it is shown.
+        attachments: The files to send with the next question.
+        screen: The screen.
     """
 
     def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
         self.options = options
         self.screen = screen
-        is_kept = bool(options.session or options.go_on)
-        if is_kept:
+        is_recorded = bool(options.session or options.continue_last)
+        if is_recorded:
             options.store = options.store or STORE
-        self.agent, self.documents = agent_of(options)
-        self.session = self._session() if is_kept else ""
-        self.history: list[Message] = self._begun()
+        self.agent, self.documents = create_agent_from(options)
+        self.session = self._find_session() if is_recorded else ""
+        self.history: list[Message] = self._load_history()
         self.attachments: list[str] = list(options.attach)
         for name in self.attachments:
-            attachment(name)  # what is not there is said now
+            make_attachment(name)  # reports a missing file before the first question
         self._asker = Asker() if can_ask() else None
-        # Kept over all turns: what the code interpreter computed is still there.
+        # Shared by all turns, so that the state of a code interpreter persists.
         self._resources = RunResources()
 
-    def _session(self) -> str:
-        """The session that is kept.
+    def _find_session(self) -> str:
+        """Return the session to record in.
 
         Raises:
-            ConfigError: There is none to continue.
+            ConfigError: There is no session to continue.
         """
         if self.options.session:
             return str(self.options.session)
-        found = None if self.agent.store is None else last_session(self.agent.store)
-        if found is None:
-            raise ConfigError("there is no session to continue: begin one with jackfield chat --session NAME")
-        return found
+        session = None if self.agent.store is None else find_last_session(self.agent.store)
+        if session is None:
+            raise ConfigError("there is no session to continue: start one with jackfield chat --session NAME")
+        return session
 
-    def _begun(self) -> list[Message]:
-        """What was said before."""
+    def _load_history(self) -> list[Message]:
         if self.options.resume:
             return with_calls_closed(load_run(Path(self.options.resume), self._secrets(), trust=self.options.trust))
         if self.session and self.agent.store is not None:
-            return conversation_of(self.agent.store, self.session, self.agent)
+            return load_conversation(self.agent.store, self.session, self.agent)
         return []
 
     def _secrets(self) -> Secrets:
@@ -78,7 +78,7 @@ class Conversation:
 
     @property
     def model(self) -> str:
-        """The model's name, as it is typed."""
+        """The model as `backend:model`."""
         return f"{self.agent.model.backend}:{self.agent.model.config.model}"
 
     def use_model(self, model: str) -> None:
@@ -87,43 +87,43 @@ class Conversation:
         Raises:
             JackfieldError: There is no such model; the previous one stays.
         """
-        changed = argparse.Namespace(**{**vars(self.options), "model": model})
-        self.agent, self.documents = agent_of(changed)
-        self.options = changed
+        options = argparse.Namespace(**{**vars(self.options), "model": model})
+        self.agent, self.documents = create_agent_from(options)
+        self.options = options
 
     def ask(self, text: str) -> None:
-        """Ask, and show the answer.
+        """Ask a question, and show the answer.
 
-        An error is reported, and the question is removed again; but not if tools were called: what they did stays
-        known, and a call without a result is said to have perhaps been made.
+        After an error, the question is removed from the history, unless tools were called: then their results stay, and
+        a call without a result is marked as possibly made.
         """
-        before = self.history
         try:
-            asked = [*before, question(text, self.attachments)]
+            messages = [*self.history, make_question(text, self.attachments)]
         except JackfieldError as error:
             self._report(error)
             return
-        view, acted = RunView(self.agent.name), RunView(self.agent.name)
-        self.screen.begin()
+        view, completed = RunView(self.agent.name), RunView(self.agent.name)
+        self.screen.start_run()
         try:
-            self._run(asked, view, acted)
+            self._run(messages, view, completed)
         except JackfieldError as error:
             self._report(error)
-            if not any(message.function_call for message in acted.messages()):
+            if not any(message.function_call for message in completed.messages()):
                 return
-            view = acted  # without the beginning of an answer that never came
-        except KeyboardInterrupt:  # the second: the run did not end by itself
+            view = completed  # without the start of an answer that never came
+        except KeyboardInterrupt:  # the second Ctrl-C
             self.screen.renderer.note("! interrupted", always=True)
         self.attachments = []
-        self.history = with_calls_closed([*asked, *view.messages()])
+        self.history = with_calls_closed([*messages, *view.messages()])
 
-    def _run(self, asked: Sequence[Message], view: RunView, acted: RunView) -> None:
+    def _run(self, messages: Sequence[Message], view: RunView, completed: RunView) -> None:
+        """Run the agent, and feed all events to `view`, and those without partial answers to `completed`."""
         screen = self.screen
-        with cancelled_by_ctrl_c() as cancel, warnings_shown(screen.renderer, self._secrets()):
+        with cancel_on_ctrl_c() as cancel, show_warnings(screen.renderer, self._secrets()):
             if self._asker:
-                self._asker.during(cancel, screen.renderer.end_line)
+                self._asker.start_run(cancel, screen.renderer.end_line)
             events = self.agent.astream(
-                asked,
+                messages,
                 lang=self.options.lang,
                 cancel=cancel,
                 resources=self._resources,
@@ -135,7 +135,7 @@ class Conversation:
                     screen.show(event)
                     view.feed(event)
                     if not isinstance(event.event, ModelEvent):
-                        acted.feed(event)
+                        completed.feed(event)
             finally:
                 screen.renderer.end_line()
 
@@ -143,11 +143,11 @@ class Conversation:
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
     def undo(self) -> str:
-        """Remove the last question and everything after it; returns its text, '' if there is none."""
-        for at in reversed(range(len(self.history))):
-            if self.history[at].role == USER:
-                text = self.history[at].get_text_content()
-                self.history = self.history[:at]
+        """Remove the last question and everything after it, and return its text; '' if there is none."""
+        for index in reversed(range(len(self.history))):
+            if self.history[index].role == USER:
+                text = self.history[index].get_text_content()
+                self.history = self.history[:index]
                 return text
         return ""
 
@@ -156,10 +156,10 @@ class Conversation:
         self.history = []
 
     def save(self, path: Path) -> None:
-        """Write the conversation: as Markdown if the name ends in `.md`, else in a form that can be resumed.
+        """Write the conversation, as Markdown if the name ends in `.md`, otherwise in a form that can be resumed.
 
         Raises:
-            ConfigError: It cannot be written.
+            ConfigError: The file cannot be written.
         """
         if path.suffix.lower() == ".md":
             write_text(path, self._secrets().hide(_transcript(self.history)))
@@ -167,26 +167,25 @@ class Conversation:
             save_run(path, self.history, "finished", self._secrets())
 
     def close(self) -> None:
-        """Close what the tools have open."""
+        """Close the resources of the tools."""
         sync.run(self._resources.aclose())
 
 
 def _transcript(history: Sequence[Message]) -> str:
-    """What was asked and answered, for people."""
+    """Return the questions and answers as Markdown."""
     names = {USER: "You", ASSISTANT: "Answer"}
     parts = [
-        f"## {names[message.role]}\n\n{_shown(message.items)}"
+        f"## {names[message.role]}\n\n{_format_items(message.items)}"
         for message in history
         if message.role in names and message.items
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _shown(items: Sequence[ContentItem]) -> str:
-    texts = [item.text if item.text is not None else f"({item.type}: {_short(item.value)})" for item in items]
+def _format_items(items: Sequence[ContentItem]) -> str:
+    texts: list[str] = []
+    for item in items:
+        value = str(item.value)
+        short = value if len(value) <= 200 else f"{value[:60]}…"
+        texts.append(f"({item.type}: {short})" if item.text is None else item.text)
     return "\n\n".join(texts)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 200 else f"{text[:60]}…"

@@ -1,4 +1,4 @@
-"""What Ctrl-C does while a model answers."""
+"""Handle Ctrl-C while a model answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jackfield.streams import CancelToken
 
 
 @contextmanager
-def cancelled_by_ctrl_c() -> Iterator[CancelToken]:
-    """A token that the first Ctrl-C cancels, so that the run ends by itself; the second interrupts as usual."""
+def cancel_on_ctrl_c() -> Iterator[CancelToken]:
+    """Yield a token that the first Ctrl-C cancels, so that the run ends orderly; the second interrupts as usual."""
     token = CancelToken()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -20,8 +20,8 @@ def cancelled_by_ctrl_c() -> Iterator[CancelToken]:
             raise KeyboardInterrupt
         token.cancel()
 
-    before = signal.signal(signal.SIGINT, stop)
+    previous = signal.signal(signal.SIGINT, stop)
     try:
         yield token
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

@@ -1,17 +1,15 @@
-"""Markdown in a terminal, while it is still being written.
+"""Render Markdown in a terminal while it is still being written.
 
-Blocks that are complete are printed and never touched again. The last one, which may still change, is redrawn below
-them, but only the lines that differ: nothing flickers, and what has scrolled off the screen stays as it is.
+Complete blocks are printed once. The last block, which may still change, is redrawn below them, but only its changed
+lines, so that nothing flickers and the scrollback stays intact.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from typing import ClassVar, TextIO
 
 from markdown_it import MarkdownIt
@@ -21,10 +19,10 @@ from rich.markdown import Heading, ImageItem, Markdown, MarkdownElement
 from rich.segment import Segment
 from rich.text import Text
 
-from jackfield_terminal.safe import shown_text
+from jackfield_terminal.safe_text import shown_text
 
-EVERY_S = 0.06  # how often the last block is drawn at most
-_WIDEST = 100  # longer lines are hard to read
+EVERY_S = 0.06  # minimum time between two redraws of the last block
+_MAX_COLUMNS = 100  # longer lines are hard to read
 _CLEAR_BELOW = "\x1b[J"
 _UP = "\x1b[{}A\r"
 
@@ -33,49 +31,49 @@ Size = tuple[int, int]
 
 
 class MarkdownWriter:
-    """Shows Markdown that grows. What others wrote is printed as `shown_text` has it, whatever Markdown made of it.
+    """Renders growing Markdown. All text in it is made safe by `shown_text`, before and after rendering.
 
     Args:
-        stream: A terminal, as it is: nothing that guards it stands between.
-        size: Asks how large it is.
-        every_s: How often it is drawn at most; 0 for at every piece, in the thread of who writes.
+        stream: The terminal, without a guard.
+        size: Returns the size of the terminal.
+        every_s: Minimum time between two redraws; 0 to redraw after each piece, in the caller's thread.
     """
 
     def __init__(self, stream: TextIO, *, size: Callable[[], Size] | None = None, every_s: float = EVERY_S) -> None:
         self._stream = stream
-        self._size = size or _size_of_terminal
+        self._size = size or _terminal_size
         self._every_s = every_s
         self._console = Console(file=stream, force_terminal=True, legacy_windows=False, highlight=False)
         self._parser = _parser()
-        self._text = ""  # what is not settled
+        self._text = ""  # the text of the blocks that are not complete
         self._held = ""
-        self._drawn: list[str] = []  # the lines of it that are on the screen
+        self._drawn: list[str] = []  # its lines on the screen
         self._has_printed = False
         self._lock = threading.Lock()
         self._painter: threading.Thread | None = None
         self._changed, self._done = threading.Event(), threading.Event()
 
     def feed(self, text: str) -> None:
-        """Take more of the text."""
+        """Add a piece of text."""
         with self._lock:
-            self._take(text)
+            self._append(text)
         if not self._every_s:
             self._paint(last=False)
             return
         self._changed.set()
         if self._painter is None:
             self._done.clear()
-            self._painter = threading.Thread(target=self._paint_from_time_to_time, daemon=True, name="markdown")
+            self._painter = threading.Thread(target=self._paint_repeatedly, daemon=True, name="markdown")
             self._painter.start()
 
-    def _take(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         text = self._held + text
-        # Half of a line's end, perhaps. All other characters that end lines are shown as codes.
+        # A carriage return may be the first half of a line ending. Other line separators are shown as codes.
         self._held = "\r" if text.endswith("\r") else ""
         self._text += shown_text(text.removesuffix("\r"), self._text[-1:])
 
     def finish(self) -> None:
-        """Print what is left; the next text starts a new block."""
+        """Print the rest; the next piece starts a new block."""
         painter, self._painter = self._painter, None
         if painter is not None:
             self._done.set()
@@ -84,7 +82,7 @@ class MarkdownWriter:
         self._paint(last=True)
         self._has_printed = False
 
-    def _paint_from_time_to_time(self) -> None:
+    def _paint_repeatedly(self) -> None:
         while not self._done.is_set():
             self._changed.wait()
             self._changed.clear()
@@ -96,19 +94,19 @@ class MarkdownWriter:
         with self._lock:
             columns, rows = self._size()
             blocks = _blocks(self._parser, self._text)
-            settled, self._text = (blocks, "") if last else (blocks[:-1], blocks[-1])
-            out = self._erase() if settled or last else ""
-            for block in settled:
-                out += self._printed(self._lines(block, columns))
+            complete, self._text = (blocks, "") if last else (blocks[:-1], blocks[-1])
+            out = self._erase() if complete or last else ""
+            for block in complete:
+                out += self._print_block(self._lines(block, columns))
             if self._text.strip():
-                # No more than the screen holds: what has left it cannot be drawn again.
+                # At most one screen: lines in the scrollback cannot be redrawn.
                 out += self._redraw(self._lines(self._text, columns)[-max(1, rows - 2) :])
             if out:
                 self._stream.write(out)
                 self._stream.flush()
 
-    def _printed(self, lines: Sequence[str]) -> str:
-        """The lines of a block that is complete, with an empty one between them and those before."""
+    def _print_block(self, lines: Sequence[str]) -> str:
+        """Return the output of a complete block, with an empty line before it if it is not the first."""
         gap = "\n" if self._has_printed and lines else ""
         self._has_printed = self._has_printed or bool(lines)
         return gap + "".join(f"{line}\n" for line in lines)
@@ -118,17 +116,19 @@ class MarkdownWriter:
         return f"{_UP.format(count)}{_CLEAR_BELOW}" if count else ""
 
     def _redraw(self, lines: list[str]) -> str:
-        """What turns the lines that are drawn into others."""
+        """Return the output that replaces the drawn lines by others."""
         if self._has_printed:
             lines = ["", *lines]
         before, self._drawn = self._drawn, lines
-        same = len(list(takewhile(bool, map(operator.eq, before, lines))))
+        same = 0
+        while same < min(len(before), len(lines)) and before[same] == lines[same]:
+            same += 1
         up = len(before) - same
         return (f"{_UP.format(up)}{_CLEAR_BELOW}" if up else "") + "".join(f"{line}\n" for line in lines[same:])
 
     def _lines(self, text: str, columns: int) -> list[str]:
-        """The lines that a text becomes, with the orders of ours in them and none of anybody else."""
-        options = self._console.options.update(width=max(20, min(columns, _WIDEST)), height=None)
+        """Return the rendered lines of a text, with our control sequences and no others."""
+        options = self._console.options.update(width=max(20, min(columns, _MAX_COLUMNS)), height=None)
         rendered = self._console.render_lines(_Markdown(text, self._parser), options, pad=False)
         colours = _COLOURS.get(self._console.color_system or "")
         lines = [_as_text(line, colours) for line in rendered]
@@ -145,10 +145,10 @@ def _as_text(line: Sequence[Segment], colours: ColorSystem | None) -> str:
     for text, style, control in line:
         if control or not text:
             continue
-        # Once more: whatever else rich may have put there comes from others, too.
+        # Again, because rendering may have brought other text of the model's.
         shown = shown_text(text.replace("\n", ""), before)
         before = text[-1]
-        # Without links, whose address a terminal would hide behind the text.
+        # Links are removed, because a terminal would hide their address behind the text.
         parts.append(style.update_link(None).render(shown, color_system=colours) if style else shown)
     return "".join(parts).rstrip()
 
@@ -158,26 +158,26 @@ def _is_empty(line: str) -> bool:
 
 
 def _parser() -> MarkdownIt:
-    # Tags and definitions of links are text: rich would leave them out, and an answer must not lose a word.
+    # Tags and link definitions are shown as text: rich would drop them, and an answer must be complete.
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough").disable("reference")
 
 
 def _blocks(parser: MarkdownIt, text: str) -> list[str]:
-    """The blocks of a text, at least one. The last may still grow or turn into another, those before it cannot."""
+    """Split a text into blocks, at least one. Only the last may still grow, or turn into another kind."""
     starts = [token.map[0] for token in parser.parse(text) if token.level == 0 and token.map and token.nesting >= 0]
-    lines = text.splitlines(keepends=True)  # only a line feed ends one: all else was made a code
+    lines = text.splitlines(keepends=True)  # only line feeds are left: other separators are codes
     ends = [*starts[1:], len(lines)]
-    # What stands before the first block belongs to it.
+    # Text before the first block belongs to it.
     return ["".join(lines[start:end]) for start, end in zip([0, *starts[1:]], ends, strict=True)]
 
 
-def _size_of_terminal() -> Size:
+def _terminal_size() -> Size:
     columns, rows = shutil.get_terminal_size()
     return columns, rows
 
 
 class _Heading(Heading):
-    """On the left, where the text is; rich puts it in the middle, or in a frame."""
+    """A heading on the left; rich would centre or frame it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -185,14 +185,14 @@ class _Heading(Heading):
 
 
 class _Image(ImageItem):
-    """Its text and its address: nothing is fetched."""
+    """An image shown as its text and address; nothing is fetched."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text.assemble("[", self.text or Text("image"), f"] ({self.destination})", end="")
 
 
 class _Markdown(Markdown):
-    """As rich has it, with a parser of ours and no links that hide their address."""
+    """Markdown with our parser, and without links that hide their address."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -206,5 +206,5 @@ class _Markdown(Markdown):
         self.parsed = parser.parse(text)
         for token in self.parsed:
             for part in (token, *(token.children or ())):
-                # Before it is laid out, because what is shown may be longer; `&#x202e;` is a character only now.
+                # Before the layout, because codes are longer; `&#x202e;` is a character only after parsing.
                 part.content = shown_text(part.content)

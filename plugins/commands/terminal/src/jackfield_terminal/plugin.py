@@ -1,4 +1,4 @@
-"""What this package offers. It is imported to describe it, so it imports only the standard library and the API."""
+"""Descriptors of the commands. Listing plugins imports this module, so it imports the plugin API only."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """The commands that ask agents."""
+    """Return the commands that run agents."""
     return [
         CommandSpec(
             name="run",
-            target="jackfield_terminal.running:main",
-            summary="Ask an agent one thing.",
+            target="jackfield_terminal.run:main",
+            summary="Ask an agent one question.",
             effects=frozenset({"files", "network"}),
         ),
         CommandSpec(
             name="chat",
-            target="jackfield_terminal.chatting:main",
+            target="jackfield_terminal.chat:main",
             summary="Talk with an agent.",
             effects=frozenset({"files", "network"}),
         ),
         CommandSpec(
             name="runs",
-            target="jackfield_terminal.recorded:main",
-            summary="List recorded runs of agents, and go on with them.",
+            target="jackfield_terminal.runs:main",
+            summary="List, show, replay and resume recorded runs of agents.",
             effects=frozenset({"files", "network"}),
         ),
     ]

@@ -1,4 +1,4 @@
-"""Show a run in a terminal as it happens: the answer's text, and a line for each tool call and its result."""
+"""Show a run in a terminal as it happens: the text of the answer, and a line for each tool call and result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jackfield.events import (
     ToolProgress,
     ToolStarted,
 )
-from jackfield_terminal.safe import Terminal, shown_text
+from jackfield_terminal.safe_text import Terminal, shown_text
 
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _WIDTH = 100
@@ -42,28 +42,28 @@ _ENDINGS = {
 
 
 def in_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal and plain text was not requested. Source of the variable: no-color.org."""
+    """Return True for a terminal unless plain text was requested. Source of the variable: no-color.org."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class RichAnswer(Protocol):
-    """Shows an answer in a form of its own while it grows."""
+    """Renders an answer while it grows."""
 
     def feed(self, text: str) -> None:
-        """Take more of the answer."""
+        """Add a piece of the answer."""
 
     def finish(self) -> None:
-        """Show what is left; the next text is another answer."""
+        """Show the rest; the next piece starts another answer."""
 
 
 class Renderer:
-    """Writes events for people to read.
+    """Writes events as readable text.
 
     Args:
-        answers: Where the answer goes.
-        notes: Where everything else goes: reasoning, tools, warnings.
-        colour: Whether `notes` is a terminal that dims text.
-        rich: Shows the answer in place of `answers`.
+        answers: The stream for the answer.
+        notes: The stream for everything else: reasoning, tools, warnings.
+        colour: True if `notes` is a terminal that can dim text.
+        rich: Renders the answer in place of `answers`.
         quiet: Show only the answer and warnings.
     """
 
@@ -75,18 +75,19 @@ class Renderer:
         self._colour = colour
         self._rich = rich
         self._quiet = quiet
-        self._open: TextIO | Literal["rich"] | None = None  # where a line is not finished
-        self._last = ""  # the character it ends in
-        self._told: set[str] = set()
-        # A question about a call, and a warning, come from other threads.
+        self._open: TextIO | Literal["rich"] | None = None  # the stream with an unfinished line
+        self._last = ""  # the last character of that line
+        self._noted: set[str] = set()
+        # Approval questions and warnings come from other threads.
         self._lock = threading.RLock()
 
     def show(self, event: RunEvent) -> None:
         """Show one event."""
         with self._lock:
-            if event.depth:  # only the answer of the agent that was asked is the answer
+            if event.depth:  # a sub-agent, whose text is not the answer
+                name = printable(event.agent)
                 for line in _notes_on(event.event):
-                    self.note(_with_agent(line, printable(event.agent)))
+                    self.note(f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}")
             else:
                 self._show(event)
 
@@ -104,7 +105,7 @@ class Renderer:
             case other:
                 for line in _notes_on(other):
                     self.note(line)
-                for line in _told_once(other):
+                for line in _notes_on_tool(other):
                     self.note_once(line)
 
     def _answer(self, text: str) -> None:
@@ -117,11 +118,11 @@ class Renderer:
         self._open = "rich"
 
     def note(self, text: str, *, always: bool = False) -> None:
-        """Write a line beside the answer, which comes as a terminal may have it (`printable`).
+        """Write a line beside the answer.
 
         Args:
-            text: The line. One that begins with `!` is a warning.
-            always: Also write it in quiet mode, like warnings.
+            text: The line, already made `printable`. A line that begins with `!` is a warning.
+            always: Also write it in quiet mode, as warnings are.
         """
         if self._quiet and not always and not text.startswith("!"):
             return
@@ -131,10 +132,10 @@ class Renderer:
             self.end_line()
 
     def note_once(self, text: str) -> None:
-        """Write a line unless it was written before."""
+        """Write a line, unless it was written before."""
         with self._lock:
-            if text not in self._told:
-                self._told.add(text)
+            if text not in self._noted:
+                self._noted.add(text)
                 self.note(text)
 
     def end_line(self) -> None:
@@ -155,7 +156,7 @@ class Renderer:
         if self._open is not stream:
             self.end_line()
             self._last = ""
-        # What came before in this line: a joiner at the beginning of a piece belongs to it.
+        # A joiner at the start of a piece belongs to the character before it.
         shown = shown_text(text, self._last)
         if dim and self._colour:
             _write_dim(stream, shown)
@@ -173,40 +174,35 @@ def _write_dim(stream: TextIO, text: str) -> None:
         stream.write(f"{_DIM}{text}{_PLAIN}")
 
 
-def _with_agent(line: str, name: str) -> str:
-    """A line about an agent that another one asked."""
-    return f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}"
-
-
 def _notes_on(event: Event) -> list[str]:
-    """The lines that tell of an event, if anything does."""
+    """Return the lines about an event, if it has any."""
     match event:
         case ToolStarted(_, _, call):
             return [f"→ {printable(call.name)} {_one_line(call.arguments)}"]
         case HandedOff(_, to):
-            return [f"→ {printable(to)} has the conversation"]
+            return [f"→ {printable(to)} takes over"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
         case ToolFinished(_, _, message, seconds, error):
-            how = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            return [f"← {printable(message.name or '')} ({how}) {_one_line(message.get_text_content())}"]
+            outcome = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
+            return [f"← {printable(message.name or '')} ({outcome}) {_one_line(message.get_text_content())}"]
         case RetryScheduled(_, delay_s, error):
-            return [f"! {_one_line(error)}; trying again in {delay_s:.1f} s"]
+            return [f"! {_one_line(error)}; retrying in {delay_s:.1f} s"]
         case StreamReset():
-            return ["! the answer begins again"]
+            return ["! the answer starts over"]
         case ApprovalNeeded(calls):
             return [f"! needs approval: {', '.join(printable(call.name) for call in calls)}"]
         case HistoryTrimmed(dropped, shortened, before, after):
-            what = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
-            return [f"! the conversation is too long: {what}"]
+            change = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
+            return [f"! the conversation is too long: {change}"]
         case PluginEvent(_, data) if data.get("note"):
             return [f"! {_whole_line(data['note'])}"]
         case _:
             return []
 
 
-def _told_once(event: Event) -> list[str]:
-    """The lines about a tool that are the same at each of its calls."""
+def _notes_on_tool(event: Event) -> list[str]:
+    """Return the lines about a tool that are the same for each of its calls."""
     if not isinstance(event, ToolFinished):
         return []
     isolation, note = event.metadata.get("isolation"), event.metadata.get("note")
@@ -216,7 +212,7 @@ def _told_once(event: Event) -> list[str]:
 
 
 def _whole_line(text: object) -> str:
-    """A text in one line, not cut: it says what to do."""
+    """Join a text into one line, without cutting it, because it may say what to do."""
     return printable(" ".join(str(text).split()))
 
 

@@ -1,4 +1,4 @@
-"""Where a command shows a run: the answer, what happens meanwhile, and a summary at the end."""
+"""Show a run in a terminal: the answer, progress, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TextIO
 from jackfield.cli import printable
 from jackfield.events import RunEvent
 from jackfield.secrets import HideInLogs, Secrets
-from jackfield_terminal.account import Account
-from jackfield_terminal.made import MadeFiles
+from jackfield_terminal.output_files import OutputFiles
 from jackfield_terminal.render import Renderer, RichAnswer, in_colour
+from jackfield_terminal.summary import Summary
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
@@ -28,87 +28,88 @@ class Screen:
     """Shows runs of an agent.
 
     Attributes:
-        account, last: What all runs used, and what the last one did.
-        made: What they made.
-        renderer: What shows them.
+        total, last: The summaries of all runs, and of the last one.
+        output_files: The images and files that they created.
+        renderer: Writes the events.
 
     Args:
-        options: The options on the command line: `plain`, `quiet`, `output`.
-        bare: Standard output as it is; what guards it would show our own orders, too.
-        notes: Where all but answers goes, guarded.
+        options: Options of the command: `plain`, `quiet`, `output`.
+        bare: Standard output without the guard, which would also escape our own control sequences.
+        notes: The guarded stream for everything but answers.
     """
 
     def __init__(self, options: argparse.Namespace, *, bare: TextIO, notes: TextIO) -> None:
-        self.account = Account()
-        self.last = Account()
-        self.made = MadeFiles(options.output)
+        self.total = Summary()
+        self.last = Summary()
+        self.output_files = OutputFiles(options.output)
         rich = None if options.plain else _rich(bare)
         self.renderer = Renderer(sys.stdout, notes, colour=in_colour(notes), rich=rich, quiet=options.quiet)
 
-    def tell_tools(self, agent: Agent) -> None:
-        """Say what the tools of an agent do besides answering."""
-        for line in lines_of_tools(agent):
+    def report_tools(self, agent: Agent) -> None:
+        """Print the effects of an agent's tools."""
+        for line in describe_tools(agent):
             self.renderer.note_once(line)
 
-    def tell_skipped(self, documents: Expanded) -> None:
-        """Say which files were left out."""
+    def report_skipped(self, documents: Expanded) -> None:
+        """Print the skipped files."""
         for line in documents.lines():
             self.renderer.note(f"! {printable(line)}")
 
     def show(self, event: RunEvent) -> None:
-        """Show an event, and keep what it brings."""
+        """Show an event, and record it."""
         self.renderer.show(event)
-        self.keep(event)
+        self.record(event)
 
-    def keep(self, event: RunEvent) -> None:
-        """Keep what an event brings, and say where."""
-        self.account.see(event)
-        self.last.see(event)
-        for path in self.made.keep(event):
+    def record(self, event: RunEvent) -> None:
+        """Add an event to the summaries, and save the files that it brings."""
+        self.total.feed(event)
+        self.last.feed(event)
+        for path in self.output_files.save(event):
             self.renderer.note(f"saved {printable(str(path))}", always=True)
-        for problem in self.made.problems:
+        for problem in self.output_files.problems:
             self.renderer.note(f"! {printable(problem)}")
-        self.made.problems.clear()
+        self.output_files.problems.clear()
 
-    def begin(self) -> None:
-        """Another run begins."""
-        self.last = Account()
+    def start_run(self) -> None:
+        """Start the summary of another run."""
+        self.last = Summary()
 
-    def tell_account(self) -> None:
-        """Say what the last run used, if it came to its end."""
-        for line in self.last.lines() if self.last.end else ():
-            self.renderer.note(printable(line))
-
-
-def lines_of_tools(agent: Agent) -> list[str]:
-    """What each tool does besides answering, and whether it is asked before."""
-    does = {name: ", ".join(_doings(tool, agent)) for name, tool in agent.function_map.items()}
-    return [f"tool {printable(name)}: {printable(text)}" for name, text in does.items() if text]
+    def report_summary(self) -> None:
+        """Print the summary of the last run if it has ended."""
+        if self.last.end:
+            for line in self.last.lines():
+                self.renderer.note(printable(line))
 
 
-def _doings(tool: BaseTool, agent: Agent) -> Iterator[str]:
+def describe_tools(agent: Agent) -> list[str]:
+    """Return a line for each tool with effects or approvals."""
+    effects = {name: ", ".join(_effects(tool, agent)) for name, tool in agent.function_map.items()}
+    return [f"tool {printable(name)}: {printable(text)}" for name, text in effects.items() if text]
+
+
+def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
     safety, rules = tool.safety(), agent.executor.rules
     yield from (_EFFECTS.get(effect, effect) for effect in sorted(safety.effects))
     if rules.asks_about(tool, safety):
-        yield "asks before each call"
+        yield "each call needs approval"
     if safety.effects & rules.forbid:
-        yield "is never called here"
+        yield "calls are forbidden here"
 
 
 def _rich(answers: TextIO) -> RichAnswer | None:
-    """What renders Markdown, where the terminal can show it."""
+    """Return a writer of Markdown if the terminal can show it."""
     if not in_colour(answers):
         return None
-    # Only here: nobody else needs rich.
+    # Imported here, because it loads rich.
     from jackfield_terminal.markdown import MarkdownWriter
 
     return MarkdownWriter(answers)
 
 
 @contextmanager
-def warnings_shown(renderer: Renderer, secrets: Secrets) -> Iterator[None]:
-    """Show warnings of the program, without secrets, as lines beside the answer, each once."""
-    handler = _Notes(renderer)
+def show_warnings(renderer: Renderer, secrets: Secrets) -> Iterator[None]:
+    """Show logged warnings, without secrets and without repetition, as notes beside the answer."""
+    handler = _NoteHandler(renderer)
     handler.addFilter(HideInLogs(secrets))
     logger = logging.getLogger()
     logger.addHandler(handler)
@@ -118,11 +119,11 @@ def warnings_shown(renderer: Renderer, secrets: Secrets) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-class _Notes(logging.Handler):
+class _NoteHandler(logging.Handler):
     def __init__(self, renderer: Renderer) -> None:
         super().__init__(logging.WARNING)
         self._renderer = renderer
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a warning in one line."""
+        """Show a warning as one line."""
         self._renderer.note_once(f"! {printable(' '.join(record.getMessage().split()))}")

@@ -1,4 +1,4 @@
-"""Lines typed in a chat: edited and remembered in a terminal, read unchanged elsewhere."""
+"""Read the lines of a chat: with an editor and a history in a terminal, unchanged elsewhere."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 PROMPT = "> "
 HISTORY_FILE = "chat-history"
-_MOST_KEPT = 2000  # messages
+_MAX_ENTRIES = 2000
 
 
 class Lines(Protocol):
-    """Where messages come from, one at a time."""
+    """A source of messages."""
 
     def read(self) -> str:
-        """The next message, of one line or several.
+        """Return the next message, which may have several lines.
 
         Raises:
             EOFError: The input has ended.
@@ -34,10 +34,10 @@ class Lines(Protocol):
 
 
 class PlainLines:
-    """One line after another: from a pipe, a file, or a basic terminal."""
+    """Plain lines from a pipe, a file or a basic terminal."""
 
     def read(self) -> str:
-        """As `Lines`."""
+        """Return the next message, as `Lines` defines."""
         try:
             return input(PROMPT)
         except EOFError:
@@ -48,17 +48,17 @@ class PlainLines:
 class EditedLines:
     """Lines with an editor and a history, in a terminal.
 
-    A paste of several lines is one message. Enter sends, Alt-Enter begins a line, Ctrl-R searches the history, Ctrl-X
-    Ctrl-E opens `$EDITOR`. Ctrl-C clears what is typed.
+    Pasted lines are one message. Enter sends, Alt-Enter starts a new line, Ctrl-R searches the history, Ctrl-X Ctrl-E
+    opens `$EDITOR`, Ctrl-C clears the input.
 
     Args:
-        screen: The terminal, as it is.
-        words: What Tab completes at the beginning of a line.
-        history_file: Where lines are kept; None for nowhere.
+        screen: The terminal, without a guard.
+        words: Words that Tab completes at the start of a line.
+        history_file: The file for the history; None to keep it in memory.
     """
 
     def __init__(self, screen: TextIO, *, words: Sequence[str], history_file: Path | None) -> None:
-        # Only here: nobody else needs it.
+        # Imported here, because only a chat in a terminal needs it.
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
         from prompt_toolkit.history import InMemoryHistory
@@ -71,25 +71,26 @@ class EditedLines:
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             enable_open_in_editor=True,
-            key_bindings=_keys(),
-            output=_output(screen),
-            # Lines of a message after its first stand under it.
+            key_bindings=_key_bindings(),
+            output=_create_output(screen),
+            # Aligns the further lines of a message with its first.
             prompt_continuation=" " * len(PROMPT),
         )
 
     def read(self) -> str:
-        """As `Lines`."""
+        """Return the next message, as `Lines` defines."""
         return self._session.prompt()
 
 
 def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
-    """The best way to read lines here, and a note about it to print, '' for none.
+    """Return the best source of lines here, and a note to print ('' for none).
 
     Args:
-        screen: Standard output, as it is.
+        screen: Standard output, without a guard.
         words: As for `EditedLines`.
     """
-    if not _can_edit(screen):
+    is_interactive = sys.stdin is not None and sys.stdin.isatty() and screen.isatty()
+    if not is_interactive or os.environ.get("TERM") == "dumb":
         return PlainLines(), ""
     try:
         file, problem = private_file(history_path()), ""
@@ -98,26 +99,20 @@ def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
     return EditedLines(screen, words=words, history_file=file), problem
 
 
-def _can_edit(screen: TextIO) -> bool:
-    """Whether somebody types at a terminal that can do more than print."""
-    is_typed = sys.stdin is not None and sys.stdin.isatty()
-    return is_typed and screen.isatty() and os.environ.get("TERM") != "dumb"
-
-
 def history_path() -> Path:
-    """Where lines are kept: below `$XDG_STATE_HOME`, or `~/.local/state`."""
+    """Return the path of the history, below `$XDG_STATE_HOME` or `~/.local/state`."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "jackfield" / HISTORY_FILE
 
 
 def private_file(path: Path) -> Path:
-    """A file that only its owner can read, created if it does not exist.
+    """Return the path of a file that only its owner can read; create the file if it is missing.
 
     Raises:
-        OSError: It cannot be created or written.
+        OSError: The file cannot be created or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Through no link: what somebody types may be private, and must not end up elsewhere.
+    # Links are not followed: the input may be private, and must not end up elsewhere.
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     return path
 
@@ -125,30 +120,30 @@ def private_file(path: Path) -> Path:
 def _file_history(path: Path) -> History:
     from prompt_toolkit.history import FileHistory
 
-    _shorten(path)
+    _trim(path)
     return FileHistory(str(path))
 
 
-def _shorten(path: Path) -> None:
-    """Forget the oldest messages, so that a start never takes long. Each begins with an empty line and a date."""
+def _trim(path: Path) -> None:
+    """Drop the oldest messages, so that loading stays fast. Each message starts with an empty line and a date."""
     entries = path.read_bytes().split(b"\n\n# ")
-    if len(entries) > 2 * _MOST_KEPT:
-        write_private(path, b"\n# " + b"\n\n# ".join(entries[-_MOST_KEPT:]))
+    if len(entries) > 2 * _MAX_ENTRIES:
+        write_private(path, b"\n# " + b"\n\n# ".join(entries[-_MAX_ENTRIES:]))
 
 
-def _output(screen: TextIO) -> Output:
+def _create_output(screen: TextIO) -> Output:
     from prompt_toolkit.output import create_output
     from prompt_toolkit.output.vt100 import Vt100_Output
 
     if os.name != "posix":
         return create_output(screen)
-    # It asks the terminal where the cursor is, to place menus; there are none, and not every terminal answers.
+    # Without menus, the cursor position is not needed, and some terminals do not report it.
     output = Vt100_Output.from_pty(screen, term=os.environ.get("TERM"))
     output.enable_cpr = False
     return output
 
 
-def _keys() -> KeyBindings:
+def _key_bindings() -> KeyBindings:
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()

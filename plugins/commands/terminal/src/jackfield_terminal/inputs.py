@@ -1,4 +1,4 @@
-"""What an agent is given with a question: documents, attachments, and standard input."""
+"""Read the inputs of an agent: documents, attachments, and standard input."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jackfield.errors import ConfigError
 from jackfield.messages import USER, ContentItem, Message
 from jackfield_documents import Expanded, WhyNot, expand
 
-_SAYS_IT_WAITS_S = 2.0
-# What pictures begin with, where no name says what they are.
-_MAGIC = {
+_HINT_AFTER_S = 2.0
+# The first bytes of images, to recognise piped ones.
+_SIGNATURES = {
     re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
     re.compile(rb"\xff\xd8\xff"): "image/jpeg",
     re.compile(rb"GIF8"): "image/gif",
@@ -28,58 +28,62 @@ _MAGIC = {
 }
 
 
-def documents_of(given: Sequence[str], why_not: WhyNot | None) -> Expanded:
-    """The files that paths, folders and patterns stand for, and what is left out of them.
+def find_documents(names: Sequence[str], why_not: WhyNot | None) -> Expanded:
+    """Find the files behind paths, folders and patterns, and those to skip.
 
     Args:
-        given: See `jackfield_documents.expand`.
-        why_not: Says why a file cannot be read; None if every file may be read.
+        names: See `jackfield_documents.expand`.
+        why_not: Tells why a file cannot be read; None to skip no file.
 
     Raises:
-        ConfigError: Nothing matches a name, there are too many files, or none of them can be read.
+        ConfigError: A name matches nothing, there are too many files, or none of them can be read.
     """
-    found = expand(given, why_not=why_not)
-    if found.missing:
-        raise ConfigError(f"no file, folder or pattern matches {found.missing[0]!r} in {Path.cwd()}")
-    if given and not found.files:
-        reasons = "; ".join(found.lines()) or "no files"
-        raise ConfigError(f"there is nothing to read in {', '.join(map(repr, given))}: {reasons}")
-    return found
+    documents = expand(names, why_not=why_not)
+    if documents.missing:
+        raise ConfigError(f"no file, folder or pattern matches {documents.missing[0]!r} in {Path.cwd()}")
+    if names and not documents.files:
+        reasons = "; ".join(documents.lines()) or "no files"
+        raise ConfigError(f"there is nothing to read in {', '.join(repr(name) for name in names)}: {reasons}")
+    return documents
 
 
 # --- attachments ------------------------------------------------------------------------------------------------------
 
 
-def question(text: str, attachments: Sequence[str]) -> Message:
-    """The question, with attached pictures, sounds and files.
+def make_question(text: str, attachments: Sequence[str]) -> Message:
+    """Return a question with attached images, audio and files.
 
     Raises:
         ConfigError: An attachment does not exist.
     """
     if not attachments:
         return Message(USER, text)
-    return Message(USER, [ContentItem(text=text), *map(attachment, attachments)])
+    return Message(USER, [ContentItem(text=text), *(make_attachment(name) for name in attachments)])
 
 
-def attachment(name: str) -> ContentItem:
-    """A file, a URL, or `-` for standard input, as a part of a message.
+def make_attachment(name: str) -> ContentItem:
+    """Return a file, a URL, or `-` for standard input as a part of a message.
 
     Raises:
-        ConfigError: It does not exist, or standard input holds nothing of a known kind.
+        ConfigError: The file does not exist, or standard input holds no image of a known format.
     """
     if name == "-":
-        return _attached_input()
+        data = read_input()
+        for signature, media_type in _SIGNATURES.items():
+            if signature.match(data):
+                return _content_item(media_type, f"data:{media_type};base64,{b64encode(data).decode()}")
+        raise ConfigError("-a -: standard input does not hold a PNG, JPEG, GIF, BMP or WebP image")
     if "://" not in name:
         path = Path(name).expanduser()
         if not path.is_file():
-            what = "is a folder; attach the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
-            raise ConfigError(f"the attachment {name!r} {what}")
+            fault = "is a folder; attach the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
+            raise ConfigError(f"the attachment {name!r} {fault}")
         name = str(path)
     media_type = mimetypes.guess_type(name.partition("?")[0])[0] or ""
-    return _item(media_type, name)
+    return _content_item(media_type, name)
 
 
-def _item(media_type: str, value: str) -> ContentItem:
+def _content_item(media_type: str, value: str) -> ContentItem:
     match media_type.partition("/")[0]:
         case "image":
             return ContentItem(image=value)
@@ -90,19 +94,11 @@ def _item(media_type: str, value: str) -> ContentItem:
     return ContentItem(file=value)
 
 
-def _attached_input() -> ContentItem:
-    data = read_input()
-    media_type = next((kind for magic, kind in _MAGIC.items() if magic.match(data)), "")
-    if not media_type:
-        raise ConfigError("-a -: standard input does not hold a PNG, JPEG, GIF, BMP or WebP picture")
-    return _item(media_type, f"data:{media_type};base64,{b64encode(data).decode()}")
-
-
 # --- standard input ---------------------------------------------------------------------------------------------------
 
 
 def is_piped(stream: TextIO | None) -> bool:
-    """Whether a stream is a pipe or a file, rather than a terminal or /dev/null."""
+    """Return True for a pipe or a file, False for a terminal or /dev/null."""
     if stream is None or stream.closed or stream.isatty():
         return False
     try:
@@ -113,7 +109,7 @@ def is_piped(stream: TextIO | None) -> bool:
 
 
 def read_text() -> str:
-    """All of standard input.
+    """Read all of standard input as text.
 
     Raises:
         ConfigError: It is not UTF-8.
@@ -122,15 +118,15 @@ def read_text() -> str:
         return read_input().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"standard input is not UTF-8 text (byte {error.start}); a picture is attached with -a -"
+            f"standard input is not UTF-8 text (byte {error.start}); to attach an image, pass -a -"
         ) from error
 
 
 def read_input() -> bytes:
-    """All of standard input; if it takes a while, a line says what is being waited for."""
+    """Read all of standard input; after a while, a hint is printed."""
     if sys.stdin is None:
         return b""
-    waiting = threading.Timer(_SAYS_IT_WAITS_S, _say_what_is_waited_for)
+    waiting = threading.Timer(_HINT_AFTER_S, _print_hint)
     waiting.daemon = True
     waiting.start()
     try:
@@ -139,6 +135,6 @@ def read_input() -> bytes:
         waiting.cancel()
 
 
-def _say_what_is_waited_for() -> None:
+def _print_hint() -> None:
     sys.stderr.write("jackfield: reading standard input until it ends; if there is nothing to read, add < /dev/null\n")
     sys.stderr.flush()

@@ -209,13 +209,13 @@ def test_files_are_documents_attachments_and_what_was_made(said: Said, command_l
     text = said("use it", "/attach b.png", "/files", "look", "/files", options="-f a.md --agent fncall")
     first, second = text.split("look + image:b.png")
     assert "document: a.md\n" in first
-    assert "goes with the next question: b.png" in first
-    assert "goes with" not in second, "it has gone"
+    assert "attached to the next question: b.png" in first
+    assert "attached to" not in second, "it has gone"
 
 
 def test_what_code_made_is_listed(said: Said) -> None:
     text = said("use it", "/files", options="").replace("clock", "")
-    assert "made: " not in text
+    assert "created: " not in text
     text = said("/model echo:other", "hi", "/model")
     assert "echo:other" in text
 

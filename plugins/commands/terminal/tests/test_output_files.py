@@ -11,8 +11,8 @@ import pytest
 
 from jackfield.events import MediaDelta, RunEvent, ToolFinished
 from jackfield.messages import ContentItem, Message
-from jackfield_terminal import made as made_files
-from jackfield_terminal.made import MadeFiles
+from jackfield_terminal import output_files
+from jackfield_terminal.output_files import OutputFiles
 
 PNG = b"\x89PNG\r\n\x1a\n..."
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -24,19 +24,19 @@ def finished(*items: ContentItem, **metadata: Any) -> RunEvent:
 
 
 def test_pictures_are_saved_and_nothing_is_written_over(tmp_path: Path) -> None:
-    made = MadeFiles(tmp_path / "out")
-    first = made.keep(finished(ContentItem(image=URI), ContentItem(image=URI)))
+    outputs = OutputFiles(tmp_path / "out")
+    first = outputs.save(finished(ContentItem(image=URI), ContentItem(image=URI)))
     assert [path.name for path in first] == ["painter-1.png", "painter-2.png"]
     assert first[0].read_bytes() == PNG
-    again = MadeFiles(tmp_path / "out")
-    assert [path.name for path in again.keep(finished(ContentItem(image=URI)))] == ["painter-3.png"]
-    assert again.keep(RunEvent("r", 2, "a", 0, MediaDelta(ContentItem(image=URI))))[0].name == "answer-1.png"
+    again = OutputFiles(tmp_path / "out")
+    assert [path.name for path in again.save(finished(ContentItem(image=URI)))] == ["painter-3.png"]
+    assert again.save(RunEvent("r", 2, "a", 0, MediaDelta(ContentItem(image=URI))))[0].name == "answer-1.png"
 
 
 def test_nothing_is_made_where_nothing_comes(tmp_path: Path) -> None:
-    made = MadeFiles(tmp_path / "out")
-    assert made.keep(finished(ContentItem(image="https://acme.example/x.png"))) == []
-    assert made.keep(finished(ContentItem(image="data:image/png;base64,???"))) == []
+    outputs = OutputFiles(tmp_path / "out")
+    assert outputs.save(finished(ContentItem(image="https://acme.example/x.png"))) == []
+    assert outputs.save(finished(ContentItem(image="data:image/png;base64,???"))) == []
     assert not (tmp_path / "out").exists()
 
 
@@ -44,17 +44,17 @@ def test_files_that_go_with_the_run_are_copied_and_a_changed_one_again(tmp_path:
     source = tmp_path / "work" / "table.csv"
     source.parent.mkdir()
     source.write_text("1")
-    made = MadeFiles(tmp_path / "out")
-    (path,) = made.keep(finished(files=[str(source)], files_are_temporary=True))
+    outputs = OutputFiles(tmp_path / "out")
+    (path,) = outputs.save(finished(files=[str(source)], files_are_temporary=True))
     source.write_text("1,2")
-    assert made.keep(finished(files=[str(source)], files_are_temporary=True)) == [path]
+    assert outputs.save(finished(files=[str(source)], files_are_temporary=True)) == [path]
     assert path.read_text() == "1,2"
-    assert made.kept == [path]
+    assert outputs.saved == [path]
 
 
 def test_files_that_stay_are_named_where_they_are(tmp_path: Path) -> None:
-    made = MadeFiles(tmp_path / "out")
-    assert made.keep(finished(files=["/data/x.csv"], files_are_temporary=False)) == [Path("/data/x.csv")]
+    outputs = OutputFiles(tmp_path / "out")
+    assert outputs.save(finished(files=["/data/x.csv"], files_are_temporary=False)) == [Path("/data/x.csv")]
 
 
 def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
@@ -66,14 +66,14 @@ def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
     os.mkfifo(work / "pipe")
     odd = work / "\x1b[31m..\u202e.txt"
     odd.write_text("x")
-    made = MadeFiles(out)
+    outputs = OutputFiles(out)
     names = [str(work / name) for name in ("secret", "pipe", odd.name, "gone", "..")]
-    (path,) = made.keep(finished(files=names, files_are_temporary=True))
+    (path,) = outputs.save(finished(files=names, files_are_temporary=True))
     assert path.parent == out
     assert path.name.isprintable()
-    assert len(made.problems) == 4
-    assert made.keep(finished(files=[1, None], files_are_temporary=True)) == []
-    assert made.keep(finished(files="text", files_are_temporary=True)) == []
+    assert len(outputs.problems) == 4
+    assert outputs.save(finished(files=[1, None], files_are_temporary=True)) == []
+    assert outputs.save(finished(files="text", files_are_temporary=True)) == []
 
 
 def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
@@ -83,26 +83,26 @@ def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
     (host / "id_rsa").write_text("secret")
     (work / "results").rmdir()
     (work / "results").symlink_to(host)
-    made = MadeFiles(tmp_path / "out")
-    assert made.keep(finished(files=[str(work / "results" / "id_rsa")], files_are_temporary=True)) == []
-    assert len(made.problems) == 1
+    outputs = OutputFiles(tmp_path / "out")
+    assert outputs.save(finished(files=[str(work / "results" / "id_rsa")], files_are_temporary=True)) == []
+    assert len(outputs.problems) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_files_with_holes_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made_files, "_MOST_BYTES", 3000)
-    monkeypatch.setattr(made_files, "_MOST_BYTES_OF_ALL", 5000)
+    monkeypatch.setattr(output_files, "_MAX_FILE_BYTES", 3000)
+    monkeypatch.setattr(output_files, "_MAX_TOTAL_BYTES", 5000)
     for number, size in enumerate((2000, 4000, 2500, 1000)):
         with (tmp_path / f"{number}.bin").open("wb") as file:
             file.truncate(size)
-    made = MadeFiles(tmp_path / "out")
+    outputs = OutputFiles(tmp_path / "out")
     files = [str(tmp_path / f"{number}.bin") for number in range(4)]
-    kept = made.keep(finished(files=files, files_are_temporary=True))
+    kept = outputs.save(finished(files=files, files_are_temporary=True))
     assert [path.stat().st_size for path in kept] == [2000, 2500]
-    assert [problem.split()[0] for problem in made.problems] == ["1.bin", "3.bin"]
+    assert [problem.split()[0] for problem in outputs.problems] == ["1.bin", "3.bin"]
 
 
 def test_a_file_that_grows_while_it_is_copied_has_an_end() -> None:
     target = io.BytesIO()
-    assert made_files._copy(io.BytesIO(b"x" * 100), target, 10) == 10
+    assert output_files._copy_bytes(io.BytesIO(b"x" * 100), target, 10) == 10
     assert target.getvalue() == b"x" * 10

@@ -1,4 +1,4 @@
-"""Saved runs: a conversation in a file that only its owner can read."""
+"""Save a conversation to a file that only its owner can read, and load it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield_agent_files.effects import request_for
 
 FORMAT = "jackfield-run/1"
-_LOCKED_BYTE = 1 << 30  # beyond the end: where locks bind, the text can still be read
-_NOT_OURS = "is not a conversation written by `jackfield run --save` or /save"
+_LOCKED_BYTE = 1 << 30  # beyond the end, so that the text stays readable where locks are mandatory
+_NOT_SAVED_RUN = "is not a conversation written by `jackfield run --save` or /save"
 
 
 def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets: Secrets) -> None:
-    """Write a conversation, without secrets, into a file that only its owner can read; it is replaced as a whole.
+    """Write a conversation, without secrets, to a file that only its owner can read; the file is replaced atomically.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: The file cannot be written.
     """
     record = {
         "format": FORMAT,
@@ -39,40 +39,40 @@ def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets:
     write_text(path, text)
     request = request_for(path, text, _without_seals(record), read_as="saved run")
     if request.effects:
-        record_consent(request)  # the user's own run, until the file changes
+        record_consent(request)  # the user's own run needs no consent until the file changes
 
 
 def _without_seals(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a saved run as it is asked about: its secrets stay hidden, and digests are no part of its messages."""
-    messages = [{key: value for key, value in one.items() if key != SEAL} for one in record["messages"]]
+    """Return a saved run in the form for which consent is asked: secrets stay hidden, digests are left out."""
+    messages = [{key: value for key, value in message.items() if key != SEAL} for message in record["messages"]]
     return {**record, "messages": messages}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text into a file that only its owner can read; it is replaced as a whole.
+    """Write text to a file that only its owner can read; the file is replaced atomically.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: The file cannot be written.
     """
     if not path.absolute().parent.is_dir():
-        raise ConfigError(f"it cannot be saved to {path}: there is no folder {path.absolute().parent}")
+        raise ConfigError(f"the conversation cannot be saved to {path}: there is no folder {path.absolute().parent}")
     try:
         write_private(path, text)
     except OSError as error:
-        raise ConfigError(f"it cannot be saved to {path}: {error.strerror or error}") from error
+        raise ConfigError(f"the conversation cannot be saved to {path}: {error.strerror or error}") from error
 
 
 def claim_run(path: Path, *, again: bool = False) -> None:
-    """Mark a saved run as resumed, before any of its calls is made; only one process can.
+    """Mark a saved run as resumed before any of its calls runs, so that only one process can.
 
-    The mark is a line of its own after the conversation, so consent to the conversation holds on.
+    The mark is a separate line after the conversation, so consent to the conversation stays valid.
 
     Args:
         path: The file.
-        again: Resume it although it was resumed before.
+        again: Allow a run that was resumed before.
 
     Raises:
-        ConfigError: It was resumed before, or the file cannot be marked.
+        ConfigError: The run was resumed before, or the file cannot be marked.
     """
     try:
         with path.open("r+", encoding="utf-8") as file:
@@ -80,8 +80,8 @@ def claim_run(path: Path, *, again: bool = False) -> None:
             _, mark = _split_mark(file.read())
             if mark and not again:
                 raise ConfigError(
-                    f"{path} was resumed on {json.loads(mark)['resumed']}, so its calls may have been made. Check what "
-                    f"they did; then ask in a new run, or pass --again to resume it once more all the same"
+                    f"{path} was resumed on {json.loads(mark)['resumed']}, so its calls may have run. Check their "
+                    "effects; then ask in a new run, or pass --again to resume it anyway"
                 )
             if not mark:
                 file.write(f"\n{json.dumps({'resumed': time.strftime('%Y-%m-%d %H:%M')})}")
@@ -92,7 +92,7 @@ def claim_run(path: Path, *, again: bool = False) -> None:
 
 
 def _lock(handle: int) -> None:
-    """Wait until no other process has the file locked, and lock it until it is closed."""
+    """Wait for the lock of a file, and hold it until the file is closed."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -106,53 +106,52 @@ def _lock(handle: int) -> None:
 
 
 def release_run(path: Path) -> None:
-    """Take the mark of `claim_run` away, because the run has made no call."""
+    """Remove the mark of `claim_run` from a run that has made no call."""
     text, mark = _split_mark(path.read_text(encoding="utf-8"))
     if mark:
         write_text(path, text)
 
 
 def _split_mark(text: str) -> tuple[str, str]:
-    """The conversation of a file, and the mark after it; '' if there is none."""
+    """Return the conversation in a file, and the mark after it; '' if there is none."""
     before, _, last = text.rpartition("\n")
     return (before, last) if last.startswith('{"resumed": ') else (text, "")
 
 
 def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Message, ...]:
-    """Return the conversation of a saved run, with its secrets put back.
+    """Load the conversation of a saved run, and restore its secrets.
 
-    A file that was written here, and has not changed, needs no consent. Any other does if calls wait in it, or if it
-    names files.
+    An unchanged file that was written here needs no consent. Any other does if it has pending calls or names files.
 
     Args:
         path: The file.
-        secrets: What is put back.
-        trust: The user vouches for it.
+        secrets: The secrets to restore.
+        trust: The user vouches for the file.
 
     Raises:
         ConsentNeededError: The file has effects that the user has not agreed to.
-        ConfigError: It cannot be read, is something else, or ends in a call with a secret that is not known.
+        ConfigError: The file cannot be read, is not a saved run, or has a pending call with an unknown secret.
     """
     try:
         text, _ = _split_mark(path.read_text(encoding="utf-8"))
         record = json.loads(text)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise ConfigError(f"{path} {_NOT_OURS}")
-        told = [secrets.unseal(one) for one in record["messages"]]
-        messages = as_messages([message for message, _ in told])
+            raise ConfigError(f"{path} {_NOT_SAVED_RUN}")
+        unsealed = [secrets.unseal(message) for message in record["messages"]]
+        messages = as_messages([message for message, _ in unsealed])
         request = request_for(path, text, _without_seals(record), read_as="saved run")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{path} {_NOT_OURS}: {error}") from error
+        raise ConfigError(f"{path} {_NOT_SAVED_RUN}: {error}") from error
     with_consent(lambda: require_consent(request, trust=trust))
-    unknown = [message for message, (_, is_whole) in zip(messages, told, strict=True) if not is_whole]
-    waiting = [planned.call for planned in open_calls(messages)]
-    for call in waiting:
-        if any(message.function_call == call for message in unknown):
+    sealed = [message for message, (_, is_restored) in zip(messages, unsealed, strict=True) if not is_restored]
+    for planned in open_calls(messages):
+        call = planned.call
+        if any(message.function_call == call for message in sealed):
             names = ", ".join(placeholders_in(call.arguments))
             raise ConfigError(
-                f"{path} cannot be resumed here: the arguments of the call {call.name!r} contain a secret that is not "
-                f"known or has changed ({names}): set it as it was, or ask again"
+                f"{path} cannot be resumed here: the arguments of the call {call.name!r} contain an unknown or changed "
+                f"secret ({names}): restore its old value, or ask again"
             )
     return messages

@@ -47,7 +47,7 @@ def listed(jackfield: Run) -> list[dict[str, Any]]:
 
 
 def test_a_recorded_run_is_listed_shown_replayed_forked_and_deleted(jackfield: Run) -> None:
-    assert jackfield("runs", "list")[1] == "there are no runs\n"
+    assert jackfield("runs", "list")[1] == "no runs are recorded\n"
     code, told, _ = jackfield("run", *MODEL, "--store", "sqlite", "What is a tide?")
     assert code == 0
     [run] = listed(jackfield)
@@ -86,7 +86,7 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
 
     wants = calls(("storage", {"operate": "put", "key": "a", "value": "b"}))
     paused = FnCallAgent([storage], ScriptedModel([wants]), store="sqlite").ask("Keep it.")
-    assert "waits for approval" in jackfield("runs", "list")[1]
+    assert "waiting for approval" in jackfield("runs", "list")[1]
     settings = {"llm": "offline:extractive", "function_list": [{"name": "storage", "approval": "always"}]}
     (tmp_path / "my agent.json").write_text(json.dumps(settings))
     code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-c", "my agent.json", "--max-turns", "3", "-q")
@@ -170,7 +170,7 @@ def test_killed_runs_are_recovered_from_the_command_line(jackfield: Run, tmp_pat
         server.respond(says)
         code, shown, err = jackfield("runs", "recover", *options)
         assert (code, [line.split()[1:] for line in shown.splitlines()]) == (
-            1, [["outcome"], ["finished"], ["waits", "for", "approval"]],
+            1, [["outcome"], ["finished"], ["waiting", "for", "approval"]],
         )  # fmt: skip
         waiting = listed(jackfield)[0]["run_id"]
         assert f"runs resume {waiting[:12]}" in err
@@ -200,7 +200,7 @@ def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
 def test_where_a_person_is_next_a_run_names_the_command_that_holds_a_conversation(jackfield: Run) -> None:
     code, out, err = jackfield("run", *MODEL, "--agent", "user", "Hello")
     assert (code, out) == (1, "")
-    assert err.endswith("To have a say: jackfield chat --model offline:extractive --agent user\n")
+    assert err.endswith("To reply: jackfield chat --model offline:extractive --agent user\n")
 
 
 def test_an_agent_file_names_its_store(jackfield: Run, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from jackfield.events import PluginEvent, RunEvent, RunFinished, RunStarted, ToolFinished, TurnStarted
 from jackfield.messages import Message, Usage
-from jackfield_terminal.account import Account, money
+from jackfield_terminal.summary import Summary, money
 
 
 def test_sources_are_told_once_and_what_it_used_as_far_as_it_is_known() -> None:
     times = iter((10.0, 12.5))
-    account = Account(clock=lambda: next(times))
+    summary = Summary(clock=lambda: next(times))
     usage = Usage(prompt_tokens=20, completion_tokens=5, cost=Decimal("0.0021"), currency="USD")
     message = Message("function", "x", name="search")
     for number, event in enumerate(
@@ -27,24 +27,24 @@ def test_sources_are_told_once_and_what_it_used_as_far_as_it_is_known() -> None:
             RunFinished("finished", (), usage),
         )
     ):
-        account.see(RunEvent("r", number, "a", 0, event))
-    assert account.lines() == ["sources: a.pdf; b.md; c.md", "20 + 5 tokens, 0.0021 USD, 2 turns, 2.5 s"]
-    assert account.calls == 1
+        summary.feed(RunEvent("r", number, "a", 0, event))
+    assert summary.lines() == ["sources: a.pdf; b.md; c.md", "20 + 5 tokens, 0.0021 USD, 2 turns, 2.5 s"]
+    assert summary.calls == 1
 
 
 def test_each_source_can_be_told_from_the_next() -> None:
-    account = Account(clock=lambda: 1.0)
+    summary = Summary(clock=lambda: 1.0)
     found = [{"location": "a.pdf", "page": 3}, "b.pdf", {"location": "b.pdf", "page": 12}]
-    account.see(RunEvent("r", 1, "a", 0, PluginEvent("acme.found", {"sources": found})))
-    assert account.lines()[0] == "sources: a.pdf, page 3; b.pdf; b.pdf, page 12"
+    summary.feed(RunEvent("r", 1, "a", 0, PluginEvent("acme.found", {"sources": found})))
+    assert summary.lines()[0] == "sources: a.pdf, page 3; b.pdf; b.pdf, page 12"
 
 
 def test_of_an_offline_model_only_the_time_is_known() -> None:
     times = iter((1.0, 1.25))
-    account = Account(clock=lambda: next(times))
-    account.see(RunEvent("r", 1, "a", 0, RunStarted(())))
-    account.see(RunEvent("r", 2, "a", 0, RunFinished("finished", (), Usage())))
-    assert account.lines() == ["0.2 s"]
+    summary = Summary(clock=lambda: next(times))
+    summary.feed(RunEvent("r", 1, "a", 0, RunStarted(())))
+    summary.feed(RunEvent("r", 2, "a", 0, RunFinished("finished", (), Usage())))
+    assert summary.lines() == ["0.2 s"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield_terminal.safe import Terminal, shown_text
+from jackfield_terminal.safe_text import Terminal, shown_text
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"
 PRINTED_RAW = re.compile(

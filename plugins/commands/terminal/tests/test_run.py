@@ -57,7 +57,7 @@ def test_the_model_may_come_from_the_environment(command_line: CommandLine) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "hi"), "Pass --model backend:model, or set JACKFIELD_MODEL. Installed backends: echo"),
+        (("run", "hi"), "pass --model backend:model, or set JACKFIELD_MODEL. Installed backends: echo"),
         (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
         (("run", "-m", "echo:", "hi"), "which model of echo?"),
         (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
@@ -108,7 +108,7 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("jackfield run -m echo:m < /dev/null", "what should be asked?"),
+        ("jackfield run -m echo:m < /dev/null", "no prompt: pass one"),
         ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),

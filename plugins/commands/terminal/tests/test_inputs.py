@@ -9,7 +9,7 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem
-from jackfield_terminal.given import attachment, documents_of, is_piped, question
+from jackfield_terminal.inputs import find_documents, is_piped, make_attachment, make_question
 
 
 def texts_only(path: str) -> str:
@@ -32,7 +32,7 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_is_read_with_what_is_in_it_and_says_what_it_left_out(docs: Path) -> None:
-    found = documents_of(["docs"], texts_only)
+    found = find_documents(["docs"], texts_only)
     assert found.files == ("docs/a.md", "docs/deep/b.TXT")
     assert [(one.path, one.reason) for one in found.skipped] == [
         ("docs/README", "nothing reads it"),
@@ -53,7 +53,7 @@ def test_a_folder_is_read_with_what_is_in_it_and_says_what_it_left_out(docs: Pat
 def test_what_is_not_there_is_an_error(docs: Path, name: str, told: str) -> None:
     (docs / "docs/.git/c.md").unlink()
     with pytest.raises(ConfigError, match=told):
-        documents_of([name], texts_only)
+        find_documents([name], texts_only)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_what_is_not_there_is_an_error(docs: Path, name: str, told: str) -> None
 def test_an_attachment_goes_as_what_it_is(tmp_path: Path, name: str, kind: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"x")
-    assert attachment(str(path)).get_type_and_value() == (kind, str(path))
-    assert attachment(f"https://acme.example/{name}?size=1").type == kind
+    assert make_attachment(str(path)).get_type_and_value() == (kind, str(path))
+    assert make_attachment(f"https://acme.example/{name}?size=1").type == kind
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_picture_that_comes_without_a_name_is_known_by_how_it_begins(
         (tmp_path / "input").write_bytes(content)
         with (tmp_path / "input").open() as standard_input:
             monkeypatch.setattr("sys.stdin", standard_input)
-            return attachment("-")
+            return make_attachment("-")
 
     assert str(attached(begins).image).startswith(f"data:{media_type};base64,")
     with pytest.raises(ConfigError, match="does not hold a PNG"):
@@ -91,7 +91,7 @@ def test_a_picture_that_comes_without_a_name_is_known_by_how_it_begins(
 def test_an_attachment_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     for name in (str(tmp_path), str(tmp_path / "none.png")):
         with pytest.raises(ConfigError, match="the attachment"):
-            question("What is it?", [name])
+            make_question("What is it?", [name])
 
 
 def test_only_what_somebody_has_put_there_is_read() -> None:

@@ -1,0 +1,195 @@
+"""`jackfield run`: ask one question."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from jackfield import sync
+from jackfield.agents import Agent, open_calls
+from jackfield.cli import guarded, in_ascii, print_json
+from jackfield.errors import ConfigError
+from jackfield.messages import FUNCTION, Message
+from jackfield.results import ResultFold, RunResult
+from jackfield.runs import RunResources
+from jackfield.secrets import Secrets, secrets_of
+from jackfield_records.hiddenevents import HiddenEvents
+from jackfield_terminal.approval import Asker, can_ask
+from jackfield_terminal.inputs import is_piped, make_question, read_text
+from jackfield_terminal.interrupts import cancel_on_ctrl_c
+from jackfield_terminal.options import create_agent_from, format_agent_options, run_parser
+from jackfield_terminal.output_files import check_folder
+from jackfield_terminal.safe_text import Terminal
+from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
+from jackfield_terminal.screen import Screen, show_warnings
+
+EXIT_CODES = {"finished": 0, "cancelled": 130}
+"""Exit codes by stop reason; 1 for any other."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `jackfield run`, and return its exit code."""
+    options = run_parser().parse_args(arguments)
+    bare = sys.stdout
+    with guarded(Terminal):
+        return run(options, bare)
+
+
+def run(options: argparse.Namespace, bare: TextIO) -> int:
+    """Ask one question, or resume a saved run; 1 if the run did not finish.
+
+    The answer goes to standard output, everything else to standard error.
+    """
+    check_folder(options.output)
+    _check_resume(options)
+    question = None if options.resume else _read_question(options)
+    agent, documents = create_agent_from(options)
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    history = (question,) if question else load_run(Path(options.resume), secrets, trust=options.trust)
+    screen = Screen(options, bare=bare, notes=sys.stderr)
+    screen.report_skipped(documents)
+    if not _is_machine_readable(options):
+        screen.report_tools(agent)
+    decisions: bool | Mapping[str, bool] = False
+    if options.resume:
+        decisions = _decide_pending(history, options)
+        claim_run(Path(options.resume), again=options.again)
+    result = run_and_show(agent, history, options, screen, resume=decisions)
+    if result is None:
+        return EXIT_CODES["cancelled"]
+    if options.resume and not any(message.role == FUNCTION for message in result.messages):
+        release_run(Path(options.resume))  # no call was made, so the same calls are still pending
+    _finish(result, options, screen, secrets)
+    sys.stderr.write(_next_step(options, result.stop_reason, result.run_id if agent.store else ""))
+    return EXIT_CODES.get(result.stop_reason, 1)
+
+
+def _check_resume(options: argparse.Namespace) -> None:
+    if options.resume and (options.prompt is not None or options.attach):
+        raise ConfigError("--resume continues a saved run: leave out the prompt and attachments")
+    if (options.approve or options.refuse) and not options.resume:
+        raise ConfigError("--approve and --refuse are for the calls of a saved run: also pass --resume FILE")
+    if options.again and not options.resume:
+        raise ConfigError("--again resumes a saved run once more: also pass --resume FILE")
+
+
+def _read_question(options: argparse.Namespace) -> Message:
+    """Return the prompt together with piped text, and with attachments."""
+    prompt = "" if options.prompt in (None, "-") else options.prompt
+    piped = ""
+    # Standard input may be an attachment instead.
+    if "-" not in options.attach and (options.prompt == "-" or is_piped(sys.stdin)):
+        piped = read_text()
+    text = "\n\n".join(part for part in (prompt, piped) if part.strip())
+    if not text and options.prompt is None:
+        raise ConfigError("no prompt: pass one, pipe in a text, or use --resume FILE")
+    return make_question(text, options.attach)
+
+
+def _decide_pending(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
+    """Return the decisions of the command line about the pending calls; empty without any."""
+    if not (options.approve or options.refuse):
+        return {}
+    return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
+
+
+def run_and_show(
+    agent: Agent,
+    history: Sequence[Message] | None,
+    options: argparse.Namespace,
+    screen: Screen,
+    *,
+    run_id: str | None = None,
+    resume: bool | Mapping[str, bool] = False,
+) -> RunResult | None:
+    """Run an agent and show it as it happens; return its result, or None if it was interrupted.
+
+    Args:
+        agent: The agent.
+        history: The messages; None to continue the recorded run `run_id`.
+        options: Options of the command.
+        screen: The screen.
+        run_id: A recorded run.
+        resume: As for `Agent.astream`.
+    """
+    fold = ResultFold(history, system_text=agent.system_message)
+    asker = Asker() if can_ask() else None
+    secrets = secrets_of(agent, settings=agent.host.settings)
+    hidden = HiddenEvents(secrets)
+    resources = RunResources()  # kept open until its files are saved
+    try:
+        with cancel_on_ctrl_c() as cancel, show_warnings(screen.renderer, secrets):
+            if asker:
+                asker.start_run(cancel, screen.renderer.end_line)
+            events = agent.astream(
+                history or (),
+                lang=options.lang,
+                cancel=cancel,
+                resources=resources,
+                resume=resume,
+                approve=asker,
+                run_id=run_id,
+            )
+            for event in sync.iterate(events):
+                if getattr(options, "events", False):
+                    _print_events(hidden.feed(event))
+                if _is_machine_readable(options):
+                    screen.record(event)
+                else:
+                    screen.show(event)
+                fold.feed(event)
+    finally:
+        _print_events(hidden.rest())
+        screen.renderer.end_line()  # an error report starts a new line, even in the middle of an answer
+        sync.run(resources.aclose())
+    return fold.result(str) if screen.total.end else None
+
+
+def _print_events(events: Sequence[Mapping[str, object]]) -> None:
+    for event in events:
+        print(json.dumps(event, ensure_ascii=in_ascii(sys.stdout)), flush=True)
+
+
+def _is_machine_readable(options: argparse.Namespace) -> bool:
+    return bool(getattr(options, "json", False) or getattr(options, "events", False))
+
+
+def _finish(result: RunResult, options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
+    """Print what follows the answer, and save the conversation if asked to."""
+    if options.json:
+        files = [str(path) for path in screen.output_files.saved]
+        print_json(secrets.hide_fields({**result.to_dict(), "files": files}))
+    elif not options.events:
+        screen.report_summary()
+    if options.save:
+        save_run(Path(options.save), result.history, result.stop_reason, secrets)
+
+
+def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> str:
+    """Return what to type if a run is waiting for the user; '' if it is not. `run_id` is '' unless it is recorded."""
+    if stop_reason == "input_needed":
+        return f"To reply: {_command(options, 'jackfield chat')}\n"
+    if stop_reason != "approval_needed":
+        return ""
+    if run_id:
+        return f"The run is recorded. {how_to_resume(run_id, options)}"
+    if not options.save:
+        return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
+    command = _command(options, "jackfield run --resume", shlex.quote(options.save))
+    return f"Saved. To continue: {command} --approve (or --refuse)\n"
+
+
+def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
+    """Return a sentence with the command that approves the calls of a recorded run."""
+    return f"To continue: {_command(options, 'jackfield runs resume', run_id[:12])} --approve (or --refuse)\n"
+
+
+def _command(options: argparse.Namespace, *words: str) -> str:
+    """Return a command with the options of the agent."""
+    agent_options = format_agent_options(options)
+    return " ".join([*words, agent_options] if agent_options else words)

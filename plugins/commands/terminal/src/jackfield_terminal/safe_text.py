@@ -1,0 +1,61 @@
+"""Make models' text safe for a terminal, but keep the joiners and variation selectors that scripts need."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TextIO
+
+from jackfield import cli
+
+# Joiners connect letters in Persian, Indic scripts and emoji; selectors choose the form of the previous character.
+_JOINERS = re.compile("([\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef])")
+_KEYCAPS = "0123456789#*"
+
+
+def shown_text(text: str, before: str = "") -> str:
+    """Make a text of several lines safe for a terminal.
+
+    Joiners and variation selectors are kept after a character that they can affect: a letter that is not ASCII, or a
+    symbol. Anywhere else they could hide text, so they become codes.
+
+    Args:
+        text: The text, or a piece of one.
+        before: The character before the piece.
+    """
+    if text.isascii() or not _JOINERS.search(text):
+        return cli.shown_text(text)
+    shown = []
+    for part in _JOINERS.split(text.replace("\r\n", "\n")):
+        if part:
+            shown.append(part if _JOINERS.match(part) and _has_effect(part, before) else cli.shown_text(part))
+            before = part[-1]
+    return "".join(shown)
+
+
+def _has_effect(joiner: str, last: str) -> bool:
+    """Return True if a joiner or selector affects the character before it."""
+    if not last or (joiner == "\ufe0f" and last in _KEYCAPS):
+        return bool(last)
+    # Not after another selector, which is a mark as well: a row of them could carry hidden text.
+    return not last.isascii() and unicodedata.category(last)[0] in "LMS" and not _JOINERS.match(last)
+
+
+class Terminal(cli.Terminal):
+    """A terminal stream on which only `styled` writes control characters."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._last = ""
+
+    def write(self, text: str) -> int:
+        """Write a text made safe by `shown_text`."""
+        self.stream.write(shown_text(text, self._last))
+        self._last = text[-1:] or self._last
+        return len(text)
+
+    def styled(self, text: str, *, before: str, after: str) -> None:
+        """Write a text between two control sequences of ours."""
+        self.stream.write(before)
+        self.write(text)
+        self.stream.write(after)

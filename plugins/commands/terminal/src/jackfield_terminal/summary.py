@@ -1,0 +1,76 @@
+"""Summarise a run: its sources, tokens, cost and time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from jackfield.events import PluginEvent, RunEvent, RunFinished, ToolFinished, TurnStarted
+from jackfield.messages import Usage
+from jackfield.results import sources_in
+
+_SMALL = Decimal("0.0001")
+
+
+@dataclass(slots=True)
+class Summary:
+    """Totals over the events of one or several runs."""
+
+    clock: Callable[[], float] = time.monotonic
+    sources: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    turns: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    run_id: str = ""
+    end: RunFinished | None = None
+    _start: float | None = None
+
+    def feed(self, event: RunEvent) -> None:
+        """Add one event."""
+        if self._start is None or (event.depth == 0 and event.run_id != self.run_id):
+            self._start, self.run_id, self.end = self.clock(), event.run_id, None
+        match event.event:
+            case TurnStarted():
+                self.turns += 1
+            case ToolFinished(metadata=metadata):
+                self.calls += 1
+                self._add_sources(metadata)
+            case PluginEvent(_, data):
+                self._add_sources(data)
+            case RunFinished(usage=usage) if event.depth == 0:
+                self.end = event.event
+                self.usage += usage
+                self.seconds += self.clock() - self._start
+
+    def _add_sources(self, data: Mapping[str, Any]) -> None:
+        for source in sources_in(data):
+            if str(source) not in self.sources:
+                self.sources.append(str(source))
+
+    def lines(self) -> list[str]:
+        """Return the sources, if any, and the figures."""
+        figures = ", ".join(self.figures())
+        # Joined by semicolons, because "a.pdf, page 3" is one source.
+        return [f"sources: {'; '.join(self.sources)}", figures] if self.sources else [figures]
+
+    def figures(self) -> Sequence[str]:
+        """Return tokens, cost, turns and time, as far as known."""
+        usage = self.usage
+        figures = []
+        if usage.total_tokens:
+            figures.append(f"{usage.prompt_tokens} + {usage.completion_tokens} tokens")
+        if usage.cost is not None:
+            figures.append(money(usage.cost, usage.currency))
+        if self.turns > 1:
+            figures.append(f"{self.turns} turns")
+        return [*figures, f"{self.seconds:.1f} s"]
+
+
+def money(cost: Decimal, currency: str | None) -> str:
+    """Format an amount; a small one is not rounded to zero."""
+    shown = cost.quantize(_SMALL) if cost >= _SMALL else cost.normalize()
+    return f"{shown:f} {currency or ''}".rstrip()
