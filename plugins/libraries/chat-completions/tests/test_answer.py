@@ -24,10 +24,10 @@ from jackfield.errors import (
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
 from jackfield.messages import ModelResponse
 from jackfield.models import fold
+from jackfield.quoting import SentSecrets
 from jackfield_chat_completions.answer import ChatReader, usage_of
 from jackfield_chat_completions.sound import joined, sound_uri
 from jackfield_http import Failures
-from jackfield_http.refusals import Secrets
 
 Chunk = dict[str, Any]
 END: Chunk = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -48,7 +48,7 @@ def stream_of(chunks: Sequence[Chunk], *, done: bool = True) -> bytes:
 
 
 def read(body: bytes, *, size: int = 1 << 20, key: str = "") -> list[ModelEvent]:
-    reader = ChatReader(Failures("openai", Secrets(key)))
+    reader = ChatReader(Failures("openai", SentSecrets(key)))
     events: list[ModelEvent] = []
     for start in range(0, len(body), size):
         events += reader.feed(body[start : start + size])

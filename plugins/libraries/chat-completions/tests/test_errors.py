@@ -20,17 +20,17 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
+from jackfield.quoting import SentSecrets
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import Failures
 from jackfield_http.keys import FoundKey
-from jackfield_http.refusals import Secrets
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 def refusal(status: int, body: Any = "", headers: dict[str, str] | None = None, key: str = "") -> ModelServiceError:
     content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return error_of_response(Failures("openai", Secrets(key), headers or {}, now=NOW), status, content)
+    return error_of_response(Failures("openai", SentSecrets(key), headers or {}, now=NOW), status, content)
 
 
 @pytest.mark.parametrize(

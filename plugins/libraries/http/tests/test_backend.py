@@ -25,6 +25,7 @@ from jackfield.errors import (
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, Message
 from jackfield.plugins import PluginHost
+from jackfield.quoting import SentSecrets
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.settings import Settings
 from jackfield_http import (
@@ -42,7 +43,6 @@ from jackfield_http import (
 )
 from jackfield_http.backend import Exchange, HTTPBackend, reads_files
 from jackfield_http.keys import FoundKey, KeyRule
-from jackfield_http.refusals import Secrets
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
@@ -305,7 +305,7 @@ def test_an_access_is_pickled_without_what_it_found() -> None:
 def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> None:
     now = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
     headers = {"x-request-id": "req sk-do-not-show", "retry-after": "Thu, 01 Jan 2026 12:00:07 GMT"}
-    failures = Failures("acme", Secrets("sk-do-not-show"), headers, FoundKey(variable="ACME_API_KEY"), now)
+    failures = Failures("acme", SentSecrets("sk-do-not-show"), headers, FoundKey(variable="ACME_API_KEY"), now)
     error = failures.refused(ModelAuthError, "bad\nkey SK-DO-NOT-SHOW", status=401, code="no sk-do-not-show")
     assert str(error) == (
         "acme: HTTP 401: bad key [key] (check the API key (api_key, ACME_API_KEY), its permissions, and the account's "
@@ -323,7 +323,7 @@ def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> No
 @pytest.mark.parametrize("repeated", ["sk-do-not-show", "SK-DO-NOT-SHOW", "c2stZG8tbm90LXNob3c=", "sk%2Ddo-not-show"])
 def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, repeated: str) -> None:
     text = f"not {repeated}"
-    failures = Failures("acme", Secrets("sk-do-not-show"), {"x-request-id": text})
+    failures = Failures("acme", SentSecrets("sk-do-not-show"), {"x-request-id": text})
     error: ModelServiceError
     match made:
         case "refused":

@@ -17,9 +17,9 @@ from jackfield.errors import (
     ModelServiceError,
     RateLimitedError,
 )
+from jackfield.quoting import SentSecrets
 from jackfield_dashscope.errors import class_of, error_in_answer, error_of_response
 from jackfield_http import Failures
-from jackfield_http.refusals import Secrets
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -83,7 +83,7 @@ def test_the_form_of_the_compatible_mode_is_read_too() -> None:
 @pytest.mark.parametrize("code", ["sk-very-secret", "x"])
 def test_the_key_is_in_no_part_of_an_error(code: str) -> None:
     body = json.dumps({"code": code, "message": "your key sk-very-secret\n is wrong"}).encode()
-    error = error_of_response(Failures("b", Secrets("sk-very-secret")), 401, body)
+    error = error_of_response(Failures("b", SentSecrets("sk-very-secret")), 401, body)
     assert "sk-very-secret" not in f"{error} {error!r} {error.__dict__}"
     assert "your key [key] is wrong" in str(error)
 

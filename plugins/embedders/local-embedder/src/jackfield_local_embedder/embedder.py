@@ -13,9 +13,9 @@ from jackfield import sync
 from jackfield.errors import JackfieldError, ModelResponseError, ModelServiceError
 from jackfield.messages import Usage
 from jackfield.plugins import PluginHost, default_host
+from jackfield.quoting import quote_text
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield_backends.embedding import check_texts
-from jackfield_http.refusals import shown
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 
 if TYPE_CHECKING:  # it loads numpy, which the first call does
@@ -159,5 +159,5 @@ def _failed(error: BaseException, name: str) -> ModelServiceError:
         return ModelServiceError(
             f"transformers: {name!r} ran out of memory: lower tokens_at_once or max_tokens", backend="transformers"
         )
-    text = shown(str(error), "", 300) or type(error).__name__
+    text = quote_text(str(error), "", 300) or type(error).__name__
     return ModelServiceError(f"transformers: {name!r} failed: {type(error).__name__}: {text}", backend="transformers")

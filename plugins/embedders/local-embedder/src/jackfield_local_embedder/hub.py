@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jackfield.errors import ModelAuthError, ModelConnectionError, ModelNotFoundError, ModelServiceError
-from jackfield_http.refusals import shown
+from jackfield.quoting import quote_text
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.recipe import BACKEND
 
@@ -74,7 +74,7 @@ def _error_of(error: Exception, config: TransformersEmbedderConfig, key: str) ->
             f"there is no folder {name!r}, and no model of this name is on this disk: set download to true to fetch it "
             f"from the hub (and leave HF_HUB_OFFLINE unset), or name a folder"
         )
-    text = shown(str(error), key, _MOST_SHOWN) or type(error).__name__
+    text = quote_text(str(error), key, _MOST_SHOWN) or type(error).__name__
     return ModelConnectionError(f"{BACKEND}: {name!r} could not be fetched from the hub: {text}", backend=BACKEND)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jackfield.errors import JackfieldError, ModelRequestError, ModelServiceError
-from jackfield_http.refusals import shown
+from jackfield.quoting import quote_text
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.recipe import BACKEND, unusable
 
@@ -103,7 +103,7 @@ def _needs_torch(name: str, why: str) -> ModelServiceError:
 
 
 def _cannot_be_loaded(error: BaseException, name: str) -> JackfieldError:
-    text = shown(str(error), "", _MOST_SHOWN) or type(error).__name__
+    text = quote_text(str(error), "", _MOST_SHOWN) or type(error).__name__
     if "trust_remote_code" in str(error):
         return ModelRequestError(
             f"{BACKEND}: {name!r} contains Python code of its own, which is not run: read it, "

@@ -15,12 +15,12 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.quoting import SentSecrets, quote_text
 from jackfield.secrets import forget_locals
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translated
 from jackfield_http.headers import HeaderPairs
 from jackfield_http.jsonbytes import json_value
-from jackfield_http.refusals import Secrets, shown
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
     from jackfield_http.transport import Connections, Response, Route
@@ -60,7 +60,7 @@ class Reply:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
 
-    def json(self, key: str | Secrets = "") -> Any:
+    def json(self, key: str | SentSecrets = "") -> Any:
         """The body's JSON value.
 
         Args:
@@ -72,7 +72,7 @@ class Reply:
         try:
             return json_value(self.body)
         except ValueError as error:
-            sent = shown(self.body[:1000].decode("utf-8", "replace"), key, 80)
+            sent = quote_text(self.body[:1000].decode("utf-8", "replace"), key, 80)
             raise ModelResponseError(
                 f"{self.backend}: the server sent {sent!r}, which is not JSON: check its address",
                 backend=self.backend,
@@ -242,10 +242,10 @@ class _Sent:
             forget_locals(error, outside=self._outside)
 
 
-def _secrets_in(url: str, headers: HeaderPairs) -> Secrets:
+def _secrets_in(url: str, headers: HeaderPairs) -> SentSecrets:
     """What a request carries that no error may show: keys in its headers, and in its query."""
     sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-    return Secrets(headers={**sent, **dict(parse_qsl(urlsplit(url).query))})
+    return SentSecrets(headers={**sent, **dict(parse_qsl(urlsplit(url).query))})
 
 
 def _host(parts: SplitResult) -> str:

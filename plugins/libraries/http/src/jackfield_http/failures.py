@@ -21,9 +21,9 @@ from jackfield.errors import (
     ModelTimeoutError,
     RateLimitedError,
 )
-from jackfield_http.headers import request_id_of
+from jackfield.quoting import HIDDEN, SentSecrets, quote_text
+from jackfield_http.headers import request_id_of, retry_after_s
 from jackfield_http.keys import FoundKey
-from jackfield_http.refusals import HIDDEN, Secrets, retry_after_s, shown
 from jackfield_http.sse import NoEventError, StreamTooLongError
 
 ErrorClass: TypeAlias = type[ModelServiceError]
@@ -47,7 +47,7 @@ _ADVICE: Mapping[ErrorClass, str] = {
     RateLimitedError: "wait, or send less at once",
     ModelOverloadedError: "the server failed: try again",
 }
-_NO_SECRETS = Secrets()
+_NO_SECRETS = SentSecrets()
 
 
 def class_of_status(status: int) -> ErrorClass:
@@ -72,7 +72,7 @@ class Failures:
     """
 
     backend: str
-    secrets: Secrets = _NO_SECRETS
+    secrets: SentSecrets = _NO_SECRETS
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     key: FoundKey = field(default_factory=FoundKey)
     now: datetime | None = None
@@ -142,7 +142,7 @@ class Failures:
 
     def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
         """The error for data that is not part of an answer."""
-        sent = shown(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
+        sent = quote_text(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
         return self.wrong(f"the server sent something that is not part of an answer: {sent!r}; {advice}")
 
     def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
@@ -157,19 +157,19 @@ class Failures:
         )
 
     def _what(self, reason: str, code: str | None) -> str:
-        return shown(reason, self.secrets) or self._shown(code) or "no reason given"
+        return quote_text(reason, self.secrets) or self._shown(code) or "no reason given"
 
     def _advice(self, error_class: ErrorClass) -> str:
         key = f"api_key, {self.key.variable}" if self.key.variable else "api_key"
         return _ADVICE.get(error_class, "change the request").format(key=key)
 
     def _shown(self, text: str | None) -> str | None:
-        return shown(text, self.secrets) if text else None
+        return quote_text(text, self.secrets) if text else None
 
 
 @contextmanager
 def translated(
-    backend: str, address: str, *, timeout_s: float, secrets: Callable[[], Secrets] = Secrets
+    backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets] = SentSecrets
 ) -> Iterator[None]:
     """Turn what the HTTP stack raises into Jackfield's errors.
 
@@ -219,5 +219,5 @@ def translated(
         ) from (None if HIDDEN in reason else error)
 
 
-def _reason(error: Exception, secrets: Callable[[], Secrets]) -> str:
-    return shown(str(error), secrets(), 200) or type(error).__name__
+def _reason(error: Exception, secrets: Callable[[], SentSecrets]) -> str:
+    return quote_text(str(error), secrets(), 200) or type(error).__name__

@@ -1,14 +1,16 @@
-"""Keys that a header can carry, and headers as they are sent."""
+"""Headers as they are sent and received."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from jackfield.errors import ConfigError
 from jackfield.secrets import ForgetLocals
 from jackfield_http.keys import key_for_header
 
-__all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of"]
+__all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of", "retry_after_s"]
 
 NO_KEY = "EMPTY"
 """Sent, by convention, to servers that need no API key."""
@@ -64,9 +66,41 @@ def _refuse_taking_over(name: str, own: Mapping[str, str]) -> None:
 
 
 def request_id_of(headers: Mapping[str, str]) -> str | None:
-    """The server's id of a request, for its operators; None if it gives none.
+    """Return the server's id of a request, for its operators; None if it gives none.
 
     Args:
-        headers: Of the response, names in lower case.
+        headers: The headers of the response, names in lower case.
     """
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return how long the server asks to wait, in seconds, at least 0; None if it does not say.
+
+    Args:
+        headers: The headers of the response, names in lower case. `retry-after-ms`, as some servers send it, wins over
+            `retry-after`, which is seconds or an HTTP date (RFC 9110).
+        now: The time, with its time zone.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    from email.utils import parsedate_to_datetime  # for errors only
+
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None

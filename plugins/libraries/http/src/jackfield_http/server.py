@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jackfield import sync
+from jackfield.quoting import SentSecrets
 from jackfield.secrets import ForgetLocals
 from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url
 from jackfield_http.failures import Failures
 from jackfield_http.headers import HeaderPairs, header_pairs
 from jackfield_http.keys import FoundKey, KeyRule
-from jackfield_http.refusals import Secrets
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
     from jackfield_http.transport import Response
@@ -77,12 +77,12 @@ class Opened(Generic[ServerT]):
     server: ServerT
     client: HTTPClient
     _headers: HeaderPairs = field(repr=False)
-    _secrets: Secrets
+    _secrets: SentSecrets
 
     @classmethod
     def at(cls, server: ServerT, client: HTTPClient) -> Opened[ServerT]:
         """The server with what all requests send made once."""
-        secrets = Secrets(server.key.value, headers=server.headers)
+        secrets = SentSecrets(server.key.value, headers=server.headers)
         return cls(server, client, header_pairs(HEADERS, server.headers), secrets)
 
     def post(self, post: Post, *, extra: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[Response]:
@@ -121,7 +121,7 @@ class Opened(Generic[ServerT]):
             extra: Headers that the user has set; they may be secret, too.
         """
         server = self.server
-        secrets = Secrets(server.key.value, headers={**server.headers, **extra}) if extra else self._secrets
+        secrets = SentSecrets(server.key.value, headers={**server.headers, **extra}) if extra else self._secrets
         return Failures(backend, secrets, headers, server.key)
 
     def _pairs(self, post: Post, extra: Mapping[str, str]) -> HeaderPairs:

@@ -20,7 +20,7 @@ from pg8000.exceptions import DatabaseError, Error
 from pg8000.native import Connection as Driver
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_http.refusals import Secrets, shown
+from jackfield.quoting import SentSecrets, quote_text
 
 Row = list[Any]
 
@@ -131,7 +131,7 @@ def _check_options(options: Mapping[str, str]) -> None:
     if unknown or options.get("sslmode", "prefer") not in _SSL_MODES:
         wrong = ", ".join(unknown) or "sslmode"
         raise ConfigError(
-            f"the DSN has options that are not supported ({shown(wrong, '', 80)}); supported are host, "
+            f"the DSN has options that are not supported ({quote_text(wrong, '', 80)}); supported are host, "
             f"application_name, sslrootcert, and sslmode with one of {', '.join(_SSL_MODES)}"
         )
 
@@ -197,7 +197,7 @@ class Database:
 
     def __init__(self, dsn: str, *, timeout_s: float, connections: int = 8, settings: str = "") -> None:
         self.address = Address.parse(dsn)
-        self._secrets = Secrets(dsn, *filter(None, [self.address.password]))
+        self._secrets = SentSecrets(dsn, *filter(None, [self.address.password]))
         self._timeout_s = timeout_s
         self._settings = settings
         self._idle: list[_Idle] = []
@@ -264,7 +264,7 @@ class Database:
                     f"PostgreSQL at {self.address} has not answered in time: it is overloaded, or the "
                     f"network in between fails; look at it, then try again"
                 ) from None
-            said = shown(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
+            said = quote_text(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
             raise LostConnectionError(
                 f"PostgreSQL at {self.address} cannot be reached, or went away ({said}): "
                 f"check that it runs and that the DSN is right, then try again"
@@ -275,7 +275,7 @@ class Database:
         facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         code = str(facts.get("C", ""))
         # Only the message: details quote rows.
-        said = shown(str(facts.get("M", "it failed")), self._secrets, _MOST_SHOWN)
+        said = quote_text(str(facts.get("M", "it failed")), self._secrets, _MOST_SHOWN)
         kind = LostConnectionError if code in _ENDED_BY_THE_SERVER else ToolServiceError
         step = f" ({_NEXT_STEP[code]})" if code in _NEXT_STEP else ""
         return kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None)

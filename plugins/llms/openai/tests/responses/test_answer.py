@@ -25,8 +25,8 @@ from jackfield.errors import (
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
+from jackfield.quoting import SentSecrets
 from jackfield_http import Failures
-from jackfield_http.refusals import Secrets
 from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.items import said_by, said_in
 
@@ -86,7 +86,7 @@ def answer(data: bytes, *cuts: int) -> ModelResponse:
 
 def failure(data: bytes) -> tuple[ModelServiceError, str]:
     """The error that reading ends with, and the text before it."""
-    reader = ResponsesReader(Failures("openai_responses", Secrets("sk-SECRET")))
+    reader = ResponsesReader(Failures("openai_responses", SentSecrets("sk-SECRET")))
     seen: list[ModelEvent] = []
     with pytest.raises(ModelServiceError) as caught:
         seen.extend(chain(reader.feed(data), reader.finish()))  # which keeps what came before the error
@@ -457,7 +457,7 @@ def test_a_failure_has_its_class_by_its_code(
     problem = {"code": code, "message": "because sk-SECRET is\nwrong"}
     failed = told.response([], "failed", error=problem)
     if form == "whole":
-        reader = ResponsesReader(Failures("openai_responses", Secrets("sk-SECRET")))
+        reader = ResponsesReader(Failures("openai_responses", SentSecrets("sk-SECRET")))
         with pytest.raises(ModelServiceError) as caught:
             reader.whole(json.dumps(failed).encode())
         error = caught.value

@@ -14,7 +14,7 @@ from jackfield.errors import (
     ModelRequestError,
     ModelServiceError,
 )
-from jackfield_http.refusals import shown
+from jackfield.quoting import quote_text
 
 BACKEND = "transformers"
 _MOST_SHOWN = 300
@@ -46,7 +46,7 @@ def translated_answering(model: str) -> Iterator[None]:
 def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelServiceError:
     """The error for a model that could not be loaded."""
     causes = list(_causes(error))
-    text = shown(str(error), key, _MOST_SHOWN) or type(error).__name__
+    text = quote_text(str(error), key, _MOST_SHOWN) or type(error).__name__
     if _is_out_of_memory(error):
         return _out_of_memory(f"the model {model!r} does not fit", "take a smaller one, or another dtype or device")
     if _is_any(causes, ImportError):
@@ -99,7 +99,7 @@ def error_of_answering(error: Exception, model: str) -> ModelServiceError:
     """The error for a model that could not answer."""
     from jinja2 import TemplateError
 
-    text = shown(str(error), "", _MOST_SHOWN) or type(error).__name__
+    text = quote_text(str(error), "", _MOST_SHOWN) or type(error).__name__
     if _is_out_of_memory(error):
         return _out_of_memory(f"{model!r} ran out of memory", "shorten the history, or lower max_tokens")
     if isinstance(error, TemplateError):

@@ -16,9 +16,9 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError
+from jackfield.quoting import SentSecrets, quote_text
 from jackfield.retrieval import Vector
 from jackfield.secrets import ForgetLocals
-from jackfield_http.refusals import Secrets, shown
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Collection:
     def __init__(self, address: Address, name: str) -> None:
         self._address = address
         self._name = name
-        self._secrets = Secrets(address.key) if address.key else Secrets()
+        self._secrets = SentSecrets(address.key) if address.key else SentSecrets()
         self._client: AsyncQdrantClient | None = None
 
     # --- what is there ---
@@ -194,7 +194,7 @@ class Collection:
             raise self._refused(error) from None
         except (ApiException, QdrantException, ValueError, KeyError, OSError, RuntimeError) as error:
             cause = error.source if isinstance(error, ResponseHandlingException) else error
-            said = shown(str(cause) or type(cause).__name__, self._secrets, _MOST_SHOWN)
+            said = quote_text(str(cause) or type(cause).__name__, self._secrets, _MOST_SHOWN)
             raise self._error(
                 f"cannot be used ({said}): check that it runs and that url is right, then try again"
             ) from None
@@ -203,7 +203,7 @@ class Collection:
         if error.status_code in _REFUSED:
             step = self._address.withheld or "set QDRANT_API_KEY, or api_key beside url, to a key that it knows"
             return self._error(f"refused the API key (status {error.status_code}): {step}", error.status_code)
-        said = shown(error.content.decode("utf-8", "replace"), self._secrets, _MOST_SHOWN)
+        said = quote_text(error.content.decode("utf-8", "replace"), self._secrets, _MOST_SHOWN)
         return self._error(f"answered with status {error.status_code}: {said}", error.status_code)
 
     def _error(self, what: str, status: int | None = None) -> ToolServiceError:

@@ -48,11 +48,12 @@ from jackfield.events import (
 )
 from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
 from jackfield.models import BaseChatModel
+from jackfield.quoting import quote_text
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.secrets import ForgetLocals
 from jackfield_http import Halves
+from jackfield_http.headers import retry_after_s
 from jackfield_http.keys import is_loopback
-from jackfield_http.refusals import retry_after_s, shown
 
 OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "response_format")
 CLASSES: Mapping[int, type[ModelServiceError]] = {
@@ -305,7 +306,7 @@ class Tiny(BaseChatModel):
         return retry_after_s(headers, datetime.now(UTC))
 
     def without_key(self, text: str) -> str:
-        return shown(text, self.key)
+        return quote_text(text, self.key)
 
     @contextmanager
     def translated(self) -> Iterator[None]:
