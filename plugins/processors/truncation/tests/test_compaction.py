@@ -488,3 +488,13 @@ def test_sizes_of_a_growing_conversation_are_each_taken_once(parts: list[list[in
     assert [sizes.of(number) for number in range(1, len(wanted) + 1)] == wanted
     sizes.take([Message("user", "xx")], size_of)
     assert sizes.total == 2, "another conversation is counted anew"
+
+
+def test_a_short_conversation_below_a_long_system_message_is_still_kept_within_the_limit() -> None:
+    model = Talker()
+    history = [Message("system", "Remember this. " * 1400), *turns(4), *ASK]
+    result = agent_of(model).ask(history)
+    assert result.text == "Fine."
+    counter = RequestCounter(estimate_tokens, 1000)
+    assert sum(map(counter.message, history)) > CONTEXT >= counter.request(model.asked[0])
+    assert model.asked[0].messages[0] == history[0]

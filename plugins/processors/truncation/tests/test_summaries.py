@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -304,6 +305,21 @@ def test_without_room_for_a_summary_there_is_none(make_request: MakeRequest, wor
     assert inside.asked == [Truncation(count=words).prepare(request)]
 
 
+def test_the_question_for_a_summary_has_no_tools_no_stop_texts_and_no_form_of_its_answer(
+    make_request: MakeRequest, words: Any
+) -> None:
+    function = {"name": "read", "description": "Read a page.", "parameters": {"type": "object", "properties": {}}}
+    request = make_request([*_turns(20), Message("user", "question?")], LIMIT, functions=(function,))
+    wanted = {"stop": ("notes",), "response_format": {"type": "json_object"}, "function_choice": "read"}
+    request = replace(request, config=request.config.model_copy(update=wanted))
+    inside = Inside()
+    _ask(SummarizingTruncation(count=words), request, inside)
+    asked = inside.summaries[0]
+    assert asked.functions == ()
+    assert (asked.config.stop, asked.config.response_format, asked.config.function_choice) == ((), None, "auto")
+    assert {name: getattr(inside.asked[0].config, name) for name in wanted} == wanted
+
+
 def test_another_model_may_write_the_summaries(make_request: MakeRequest, words: Any) -> None:
     other = ScriptedModel([answer("notes of another", usage=_usage(5))])
     summarizing = SummarizingTruncation(count=words, llm=other)
@@ -314,6 +330,20 @@ def test_another_model_may_write_the_summaries(make_request: MakeRequest, words:
     assert "notes of another" in str(_notes(inside.asked[0])[0].content)
     assert fold(events).usage == _usage(100) + _usage(5)
     assert [event.name for event in events if isinstance(event, PluginEvent)] == [SUMMARIZED_EVENT]
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_only_a_model_that_the_processor_made_is_closed_with_it(monkeypatch: pytest.MonkeyPatch, is_ours: bool) -> None:
+    closed: list[object] = []
+
+    async def close(model: object) -> None:
+        closed.append(model)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", close)
+    made = ScriptedModel([])
+    monkeypatch.setattr("jackfield_truncation.summarizing.get_chat_model", lambda *_, **__: made)
+    sync.run(SummarizingTruncation(llm="acme:writer" if is_ours else made).aclose())
+    assert closed == ([made] if is_ours else [])
 
 
 def test_a_model_that_is_not_there_is_an_error_when_the_processor_is_made() -> None:
@@ -380,3 +410,13 @@ def test_named_in_a_models_configuration_it_works_with_plain_truncation_inside()
     names = [processor.name for processor in model.processors()]
     assert names.index("summarizing_truncation") < names.index("truncation")
     assert "notes of it" in str(model.requests[-1].messages[0].content)
+
+
+def test_a_summary_belongs_to_what_was_said_and_to_those_who_said_it() -> None:
+    summaries = Summaries()
+    said = [Message("user", "a"), Message("assistant", "b")]
+    summaries.keep(said, Summary((0, 1), "notes"))
+    assert summaries.find([*said, Message("user", "c")]) == Summary((0, 1), "notes")
+    assert summaries.find([Message("user", "a"), Message("user", "b")]) is None
+    assert summaries.find([Message("user", "a"), Message("assistant", "b2")]) is None
+    assert summaries.find([Message("user", "ab"), Message("assistant", "")]) is None

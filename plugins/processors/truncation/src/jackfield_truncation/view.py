@@ -117,7 +117,7 @@ def _end_of_part(starts: Sequence[int], wanted: int, sizes: Sizes, most: int) ->
     through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
     if sizes.after(wanted) <= _MOST_TAIL * most:
         through = min(through, wanted)
-    return min(through, starts[-1])
+    return through
 
 
 def _marked(gone: Sequence[tuple[int, ...]], said: Sequence[Message], through: int) -> set[int]:
