@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield_fetch import Fetched, Fetcher, FetchError, is_public, shown
+from jackfield_fetch.fetcher import UNPACKED_AT_ONCE, _Gzip
 
 Answer = Callable[[str], bytes | Iterator[bytes]]
 LOCAL = ("127.0.0.1",)
@@ -487,6 +488,17 @@ def test_a_bomb_gives_others_their_turn_while_it_is_unpacked(server: Server) -> 
     turns, error = _turns(Fetcher(allow=LOCAL), server.url)
     assert error is None
     assert turns > 15
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 10_000_000])
+def test_a_packed_body_is_unpacked_in_parts_of_bounded_size(at_once: int) -> None:
+    content = b"\0" * (3 * UNPACKED_AT_ONCE + 1) + b"end"
+    packed = gzip.compress(content)
+    unpack = _Gzip()
+    pieces = [packed[start : start + at_once] for start in range(0, len(packed), at_once)]
+    parts = [part for piece in pieces for part in unpack.feed(piece)]
+    assert b"".join(parts) == content
+    assert max(map(len, parts)) <= UNPACKED_AT_ONCE
 
 
 def test_headers_of_a_usual_size_are_read(server: Server) -> None:

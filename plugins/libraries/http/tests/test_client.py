@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -28,13 +28,14 @@ from jackfield.errors import (
     ModelServiceError,
     ModelTimeoutError,
 )
-from jackfield_http import HTTPClient, Reply, header_pairs
+from jackfield_http import HTTPClient, Reply, header_pairs, transport
 from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
 Answering = Callable[..., AbstractContextManager[str]]
 MakeClient = Callable[..., HTTPClient]
 BODY = b'{"stream": true, "messages": []}'
+CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 async def exchange(client: HTTPClient, url: str, *, timeout_s: float = 20) -> Reply:
@@ -508,7 +509,7 @@ def test_closing_a_client_closes_released_connections(server: FakeOpenAI, make_c
 
 @given(cut=st.integers(1, 1500), pieces=st.integers(1, 5))
 def test_what_follows_an_answer_is_never_the_next_one_wherever_the_packets_end(cut: int, pieces: int) -> None:
-    one = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nright\r\n" * pieces + b"0\r\n\r\n"
+    one = CHUNKED_HEAD + b"5\r\nright\r\n" * pieces + b"0\r\n\r\n"
     two = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
     assume(cut != len(one))  # then it may come after the next request, and nobody can tell it from its answer
     both = one + two
@@ -522,6 +523,40 @@ def test_what_follows_an_answer_is_never_the_next_one_wherever_the_packets_end(c
                 await client.aclose()
 
         assert asyncio.run(twice()) == [b"right" * pieces] * 2
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+def test_bytes_behind_the_end_of_an_answer_stay_visible_wherever_the_packets_end(pieces: int) -> None:
+    one = b"5\r\nright\r\n" * pieces + b"0\r\n\r\n"
+    both = one + b"HTTP/1.1 200 OK\r\n\r\n"
+
+    async def read(cut: int) -> None:
+        connection = transport._Socket()
+        connection.data_received(CHUNKED_HEAD)
+        seen = await connection.read(65536)
+        connection.expect(chunks=True, stream=True)
+        for packet in (both[:cut], both[cut:]):
+            if packet:
+                connection.data_received(packet)
+                seen += await connection.read(65536)
+        assert len(seen) < len(CHUNKED_HEAD + both)
+        assert connection.get_extra_info("is_readable")  # so it is not used again
+
+    for cut in range(len(one) + 1):
+        asyncio.run(read(cut))
+
+
+def test_no_more_of_a_body_is_read_than_its_limit_needs() -> None:
+    taken = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield b"x" * 10
+
+    body = asyncio.run(transport.Response(200, {}, pieces()).read(limit=30))
+    assert (len(body), taken) == (30, 3)
 
 
 @contextlib.contextmanager

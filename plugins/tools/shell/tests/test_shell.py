@@ -19,6 +19,7 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield.tools import ToolContext, Workspace
+from jackfield_shell.plugin import MOST_COMMAND
 from jackfield_shell.running import Output
 from jackfield_shell.tool import Shell
 
@@ -120,6 +121,27 @@ def test_what_is_kept_of_an_output_does_not_depend_on_its_pieces(pieces: list[by
         in_pieces.add(piece)
     at_once.add(b"".join(pieces))
     assert in_pieces.text == at_once.text
+
+
+@given(st.binary(max_size=60), st.integers(1, 20))
+def test_half_of_the_limit_is_kept_at_each_end_and_the_note_counts_the_rest(data: bytes, half: int) -> None:
+    output = Output(2 * half)
+    output.add(data)
+    whole = data.decode(errors="replace")
+    if len(data) <= 2 * half:
+        assert output.text == whole
+    else:
+        head, tail = data[:half].decode(errors="replace"), data[-half:].decode(errors="replace")
+        assert output.text == f"{head}\n[… {len(data) - 2 * half:,} bytes left out …]\n{tail}"
+
+
+@pytest.mark.parametrize("command", [": " + "x" * (MOST_COMMAND - 2), ": " + "数" * 33_332])
+def test_a_command_may_be_as_long_as_the_limit_in_bytes_and_no_longer(root: Path, command: str) -> None:
+    size = len(command.encode())
+    assert MOST_COMMAND - 3 < size <= MOST_COMMAND
+    assert ran(root, command) == "[no output]"
+    with pytest.raises(ToolArgumentError, match=f"at most {MOST_COMMAND:,} bytes"):
+        ran(root, command + "数")
 
 
 def test_the_size_of_a_file_is_limited(root: Path) -> None:
