@@ -102,6 +102,14 @@ class Mumbles(Honest):
     parameters: ClassVar = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
+class Backtracks(Honest):
+    parameters: ClassVar = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "A text", "pattern": r"^(?!(.)\1+$)"}},
+        "required": ["text"],
+    }
+
+
 class TwoFaced(Honest):
     read_only = True
     stated: ClassVar = {"read_only": False}
