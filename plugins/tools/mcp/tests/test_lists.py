@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ToolServiceError
+from jackfield.jsonschemas import SchemaChecker
 from jackfield_mcp.listing import Keeper
 from jackfield_mcp.toolset import MCPServers
 from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP, Entries, parse_message, repair_body
@@ -184,6 +186,26 @@ def test_the_pattern_of_an_output_schema_is_matched_in_bounded_time(
     with caplog.at_level(logging.WARNING, "jackfield_mcp"):
         assert call(servers, "s-odd").metadata["structured_content"] == {"x": "a" * 60 + "!"}
     assert any("output schema of tool 'odd'" in text for text in [*caplog.messages, *_left_out(servers)])
+
+
+def test_the_event_loop_goes_on_while_a_result_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = Entries()
+    entries._take_output_schema({**SOUND, "outputSchema": {"type": "object"}})
+    has_turned = threading.Event()
+
+    def check(_: SchemaChecker, value: object) -> list[str]:
+        assert has_turned.wait(20), "the event loop is held up"
+        return [repr(value)]
+
+    async def check_beside_another_task() -> list[str]:
+        checking = asyncio.ensure_future(entries.misfits_of_output("sound", {"x": 1}))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        has_turned.set()
+        return await checking
+
+    monkeypatch.setattr(SchemaChecker, "misfits", check)
+    assert asyncio.run(check_beside_another_task()) == ["{'x': 1}"]
 
 
 def _left_out(servers: MCPServers) -> list[str]:

@@ -193,8 +193,10 @@ class MCPTool(_ServerTool):
             if name not in one.callable:
                 await self._check(session, one, accepted)
             result = await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
-            if not result.is_error and (misfits := one.way.entries.misfits_of_output(name, result.structured_content)):
-                raise RuntimeError(f"the result does not fit its output schema: {'; '.join(misfits)}")
+            if not result.is_error:
+                misfits = await one.way.entries.misfits_of_output(name, result.structured_content)
+                if misfits:
+                    raise RuntimeError(f"the result does not fit its output schema: {'; '.join(misfits)}")
             return result
 
         return await session.do(
