@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
 from jackfield_counting.estimating import EstimatingTokenizer, estimate_tokens
@@ -31,6 +33,38 @@ def test_an_estimate_comes_near_what_a_server_counts_and_never_loses_its_head() 
     before = estimate.factor
     estimate.learn(1000, 10**9)  # what counts something else
     estimate.learn(1000, 1)
-    estimate.learn(10, 1000)  # what surrounds a small text weighs more than it
+    estimate.learn(199, 300)  # what surrounds a small text weighs more than it
     estimate.learn(1000, 0)  # a server that does not count
     assert estimate.factor == before
+
+
+@given(st.text(min_size=1), st.floats(0.01, 3))
+@example(" ", 1.0)
+def test_a_text_that_is_not_empty_has_at_least_one_token(text: str, factor: float) -> None:
+    assert estimate_tokens(text) >= 1
+    assert EstimatingTokenizer(factor).count(text) >= 1
+    assert estimate_tokens("") == EstimatingTokenizer(factor).count("") == 0
+
+
+def test_one_count_moves_the_estimate_a_tenth_of_the_way() -> None:
+    estimate = EstimatingTokenizer()
+    estimate.learn(200, 300)
+    assert estimate.factor == pytest.approx(1.05)
+    estimate = EstimatingTokenizer(factor=2.0)
+    estimate.learn(1000, 3000)  # a factor of 6 is wanted, and 3 is the most
+    assert estimate.factor == pytest.approx(2.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("数据" * 50, 68),
+        ("word " * 20, 20),
+        ("1234567890", 10),
+        ("internationalisation", 4),
+        ("." * 8, 4),
+        ("=" * 80, 10),
+    ],
+)
+def test_the_weights_of_the_estimate_are_those_that_were_fitted(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens

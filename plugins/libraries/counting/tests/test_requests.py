@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
+from jackfield_counting import requests
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_counting.requests import MESSAGE_TOKENS, Counts, RequestCounter
 
@@ -63,3 +69,43 @@ def test_nothing_is_counted_to_find_out_that_a_small_request_fits() -> None:
     assert not counter.surely_fits(request(Message("user", "x" * 2000)), 1000)
     assert not counter.surely_fits(request(*[Message("user", [ContentItem(image="a.png")])] * 11), 1000)
     assert words.asked == []
+
+
+def test_texts_of_the_same_length_are_told_apart() -> None:
+    counts = Counts(lambda text: len(text.split()))
+    assert (counts.of("one two"), counts.of("onetwo!"), counts.of("one two")) == (2, 1, 2)
+
+
+def test_no_more_than_two_generations_of_counts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_REMEMBERED", 10)
+    words = Words()
+    counts = Counts(words)
+    for number in range(100):
+        counts.of("kept")
+        counts.of(str(number))
+        assert counts.remembered <= 20
+    assert words.asked.count("kept") == 1, "a text that is used again is remembered"
+    counts.of("0")
+    assert words.asked.count("0") == 2
+
+
+def test_no_more_than_a_thousand_schemas_are_remembered_and_none_is_mistaken_for_another() -> None:
+    counts = Counts(len)
+    for number in range(3000):  # each is gone when the next one is made, perhaps at the same address
+        assert f'"f{number}"' in counts.schema_text({"name": f"f{number}"})
+        assert len(counts._schemas) <= 1000
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.floats(0.5, 3))
+def test_a_request_that_surely_fits_does_so_with_any_tokenizer(said: str, thought: str, factor: float) -> None:
+    counter = RequestCounter(lambda text: len(text.encode("utf-8", "surrogatepass")), media_tokens=7, factor=factor)
+    message = Message("assistant", [ContentItem(text=said), ContentItem(image="a.png")], reasoning_content=thought)
+    asked = request(message, functions=(TOOL,))
+    tokens = counter.request(asked)
+    assert not counter.surely_fits(asked, tokens - 1)
+    assert counter.surely_fits(asked, 10 * tokens + 1000)
+
+
+@given(st.integers(0, 1000), st.floats(0.5, 3))
+def test_a_factor_rounds_up(tokens: int, factor: float) -> None:
+    assert RequestCounter(lambda _: tokens, 0, factor=factor).text("text") == math.ceil(tokens * factor)
