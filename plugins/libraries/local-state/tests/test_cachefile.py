@@ -13,11 +13,26 @@ from typing import Any
 
 import pytest
 
-from jackfield_cache.store import Store
-from jackfield_local_state.cachefile import REST_S, TOUCH_S
+from jackfield_local_state.cachefile import REST_S, TOUCH_S, CacheFile
 
-MakeStore = Callable[..., Store]
+MakeCache = Callable[..., CacheFile]
+OF_ACME: dict[str, Any] = {"application_id": 7, "owner": "acme", "what": "answers", "instead": "it asks again"}
 KEYS = [bytes([number]) * 32 for number in range(8)]
+
+
+class Clock:
+    """The time, which goes on when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
@@ -26,11 +41,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(path: Path, clock: Any) -> Iterator[MakeStore]:
-    made: list[Store] = []
+def make(path: Path, clock: Clock) -> Iterator[MakeCache]:
+    made: list[CacheFile] = []
 
-    def make(**settings: Any) -> Store:
-        made.append(Store(**{"path": path, "ttl_s": None, "max_bytes": 10_000, "clock": clock, **settings}))
+    def make(**settings: Any) -> CacheFile:
+        made.append(
+            CacheFile(**{"path": path, "ttl_s": None, "max_bytes": 10_000, "clock": clock, **OF_ACME, **settings})
+        )
         return made[-1]
 
     yield make
@@ -38,16 +55,16 @@ def make(path: Path, clock: Any) -> Iterator[MakeStore]:
         store.close()
 
 
-def _kept(store: Store) -> list[int]:
+def _kept(store: CacheFile) -> list[int]:
     return [number for number, key in enumerate(KEYS) if store.get(key)]
 
 
-def test_making_a_store_touches_no_file(make: MakeStore, path: Path) -> None:
+def test_making_a_cache_touches_no_file(make: MakeCache, path: Path) -> None:
     make()
     assert not path.parent.exists()
 
 
-def test_what_is_kept_is_there_for_the_next_process(make: MakeStore, clock: Any) -> None:
+def test_what_is_kept_is_there_for_the_next_process(make: MakeCache, clock: Clock) -> None:
     make().put(KEYS[0], b"events")
     kept = make().get(KEYS[0])
     assert kept is not None
@@ -56,7 +73,7 @@ def test_what_is_kept_is_there_for_the_next_process(make: MakeStore, clock: Any)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX")
-def test_nobody_else_may_read_the_file_or_what_lies_beside_it(make: MakeStore, path: Path) -> None:
+def test_nobody_else_may_read_the_file_or_what_lies_beside_it(make: MakeCache, path: Path) -> None:
     before = os.umask(0)
     try:
         make().put(KEYS[0], b"events")
@@ -68,7 +85,7 @@ def test_nobody_else_may_read_the_file_or_what_lies_beside_it(make: MakeStore, p
         os.umask(before)
 
 
-def test_an_answer_is_forgotten_when_its_time_is_over(make: MakeStore, clock: Any) -> None:
+def test_an_answer_is_forgotten_when_its_time_is_over(make: MakeCache, clock: Clock) -> None:
     store = make(ttl_s=10)
     store.put(KEYS[0], b"events")
     clock.now += 9.9
@@ -80,7 +97,7 @@ def test_an_answer_is_forgotten_when_its_time_is_over(make: MakeStore, clock: An
     assert _kept(store) == [1]
 
 
-def test_the_shorter_of_two_times_counts_for_who_reads(make: MakeStore, clock: Any) -> None:
+def test_the_shorter_of_two_times_counts_for_who_reads(make: MakeCache, clock: Clock) -> None:
     make(ttl_s=100).put(KEYS[0], b"events")
     make().put(KEYS[1], b"events")
     clock.now += 50
@@ -90,7 +107,7 @@ def test_the_shorter_of_two_times_counts_for_who_reads(make: MakeStore, clock: A
     assert _kept(make()) == [1]
 
 
-def test_a_newer_answer_takes_the_place_and_the_time_of_an_older_one(make: MakeStore, clock: Any) -> None:
+def test_a_newer_answer_takes_the_place_and_the_time_of_an_older_one(make: MakeCache, clock: Clock) -> None:
     store = make(ttl_s=10, max_bytes=100)
     for _ in range(5):  # the size of what is replaced is given back
         clock.now += 6
@@ -98,7 +115,7 @@ def test_a_newer_answer_takes_the_place_and_the_time_of_an_older_one(make: MakeS
     assert _kept(store) == [0]
 
 
-def test_what_was_not_used_for_longest_goes_first(make: MakeStore, clock: Any) -> None:
+def test_what_was_not_used_for_longest_goes_first(make: MakeCache, clock: Clock) -> None:
     store = make(max_bytes=3 * (32 + 100))
     for number in range(3):
         clock.now += 1
@@ -113,14 +130,14 @@ def test_what_was_not_used_for_longest_goes_first(make: MakeStore, clock: Any) -
     assert len(_kept(store)) == 2
 
 
-def test_what_is_larger_than_all_may_be_pushes_nothing_out(make: MakeStore) -> None:
+def test_what_is_larger_than_all_may_be_pushes_nothing_out(make: MakeCache) -> None:
     store = make(max_bytes=200)
     store.put(KEYS[0], b"x" * 100)
     store.put(KEYS[1], b"x" * 200)
     assert _kept(store) == [0]
 
 
-def test_the_sum_of_sizes_stays_true(make: MakeStore, path: Path, clock: Any) -> None:
+def test_the_sum_of_sizes_stays_true(make: MakeCache, path: Path, clock: Clock) -> None:
     store = make(max_bytes=700, ttl_s=50)
     for step in range(40):
         clock.now += step % 7
@@ -134,7 +151,7 @@ def test_the_sum_of_sizes_stays_true(make: MakeStore, path: Path, clock: Any) ->
         assert total == real <= 700
 
 
-def test_threads_may_read_and_write_at_once(make: MakeStore) -> None:
+def test_threads_may_read_and_write_at_once(make: MakeCache) -> None:
     store = make()
 
     def work(number: int) -> bool:
@@ -162,7 +179,7 @@ def _foreign(path: Path) -> None:
 
 
 def _newer(path: Path) -> None:
-    store = Store(path, ttl_s=None, max_bytes=1000)
+    store = CacheFile(path, ttl_s=None, max_bytes=1000, **OF_ACME)
     store.put(KEYS[0], b"events")
     store.close()
     with sqlite3.connect(path) as connection:
@@ -170,9 +187,15 @@ def _newer(path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("spoil", [_corrupt, _foreign, _newer])
+def _of_another_owner(path: Path) -> None:
+    other = CacheFile(path, ttl_s=None, max_bytes=1000, **{**OF_ACME, "application_id": 8})
+    other.put(KEYS[0], b"theirs")
+    other.close()
+
+
+@pytest.mark.parametrize("spoil", [_corrupt, _foreign, _newer, _of_another_owner])
 def test_a_file_that_is_not_ours_is_told_once_and_left_as_it_is(
-    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
+    make: MakeCache, path: Path, clock: Clock, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
 ) -> None:
     path.parent.mkdir()
     spoil(path)
@@ -190,7 +213,7 @@ def test_a_file_that_is_not_ours_is_told_once_and_left_as_it_is(
 
 @pytest.mark.parametrize("where", ["below a file", "a folder"])
 def test_a_place_that_cannot_be_written_is_told_once(
-    make: MakeStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str
+    make: MakeCache, tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str
 ) -> None:
     (tmp_path / "file").write_text("")
     store = make(path=tmp_path / "file" / "answers.sqlite" if where == "below a file" else tmp_path)
@@ -200,7 +223,7 @@ def test_a_place_that_cannot_be_written_is_told_once(
 
 
 def test_a_locked_file_is_waited_for_once_and_used_again_after_a_rest(
-    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture
+    make: MakeCache, path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = make(busy_s=0.05)
     store.put(KEYS[0], b"events")
@@ -218,7 +241,7 @@ def test_a_locked_file_is_waited_for_once_and_used_again_after_a_rest(
 
 
 def test_an_answer_that_is_there_waits_for_no_writer(
-    make: MakeStore, path: Path, clock: Any, caplog: pytest.LogCaptureFixture
+    make: MakeCache, path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = make(busy_s=30)
     store.put(KEYS[0], b"events")
@@ -232,7 +255,7 @@ def test_an_answer_that_is_there_waits_for_no_writer(
     assert caplog.records == []
 
 
-def test_a_file_that_was_mended_is_used_again(make: MakeStore, path: Path, clock: Any) -> None:
+def test_a_file_that_was_mended_is_used_again(make: MakeCache, path: Path, clock: Clock) -> None:
     path.parent.mkdir()
     _corrupt(path)
     store = make()

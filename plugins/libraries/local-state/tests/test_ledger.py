@@ -115,6 +115,12 @@ def _foreign(path: Path) -> None:
     connection.close()
 
 
+def _of_another_owner(path: Path) -> None:
+    other = FileLedger(path, Count, application_id=8, version=1, owner="other", what="the counts in")
+    other.change("a", Count.up)
+    other.close()
+
+
 def _newer(path: Path) -> None:
     newer = counts(path, version=2)
     newer.change("a", Count.up)
@@ -130,7 +136,7 @@ def _garbled(path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("spoil", [_corrupt, _foreign, _newer, _garbled])
+@pytest.mark.parametrize("spoil", [_corrupt, _foreign, _of_another_owner, _newer, _garbled])
 def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(path: Path, spoil: Callable[[Path], None]) -> None:
     spoil(path)
     before = path.read_bytes()
