@@ -25,6 +25,7 @@ def read(page: str) -> list[tuple[str, str]]:
         ("<p><a href='https://e.org/?a=1&amp;b=2'>two</a>", "[two](https://e.org/?a=1&b=2)"),
         ("<p><a href='#part'>two</a> <a href='javascript:go()'>three</a> <a>four</a>", "two three four"),
         (f"<p><a href='data:{'x' * 999}'>two</a>", "two"),
+        (f"<p><a href='/{'x' * 300}'>two</a> <a href='/{'x' * 299}'>three</a>", f"two [three](/{'x' * 299})"),
         ("<p>Use <code>a | b</code> and <kbd>Tab</kbd>.", "Use `a | b` and `Tab`."),
         ("<p><code>a`b</code>", "a`b"),
         ("<p><a href=/x><code>run</code></a>", "[`run`](/x)"),
@@ -77,6 +78,14 @@ def test_a_table_of_data_is_a_github_table() -> None:
         ("paragraph", "Sorts"),
         ("table", "| sort | how |  |\n|---|---|---|\n| green | a\\|b | 2<br>3 |\n| green | [c](/x) | d e |"),
     ]
+
+
+@pytest.mark.parametrize("attribute", ["colspan", "rowspan"])
+def test_a_page_of_many_spans_is_no_table_of_millions_of_cells(attribute: str) -> None:
+    rows = f"<tr><td {attribute}=1000>a<td>b" * 300
+    (block,) = blocks(f"<table><tr><th>x<th>y{rows}</table>")
+    assert block.text.count("|") < 20 * (1000 + 4 * 602)
+    assert block.text.count(" b |") == 300
 
 
 @pytest.mark.parametrize(
