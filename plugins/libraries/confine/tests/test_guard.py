@@ -13,6 +13,8 @@ from jackfield.sandboxes import Limits
 from jackfield_confine import guard
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES, NONE, best_barrier, restricts_files
 from jackfield_confine.guarding import GUARD, FileRules, guarded
+from jackfield_confine.interpreters import find_python
+from jackfield_confine.syscalls import filters_this_machine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's")
 
@@ -89,6 +91,37 @@ def test_rules_for_files_hold_without_namespaces(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout == "mineseennote\n"
     assert [(tmp_path / name / "note").read_text() for name in ("mine", "seen", "other")] == ["new\n", "seen", "other"]
+
+
+COPIES = """
+import os, shutil
+open("a", "w").close()
+def attempt(what, *given):
+    try:
+        what(*given)
+    except PermissionError:
+        return False
+    return True
+print(*map(int, (
+    attempt(shutil.copyfile, "a", "b"), attempt(shutil.move, "b", "c"), attempt(os.mkdir, "d", 0o700),
+    attempt(shutil.copy, "a", "e"), attempt(shutil.copystat, "a", "c"), attempt(os.chmod, "a", 0o600),
+    attempt(os.utime, "a"), attempt(os.fchmod, os.open("a", os.O_RDWR), 0o600),
+)))
+"""
+
+
+@pytest.mark.skipif(not restricts_files() or not filters_this_machine(), reason="needs Landlock and seccomp")
+@pytest.mark.parametrize(("barriers", "shown"), [((), "1 1 1 0 0 0 0 0"), ((NAMESPACES,), "1 1 1 1 1 1 1 1")])
+def test_only_without_namespaces_can_no_permissions_and_times_be_set(
+    tmp_path: Path, barriers: tuple[str, ...], shown: str
+) -> None:
+    if barriers and best_barrier([*barriers]) != NAMESPACES:
+        pytest.skip("no namespaces on this machine")
+    python = find_python()
+    rules = FileRules(readable=("/usr", "/lib", "/lib64", "/etc", *python.readable), writable=(str(tmp_path),))
+    command = guarded([python.path, "-c", COPIES], limits=Limits(), barriers=barriers, files=rules, filtered_by="guard")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.strip() == shown, done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
