@@ -127,8 +127,8 @@ def test_under_another_agent_a_call_is_asked_about_if_either_agent_says_so(
     own: Ask, outer: Ask, safety: Safety
 ) -> None:
     inside, outside = CallRules(own, ("other",)), CallRules(outer, ("act",))
-    expected = inside.asks_about(act, safety) or outside.asks_about(act, safety)
-    assert inside.within(outside).asks_about(act, safety) == expected
+    expected = inside.need_approval(act, safety) or outside.need_approval(act, safety)
+    assert inside.within(outside).need_approval(act, safety) == expected
 
 
 @given(*[st.frozensets(st.sampled_from(["files", "network", "processes"]))] * 3)

@@ -123,7 +123,7 @@ def test_a_plain_function_that_outlives_its_run_says_so() -> None:
     stopped = results_in(events_of([act], token, "act"))["act"]
     let_go.set()
     assert MAY_BE_DONE in text_of(stopped)
-    assert "may still be going on" in text_of(stopped)
+    assert "may still be running" in text_of(stopped)
     assert stopped.metadata["still_running"] is True
 
 

@@ -612,8 +612,8 @@ def test_a_tool_that_takes_too_long_is_a_result(blocking: bool) -> None:
         let_go.set()
     assert failed.error == "ToolTimeoutError"
     said = "Tool wait did not finish in 0.05 s; ask it for less at once"
-    left = ". It could not be stopped, and may still do what it was asked for"
-    stopped = ". It was stopped, and may have done a part of it"
+    left = ". It could not be stopped, and may still do its work"
+    stopped = ". It was stopped, and may have done part of its work"
     assert failed.message.content == said + (left if blocking else stopped)
     assert failed.metadata["in_doubt"] is True
 

@@ -12,7 +12,7 @@ import pytest
 from jackfield import BaseTool, FnCallAgent, sync
 from jackfield.errors import ConfigError
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext, output_of, says_if_not_awaited
+from jackfield.tools import ToolContext, run_tool, says_if_not_awaited
 
 ASK = [{"role": "user", "content": "go"}]
 
@@ -140,7 +140,7 @@ def test_awaiting_it_gives_what_it_gave_before() -> None:
     assert asyncio.run(both()) == ["now"] * 3
     assert asyncio.run(Later().call("{}")) == "now"
     assert sync.run(Later().call("{}")) == "now"
-    assert sync.run(output_of(Later(), {}, ToolContext())) == "now"
+    assert sync.run(run_tool(Later(), {}, ToolContext())) == "now"
     assert inspect.signature(Later.call) == inspect.signature(Later.call.__wrapped__)  # type: ignore[attr-defined]
 
 

@@ -131,7 +131,7 @@ def test_a_set_that_gives_no_list_is_an_error_that_names_the_set(entries: Any) -
         def fixed_tools(self) -> Any:
             return entries if entries is not None else 0
 
-    with pytest.raises(ConfigError, match="the set of tools 'fixed' must give a list"):
+    with pytest.raises(ConfigError, match="the set of tools 'fixed' must return a list"):
         agent_with(Odd())
 
 
@@ -145,9 +145,9 @@ def test_a_set_that_fails_when_an_agent_is_made_is_an_error_that_names_the_set()
 
 
 def test_a_set_is_not_one_tool() -> None:
-    with pytest.raises(ConfigError, match="set of tools, where one tool is needed; name one of them: one, two"):
+    with pytest.raises(ConfigError, match="expected one tool, got a set of tools; name one of its tools: one, two"):
         call_tool(Fixed(named("one"), named("two")))
-    with pytest.raises(ConfigError, match=r"set of tools, where one tool is needed\Z"):
+    with pytest.raises(ConfigError, match=r"expected one tool, got a set of tools\Z"):
         call_tool(PerRun())
 
 
@@ -470,7 +470,7 @@ def test_a_set_that_is_no_set_is_broken_and_one_that_is_blocked_names_the_rule(a
 
 def test_a_tool_of_an_installed_set_can_be_named_alone(acme: Any) -> None:
     assert as_tool("read", acme.host()).name == "read"
-    with pytest.raises(ConfigError, match="name one of them: read, write"):
+    with pytest.raises(ConfigError, match="name one of its tools: read, write"):
         as_tool("acme/files", acme.host())
 
 

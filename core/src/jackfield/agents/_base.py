@@ -40,7 +40,7 @@ from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
 from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext
-from jackfield.tools._calling import name_of_entry, tools_of
+from jackfield.tools._entries import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
 from jackfield.tools._rules import Approval, Approve, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool, sources_of

@@ -18,7 +18,7 @@ from jackfield.models._factory import backend_of
 from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
-from jackfield.tools._calling import name_of_entry
+from jackfield.tools._entries import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}

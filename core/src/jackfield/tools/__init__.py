@@ -5,12 +5,12 @@ from __future__ import annotations
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
-from jackfield.tools._calling import as_tool, name_of_entry, tools_of
 from jackfield.tools._content import content_of
 from jackfield.tools._cutting import cut_middle, cut_text
 from jackfield.tools._direct import acall_tool, call_tool
+from jackfield.tools._entries import as_tool, name_of_entry, tools_of
 from jackfield.tools._executor import REFUSED_TEXT, STOPPED, ToolExecutor
-from jackfield.tools._foreign import output_of
+from jackfield.tools._foreign import run_tool
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plan import CallPlan, PlannedCall
 from jackfield.tools._plugin_tool import PluginTool, find_tool
@@ -49,7 +49,7 @@ __all__ = [
     "cut_text",
     "find_tool",
     "name_of_entry",
-    "output_of",
+    "run_tool",
     "says_if_not_awaited",
     "tool",
     "tools_of",

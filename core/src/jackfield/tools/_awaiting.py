@@ -1,4 +1,4 @@
-"""A tool's async `call` that somebody forgets to await says so, wherever its value is looked at."""
+"""An async `call` of a tool whose result says so when it was not awaited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARK = "_says_if_not_awaited"
 
 
 class _NotAwaited(Coroutine[Any, Any, T]):
-    """The result of an async `call` before it is awaited; its text says that awaiting it is missing."""
+    """The coroutine of a call that was not awaited yet; its text says that awaiting it is missing."""
 
     def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
         self._call = call
@@ -38,18 +38,18 @@ class _NotAwaited(Coroutine[Any, Any, T]):
 
 
 def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Decorates the async `call` of a tool: what it gives says so as long as nobody has awaited it."""
+    """Decorate the async `call` of a tool: until it is awaited, the text of its result says that this is missing."""
 
     @functools.wraps(call)
-    def calling(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
         return _NotAwaited(call(self, *args, **kwargs), self.name)
 
-    setattr(calling, _MARK, True)
-    return calling
+    setattr(wrapper, _MARK, True)
+    return wrapper
 
 
 def is_async(function: object) -> bool:
-    """Whether calling a function gives something to await, as far as it says so itself."""
+    """Return True if calling a function is known to return an awaitable."""
     return (
         inspect.iscoroutinefunction(function)
         or getattr(function, _MARK, False) is True

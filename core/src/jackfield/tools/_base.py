@@ -32,11 +32,11 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "requi
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A result that has more than the model reads.
+    """A result with more than the model reads.
 
     Attributes:
-        content: For the model: a text, content items (images, say), or a value that becomes JSON.
-        metadata: For people: which sandbox ran the code, how many hits there were. It is in `ToolFinished`.
+        content: The result for the model: a text, content items such as images, or a value that becomes JSON.
+        metadata: Facts for people, such as the sandbox that ran the code. They are in `ToolFinished`.
     """
 
     content: Any
@@ -46,22 +46,18 @@ class ToolResult:
 ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
 
 
-def _drop(_: RunEvent) -> None:
-    """Outside of a turn, nobody reads it."""
-
-
 @dataclass(slots=True, eq=False)
 class CallingRun:
-    """The run that makes a call, for tools that are agents themselves; `emit` takes the events of theirs."""
+    """The run that makes a call, for tools that are agents themselves. `emit` receives the events of their runs."""
 
-    emit: Callable[[RunEvent], None] = field(default=_drop, kw_only=True)
+    emit: Callable[[RunEvent], None] = field(default=lambda _: None, kw_only=True)
 
     def of_call(self, call_id: str) -> CallingRun:  # noqa: ARG002 - a run that records its agents needs it
-        """Return the run at one of its tool calls."""
+        """Return this run at one of its tool calls."""
         return self
 
     async def before_call(self) -> str:
-        """Confirm right before a call is made that the run may still act; '' if so, else the reason for the model."""
+        """Check right before a call that the run may still act; return '' if so, else the reason for the model."""
         return ""
 
 
@@ -69,27 +65,27 @@ def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
 
 
-async def _nobody_agrees(_: Mapping[str, object]) -> bool:
+async def _refuse(_: Mapping[str, object]) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext(Generic[Deps]):
-    """The context of a call, apart from its arguments. `ToolContext[User]` says that `deps` is a `User`.
+    """The context of a call, besides its arguments. In `ToolContext[User]`, `deps` is a `User`.
 
     Attributes:
-        run_id, call_id: Which call this is; '' outside of a run.
-        agent: The agent that made the call.
+        run_id, call_id: The ids of the run and of the call; '' outside of a run.
+        agent: The agent that makes the call.
         messages: The conversation so far.
         files: The files of the conversation and of the agent, as paths or URLs, as trustworthy as their source.
         lang: The language of the conversation.
-        workspace: The folder where files may be written; use it for names that come from a model.
+        workspace: The folder where files may be written. Use it for names that come from a model.
         resources: Resources opened here are closed when the run ends.
         report: Reports the progress of the call to people.
-        ask: Asks for approval of something that comes up during the call, as before a call of a tool that needs it;
-            the argument is shown in place of the call's arguments. False if nobody can be asked.
+        ask: Asks for approval of something that comes up during the call. The person sees the argument in place of the
+            call's arguments. It returns False if nobody can be asked.
         deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
-        run: The run that makes the call; None outside of one.
+        run: The run that makes the call; None outside of a run.
     """
 
     run_id: str = ""
@@ -101,7 +97,7 @@ class ToolContext(Generic[Deps]):
     workspace: Workspace = field(default_factory=Workspace)
     resources: RunResources = field(default_factory=RunResources)
     report: Callable[[str], None] = _report_to_log
-    ask: Callable[[Mapping[str, object]], Awaitable[bool]] = _nobody_agrees
+    ask: Callable[[Mapping[str, object]], Awaitable[bool]] = _refuse
     deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
     run: CallingRun | None = None
 
@@ -109,44 +105,44 @@ class ToolContext(Generic[Deps]):
 class BaseTool(Configured, ABC):
     """The base class of tools: `name`, `description`, `parameters`, and `call`.
 
-    `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves many calls at once
-    unless `concurrent` is False.
+    `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves several calls
+    at the same time unless `concurrent` is False.
 
     Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
     `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, in the class, in the instance and in the
-    settings. The strictest wins; `safety` has the result.
+    settings. The strictest wins; `safety` returns the result.
 
     Args:
-        cfg, settings: Its settings, see `Configured`. Those that the core reads (the names above, and `approval`) are
-            not in `self.cfg`, and not in its `config_class`.
+        cfg, settings: Its settings, see `Configured`. Settings that the core reads (the names above, and `approval`)
+            are neither in `self.cfg` nor in its `config_class`.
 
     Attributes:
-        name: What the model calls it; letters, digits, `_` and `-`, at most 64.
-        description: What it does and when to use it, for the model; one text or one for each language.
+        name: Its name for the model: at most 64 letters, digits, `_` and `-`.
+        description: Its purpose and when to use it, for the model; one text, or one for each language.
         parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of
             `{"name", "type", "description", "required"}`, as in Qwen-Agent, works as well.
-        read_only: Calling it changes nothing.
-        concurrent: May run at the same time as other calls of the turn.
-        timeout_s: How long one call may take; None for the agent's default.
-        needs_approval: A person must agree to each call. Only False means that nobody must.
+        read_only: A call changes nothing.
+        concurrent: It may run at the same time as other calls of the turn.
+        timeout_s: The longest time of a call; None for the agent's default.
+        needs_approval: A person must approve each call. Any value other than False counts as True.
         effects: Its effects, of `network`, `files`, `processes`.
-        file_access: Wants the files of the conversation in `ToolContext.files`; without it, there are none.
-        idempotent: The same call made twice, with the same `ToolContext.run_id` and `call_id`, does no more than made
-            once: one that failed, or that a crash interrupted, may be made again.
-        resumable: The tool records its own steps with the run. After an interruption, the same call continues there and
-            repeats no step. This says nothing about a call that has failed: `retried_calls` does not repeat it. A
-            resumed run asks before it repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
-        cacheable: The result follows from the arguments and the settings, not from who asks or from files, and may be
-            given again for a while.
-        params_as_text: True: `call` gets the arguments as JSON text; False: as a dict; None: as text if its
+        file_access: It gets the files of the conversation in `ToolContext.files`.
+        idempotent: Repeating a call with the same `ToolContext.run_id` and `call_id` changes nothing more, so a call
+            that failed or was interrupted by a crash may be made again.
+        resumable: It records its own steps with the run. After an interruption, the same call continues there and
+            repeats no step. A call that failed is not repeated by `retried_calls`. A resumed run asks before it repeats
+            a call that is neither `idempotent`, `resumable` nor `read_only`.
+        cacheable: The result depends only on the arguments and the settings, not on the caller or on files, and may be
+            reused for a while.
+        params_as_text: True if `call` gets the arguments as JSON text, False for a dict, None for text only if its
             `params` are annotated with `str` and nothing else.
         raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
-        schema_is_checked: `parameters` were checked before, as those of tools that are kept between starts; making an
-            agent with 200 tools would check them for 130 ms.
+        schema_is_checked: `parameters` were checked before, for tools that are kept between starts. Checking 200 tools
+            takes 130 ms.
         matches_patterns: The tool's own `parse_arguments` matches the patterns in `parameters`, so they may be in the
             syntax of any engine. Tools made of functions leave them to pydantic.
-        origin: The set that gave the tool and may change, with the version of its `changes` then; None for all others.
-        host: Where to look up other components; None for the default one.
+        origin: The changing set that gave the tool, with the version of its `changes` then; None for other tools.
+        host: Where to look up other components; None for the default host.
     """
 
     name: str = ""
@@ -179,12 +175,12 @@ class BaseTool(Configured, ABC):
             super().__init__(own)
 
     def safety(self) -> Safety:
-        """The rules for its calls: the strictest of its class, its instance and its settings.
+        """Return the rules for its calls: the strictest of its class, its instance and its settings.
 
         Raises:
-            BrokenPluginError: One of the attributes cannot be understood.
+            BrokenPluginError: One of the attributes has an invalid value.
         """
-        return self._settings.applied_to(claims_of(self, name=self.name))
+        return self._settings.apply(claims_of(self, name=self.name))
 
     @abstractmethod
     def call(
@@ -193,22 +189,22 @@ class BaseTool(Configured, ABC):
         """Do the work.
 
         Args:
-            params: The arguments: a dict that fits `parameters` when an agent calls, or JSON text of one if the tool
-                `takes_text`; JSON text from other callers.
-            context: The run; None when called outside of one.
+            params: The arguments. An agent passes a dict that fits `parameters`, or its JSON text if the tool
+                `takes_text`; other callers pass JSON text.
+            context: The context of the run; None outside of a run.
 
         Raises:
-            ToolServiceError: It failed; the text is for the model.
+            ToolServiceError: The call failed; the text is for the model.
         """
 
-    def given_by(self, toolset: Settable, version: int) -> Self:
-        """Copy the tool as one of a set that may change; others may have the same tool without the set."""
+    def with_origin(self, toolset: Settable, version: int) -> Self:
+        """Return a copy that belongs to a changing set; other agents may have the tool without the set."""
         tool = copy.copy(self)
         tool.origin = (toolset, version)
         return tool
 
     def schema(self, lang: str = "en") -> FunctionSchema:
-        """The tool as a model sees it."""
+        """Return the tool as a model sees it."""
         return {
             "name": self.name,
             "description": in_language(self.description, lang),
@@ -221,10 +217,10 @@ class BaseTool(Configured, ABC):
         return self.schema()
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """The arguments as a dict that fits `parameters`.
+        """Return the arguments as a dict that fits `parameters`.
 
         Raises:
-            ToolArgumentError: They are not a JSON object, or do not fit; the text names the argument.
+            ToolArgumentError: They are no JSON object, or do not fit. The text names the argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
@@ -235,22 +231,22 @@ class BaseTool(Configured, ABC):
         return arguments
 
     def _verify_json_format_args(self, params: str | Mapping[str, object], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
-        """As `parse_arguments`, by the name that tools written for Qwen-Agent know."""
+        """Call `parse_arguments`; tools written for Qwen-Agent use this name."""
         return self.parse_arguments(params)
 
     @property
     def takes_text(self) -> bool:
-        """Whether `call` gets the arguments as JSON text."""
+        """True if `call` gets the arguments as JSON text."""
         if self.params_as_text is not None:
             return self.params_as_text is True
         return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)
 
     def _object_schema(self) -> Mapping[str, object]:
-        given: Any = self.parameters
-        if isinstance(given, Mapping):
-            return given
-        if self._converted[0] is not given:
-            self._converted = (given, object_schema(self.name, given))
+        parameters: Any = self.parameters
+        if isinstance(parameters, Mapping):
+            return parameters
+        if self._converted[0] is not parameters:
+            self._converted = (parameters, object_schema(self.name, parameters))
         return self._converted[1]
 
     def _as_object(self, params: str | Mapping[str, object]) -> dict[str, object]:
@@ -266,21 +262,21 @@ class BaseTool(Configured, ABC):
 
 
 class StandIn(BaseTool):
-    """A tool in the place of another one, which may not be loaded yet: of an installed tool, or around any."""
+    """A tool in place of another one: of an installed tool that may not be loaded yet, or around any tool."""
 
     @property
     @abstractmethod
     def is_loaded(self) -> bool:
-        """Whether the other tool is there, so that `safety` knows all."""
+        """True if the other tool is loaded, so that `safety` is complete."""
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """What is called instead of this one, which may be this one."""
+        """Return the tool that is called instead of this one; it may be this one."""
 
     @abstractmethod
     def claims(self) -> Safety:
-        """What is known of the other tool, before the settings of this one."""
+        """Return the known attributes of the other tool, without the settings of this one."""
 
     def safety(self) -> Safety:
-        """The stricter of what is known of the other tool, and the settings."""
-        return self._settings.applied_to(self.claims())
+        """Return the stricter of the known attributes of the other tool and the settings."""
+        return self._settings.apply(self.claims())

@@ -8,8 +8,8 @@ from typing import Any
 from jackfield import sync
 from jackfield.plugins._host import PluginHost, default_host
 from jackfield.tools._base import ToolContext
-from jackfield.tools._calling import as_tool
-from jackfield.tools._foreign import output_of
+from jackfield.tools._entries import as_tool
+from jackfield.tools._foreign import run_tool
 from jackfield.tools._toolset import ToolEntry
 
 
@@ -25,7 +25,7 @@ async def acall_tool(
     own: ToolContext[Any] = ToolContext()
     async with own.resources:
         checked = tool.parse_arguments(arguments or {})
-        return await output_of(tool, checked, context or own)
+        return await run_tool(tool, checked, context or own)
 
 
 def call_tool(

@@ -1,9 +1,8 @@
-"""Run the tool calls of one turn: at once where they may, each with a time-out, results in call order.
+"""Plan and run the tool calls of one turn: concurrently if their tools allow it, each with a time-out.
 
-Whatever a call does, it ends with exactly one result that the model can read: an unknown tool, broken arguments, a
-refusal, any exception at all, a time-out and an oversized result are results, too. A call is done at most once: one
-that was given up before it began is never begun. A call that was stopped after it began may have been done, and its
-result says so.
+Every call ends with exactly one result that the model can read: an unknown tool, broken arguments, a refusal, any
+exception, a time-out and an oversized result are results as well. A call is made at most once: one that was abandoned
+before it began never begins. A call that was stopped after it began may have been done, and its result says so.
 """
 
 from __future__ import annotations
@@ -25,8 +24,16 @@ from jackfield.streams import closing
 from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._content import Content, content_of, cut, writable
-from jackfield.tools._failures import describe_failure, name_of, shown, text_of, traceback_of
-from jackfield.tools._foreign import Escaped, apart, called, loaded, must_load, output_of, said
+from jackfield.tools._failures import describe_failure, error_name, error_text, error_traceback, summarize
+from jackfield.tools._foreign import (
+    EscapedError,
+    call_function,
+    contain,
+    is_unloaded,
+    load_tool,
+    run_isolated,
+    run_tool,
+)
 from jackfield.tools._plan import (
     NO_ANSWERS,
     CallPlan,
@@ -52,9 +59,9 @@ STOPPED_TEXT = (
 )
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
 IN_DOUBT_TEXT = (
-    "The program ended while this call was being made. Whether it was done is not known, and it was not repeated."
+    "The program ended while this call was being made. It may or may not have been done, and was not repeated."
 )
-NOBODY_ASKED_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
+NO_APPROVER_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
 CANCELLED = "Cancelled"
@@ -64,23 +71,23 @@ STOPPED = "Stopped"
 IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
 NOT_HELD = "NotHeld"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
-    {"still_running": True, "note": "a tool could not be stopped when its time was over, and still runs"}
+    {"still_running": True, "note": "a tool could not be stopped after its time-out, and still runs"}
 )
 CUT_OFF = "CutOff"
 
 
 @dataclass(eq=False)
 class ToolExecutor:
-    """Calls tools.
+    """Plans and runs the calls of tools.
 
     Attributes:
         tools: The tools by name.
         timeout_s: The time-out for tools that set none themselves.
-        max_result_chars: For all texts of a result together; longer ones are cut between lines, or between elements of
-            JSON, with a note.
-        max_media_chars: For all `data:` URIs and addresses of a result together; the rest becomes notes.
-        approve: Asked before each call of a tool that needs approval; without it, such a call is not made.
-        rules: Which calls need approval, and which are never made.
+        max_result_chars: The limit for all texts of a result together. Longer texts are cut between lines, or between
+            elements of JSON, with a note.
+        max_media_chars: The limit for all `data:` URIs and addresses of a result together. The rest becomes notes.
+        approve: Asked before each call of a tool that needs approval. Without it, such a call is not made.
+        rules: The rules about calls that need approval or are never made.
     """
 
     tools: Mapping[str, BaseTool]
@@ -92,12 +99,12 @@ class ToolExecutor:
     rules: CallRules = NO_RULES
 
     def with_tools(self, more: Mapping[str, BaseTool], *, without: Container[str] = ()) -> ToolExecutor:
-        """The same with more tools, by name, and without some of its own."""
-        own = {name: tool for name, tool in self.tools.items() if name not in without}
-        return replace(self, tools={**own, **more})
+        """Return a copy with more tools, and without some of its own."""
+        kept = {name: tool for name, tool in self.tools.items() if name not in without}
+        return replace(self, tools={**kept, **more})
 
     def within(self, outer: CallRules) -> ToolExecutor:
-        """The same, under the rules of an agent that this one works for, too."""
+        """Return a copy that also follows the rules of a parent agent."""
         rules = self.rules.within(outer)
         return self if rules is self.rules else replace(self, rules=rules)
 
@@ -155,22 +162,22 @@ class ToolExecutor:
             return FailedCall(planned, missing, time.perf_counter() - started)
         safety: Safety | None = None
         try:
-            safety = said(tool.safety)
+            safety = contain(tool.safety)
             if self._forbidden_effect(safety):
                 return self._refuse_effect(planned, safety)
-            arguments = said(tool.parse_arguments, planned.call.arguments)
+            arguments = contain(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - any failure of a plugin is a result
-            needs_approval = safety is not None and self.rules.asks_about(tool, safety)
+            needs_approval = safety is not None and self.rules.need_approval(tool, safety)
             return FailedCall(planned, error, time.perf_counter() - started, safety, needs_approval)
         try:
-            if must_load(tool):
-                await apart(partial(loaded, tool), name=tool.name, timeout_s=self.timeout_s)
-                safety = said(tool.safety)
+            if is_unloaded(tool):
+                await run_isolated(partial(load_tool, tool), name=tool.name, timeout_s=self.timeout_s)
+                safety = contain(tool.safety)
         except Exception as error:  # noqa: BLE001 - as above
             return FailedCall(planned, error, time.perf_counter() - started)
         if self._forbidden_effect(safety):
             return self._refuse_effect(planned, safety)
-        needs_approval = self.rules.asks_about(tool, safety)
+        needs_approval = self.rules.need_approval(tool, safety)
         decision = None
         if not needs_approval and (rule := self.rules.name) != "marked":
             decision = ApprovalDecided(planned.call_id, planned.call, allowed=True, by=rule)
@@ -279,27 +286,27 @@ class ToolExecutor:
             ask=ask,
             run=None if context.run is None else context.run.of_call(planned.call_id),
         )
-        output = await output_of(ready.tool, ready.arguments, scoped, on_begin=partial(turn.begun.add, planned.index))
+        output = await run_tool(ready.tool, ready.arguments, scoped, on_begin=partial(turn.begun.add, planned.index))
         content, metadata = await content_of(output)
         if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
-        else:  # to cut megabytes of JSON, or to count those of images, takes its time
+        else:  # cutting megabytes of JSON, or counting those of images, takes time
             message = await sync.in_worker(self._message, planned, content)
         return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 
     def _failed(self, planned: PlannedCall, problem: BaseException, seconds: float) -> ToolFinished:
-        """The result of a call that failed."""
-        error = problem.error if isinstance(problem, Escaped) else problem
-        text, metadata = _described(planned.call.name, error)
+        """Return the result of a call that failed."""
+        error = problem.error if isinstance(problem, EscapedError) else problem
+        text, metadata = _describe(planned.call.name, error)
         if notes := getattr(error, "__notes__", None):
-            metadata["notes"] = "\n".join(map(str, notes))
-        name = name_of(error)
+            metadata["notes"] = "\n".join(str(note) for note in notes)
+        name = error_name(error)
         message = failed(self._message(planned, text), name)
         return ToolFinished(planned.index, planned.call_id, message, seconds, name, metadata)
 
     def _message(self, planned: PlannedCall, content: Content) -> Message:
-        fitting = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
-        return Message(FUNCTION, fitting, name=planned.call.name, extra={"function_id": planned.call_id})
+        content = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
+        return Message(FUNCTION, content, name=planned.call.name, extra={"function_id": planned.call_id})
 
 
 def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:
@@ -319,39 +326,39 @@ def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[
     ]
 
 
-def _described(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
-    """What the model reads of an error, and what people do."""
+def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
+    """Return the text of an error for the model, and the metadata for people."""
     if not isinstance(error, ToolServiceError):
         _log.warning("tool %s failed", name, exc_info=error)
-        return describe_failure(name, error), {"traceback": traceback_of(error)}
+        return describe_failure(name, error), {"traceback": error_traceback(error)}
     metadata: dict[str, Any] = dict(IN_DOUBT) if error.may_be_done else {}
     if isinstance(error, ToolTimeoutError) and error.still_running:
         metadata |= STILL_RUNNING
-    return text_of(error) or name_of(error), metadata
+    return error_text(error) or error_name(error), metadata
 
 
 def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
-    """The result of a call that was stopped with its run: that nothing was done is only said if it never began."""
+    """Return the result of a call that was stopped with its run. Only one that never began is surely undone."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
-    text = f"{STOPPED_TEXT} It could not be stopped, and may still be going on." if still_running else STOPPED_TEXT
+    text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT
     return replace(not_run(planned, text, STOPPED), metadata={**(STILL_RUNNING if still_running else {}), **IN_DOUBT})
 
 
 async def _refusal(context: ToolContext, planned: PlannedCall) -> ToolFinished | None:
-    """The result of a call that its run may not make any more; None if it may."""
+    """Return the result of a call that its run may no longer make; None if it may."""
     reason = "" if context.run is None else await context.run.before_call()
     return not_run(planned, reason, NOT_HELD) if reason else None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
-    """A result without a call; `text` says why, to the model."""
+    """Return a result without a call; `text` tells the model why."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, failed(message, error), 0.0, error)
 
 
 def failed(message: Message, error: str) -> Message:
-    """The result of a call that failed, which says so to programs that read the history."""
+    """Mark the result of a call that failed, for programs that read the history."""
     return message.replace(extra={**(message.extra or {}), "error": error})
 
 
@@ -362,21 +369,24 @@ async def _decide(
     approve: Approve | None,
     answer: bool | None = None,
 ) -> ApprovalDecided:
-    """What somebody says to a call. Who is asked sees the arguments as they will be used."""
+    """Ask for approval of a call, unless it was answered before. The arguments are shown as they will be used."""
     call = FunctionCall(planned.call.name, dumps(arguments))
     scoped = replace(context, call_id=planned.call_id)
 
-    def decided(by: str, said: object, reason: str = REFUSED_TEXT) -> ApprovalDecided:
-        return ApprovalDecided(planned.call_id, call, said is True, by, "" if said is True else reason)
+    def decision(by: str, response: object, reason: str = REFUSED_TEXT) -> ApprovalDecided:
+        is_allowed = response is True
+        return ApprovalDecided(planned.call_id, call, is_allowed, by, "" if is_allowed else reason)
 
     if answer is not None:
-        return decided("resume", answer)
+        return decision("resume", answer)
     if approve is None:
-        return decided("nobody", None, NOBODY_ASKED_TEXT)
+        return decision("nobody", None, NO_APPROVER_TEXT)
     try:
-        said = await apart(partial(called, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is not a yes
+        response = await run_isolated(
+            partial(call_function, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None
+        )
+    except Exception as error:  # noqa: BLE001 - any failure counts as a refusal
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
-        reason = shown(error.error if isinstance(error, Escaped) else error)
-        return decided("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
-    return decided("approve", said)
+        reason = summarize(error.error if isinstance(error, EscapedError) else error)
+        return decision("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
+    return decision("approve", response)

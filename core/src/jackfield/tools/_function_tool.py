@@ -23,7 +23,7 @@ _ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a function that becomes a tool; see `tool`."""
+    """The options of a function that becomes a tool; see `tool`."""
 
     name: str | None
     description: Texts | None
@@ -57,8 +57,8 @@ class FunctionTool(BaseTool):
         vars(self).update(options)
         self.name = options.get("name") or function.__name__
         check_tool_name(self.name)
-        said, arguments = _read_docstring(inspect.getdoc(function) or "")
-        self.description = options.get("description") or said
+        description, arguments = _read_docstring(inspect.getdoc(function) or "")
+        self.description = options.get("description") or description
         if not self.description:
             raise ConfigError(f"tool {self.name!r} needs a docstring: it tells the model what the tool does")
         self.effects = frozenset(options.get("effects", ()))
@@ -71,27 +71,27 @@ class FunctionTool(BaseTool):
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
         """Call the function with arguments converted to its types."""
-        model = self._validated(params)
+        model = self._validate(params)
         arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
         if self._context_parameter:
             arguments[self._context_parameter] = context or ToolContext()
         return self.function_called(**arguments)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """The arguments as a dict that fits the function's types, which say more than the schema made from them."""
-        self._validated(params)
+        """Return arguments that fit the function's types, which are stricter than the schema made from them."""
+        self._validate(params)
         return self._as_object(params)
 
-    def _validated(self, params: str | Mapping[str, object]) -> BaseModel:
+    def _validate(self, params: str | Mapping[str, object]) -> BaseModel:
         try:
             return self._model.model_validate(self._as_object(params))
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False)[:5]
-            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {told}") from None
+            lines = [f"{'.'.join(str(key) for key in problem['loc'])}: {problem['msg']}" for problem in problems]
+            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {'; '.join(lines)}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself, unchanged."""
+        """Call the function itself."""
         return self.function_called(*args, **kwargs)
 
 
@@ -110,11 +110,11 @@ def tool(
 
     Args:
         function: The function.
-        name: What the model calls it; the function's name if left out.
-        description: What it does, for the model, if that should not come from the docstring, or in several languages.
+        name: The tool's name for the model; by default the function's name.
+        description: The tool's description for the model, perhaps in several languages; by default the docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: As in
             `BaseTool`.
-        file_access: Whether the function finds the files of the conversation in its `ToolContext`.
+        file_access: True to pass the files of the conversation in its `ToolContext`.
 
     Raises:
         ConfigError: A parameter has no type, or the function has no docstring.
@@ -124,17 +124,17 @@ def tool(
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description, and the description of each argument."""
-    found = _ARGUMENTS.search(text)
-    _, *parts = _ARGUMENT.split(found[1]) if found else [""]
-    arguments = {name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2], strict=True)}
+    """Return the description of a function, and those of its arguments."""
+    section = _ARGUMENTS.search(text)
+    _, *parts = _ARGUMENT.split(section[1]) if section else [""]
+    arguments = {name: " ".join(lines.split()) for name, lines in zip(parts[::2], parts[1::2], strict=True)}
     return " ".join(_SECTION.split(text)[0].split()), arguments
 
 
 def _arguments_model(
-    name: str, function: Callable[..., Any], described: Mapping[str, str]
+    name: str, function: Callable[..., Any], descriptions: Mapping[str, str]
 ) -> tuple[str, type[BaseModel]]:
-    """The name of the parameter that takes the context ('' if none does), and a model of all others."""
+    """Return the name of the parameter for the context ('' if there is none), and a model of all others."""
     hints = get_type_hints(function, include_extras=True)
     context_parameter = ""
     fields: dict[str, Any] = {}
@@ -144,10 +144,12 @@ def _arguments_model(
         if _is_context(hint):
             context_parameter = parameter.name
             continue
-        said: dict[str, Any] = {"description": described[parameter.name]} if parameter.name in described else {}
+        options: dict[str, Any] = {}
+        if parameter.name in descriptions:
+            options["description"] = descriptions[parameter.name]
         default: Any = ... if parameter.default is parameter.empty else parameter.default
-        # Under a name of ours: the model class has methods and settings that a parameter may be named like.
-        fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **said))
+        # The field has a name of ours: a parameter may be named like a method or a setting of the model class.
+        fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **options))
     try:
         model = create_model(
             f"{name}_arguments",
@@ -158,7 +160,7 @@ def _arguments_model(
         raise ConfigError(
             f"tool {name!r}: a parameter has a type that cannot be read from JSON: {str(error).splitlines()[0]}"
         ) from error
-    except Exception as error:  # pydantic has no public name for that of a pattern it cannot compile
+    except Exception as error:  # pydantic has no public class for a pattern that it cannot compile
         reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
         raise ConfigError(f"tool {name!r}: pydantic cannot use the type of a parameter: {reason}") from error
     return context_parameter, model
@@ -177,8 +179,8 @@ def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mappin
 
 
 def _is_context(hint: object) -> bool:
-    """Whether this is `ToolContext`, also as `ToolContext[Deps]` or with None beside it."""
-    return hint is ToolContext or get_origin(hint) is ToolContext or any(map(_is_context, get_args(hint)))
+    """Return True if a type is `ToolContext`, `ToolContext[Deps]`, or a union with one of them."""
+    return hint is ToolContext or get_origin(hint) is ToolContext or any(_is_context(one) for one in get_args(hint))
 
 
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Parameters of a tool as a list, as tools for Qwen-Agent have them; they become JSON Schema."""
+"""Parameters of a tool as a list, as in Qwen-Agent, converted to JSON Schema."""
 
 from __future__ import annotations
 
@@ -12,37 +12,30 @@ _TYPES |= {"str": "string", "text": "string", "int": "integer", "float": "number
 _TYPES |= {"dict": "object"}
 
 
-def schema_of_list(name: str, parameters: Sequence[object]) -> dict[str, Any]:
-    """The JSON Schema of an object with these parameters: dicts with `name`, `type`, `description` and `required`.
+def schema_of_list(tool_name: str, parameters: Sequence[object]) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these parameters: dicts with `name`, `type`, `description`, `required`.
 
-    `required` is true or false (false if it is missing), and everything else is JSON Schema of the argument. A type
-    that JSON Schema does not know is ignored.
+    `required` is true or false, by default false. All other keys are JSON Schema of the argument. A type that JSON
+    Schema does not know is ignored.
 
     Args:
-        name: The name of the tool, for errors.
+        tool_name: The name of the tool, for errors.
         parameters: The list.
 
     Raises:
         ConfigError: An entry is something else.
     """
-    named = [_named(entry, name) for entry in parameters]
-    return {
-        "type": "object",
-        "properties": {own: _schema_of(entry) for own, entry in named},
-        "required": [own for own, entry in named if entry.get("required") is True],
-    }
-
-
-def _named(entry: object, tool: str) -> tuple[str, Mapping[str, Any]]:
-    if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str):
-        return name, entry
-    raise ConfigError(
-        f"the parameters of tool {tool!r}, given as a list, must be dicts with 'name', 'type', 'description' "
-        f"and 'required'"
-    )
-
-
-def _schema_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {key: value for key, value in entry.items() if key not in ("name", "required", "type")}
-    known = _TYPES.get(str(entry.get("type", "")).lower())
-    return {"type": known, **schema} if known else schema
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for entry in parameters:
+        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str):
+            raise ConfigError(
+                f"the parameters of tool {tool_name!r}, given as a list, must be dicts with 'name', 'type', "
+                f"'description' and 'required'"
+            )
+        schema = {key: value for key, value in entry.items() if key not in ("name", "required", "type")}
+        known_type = _TYPES.get(str(entry.get("type", "")).lower())
+        properties[name] = {"type": known_type, **schema} if known_type else schema
+        if entry.get("required") is True:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required}

@@ -1,6 +1,6 @@
-"""A tool that a plugin offers: all a model sees comes from its descriptor; its module is imported at its first call.
+"""Lazy proxy for a plugin's tool: the model sees its descriptor, and its module is imported before its first call.
 
-What its class says is known only then: whoever is about to run a call loads the tool first, and asks `safety` after it.
+The attributes of its class are known only then, so the tool is loaded before `safety` decides about a call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_SPEC = ("description", "parameters", "raw_argument", *Safety.__dataclass_fie
 
 
 class PluginTool(StandIn):
-    """Stands for a tool until it is called."""
+    """Lazy proxy for a plugin's tool."""
 
     def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: PluginHost) -> None:
         self.name = spec.name
@@ -34,10 +34,10 @@ class PluginTool(StandIn):
         self._tool: BaseTool | None = None
 
     def load(self) -> BaseTool:
-        """The tool itself, made at first use."""
+        """Return the tool itself, made at first use."""
         with self._lock:
             if self._tool is None:
-                made = self._made(self._host.load_row(self.row))
+                made = self._make(self._host.load_row(self.row))
                 if not isinstance(made, BaseTool):
                     raise BrokenPluginError(
                         f"{self.row.distribution}: tool {self.name!r} is not a subclass of jackfield.BaseTool"
@@ -46,28 +46,30 @@ class PluginTool(StandIn):
                 self._tool = made
             return self._tool
 
-    def _made(self, loaded: Any) -> object:
+    def _make(self, loaded: Any) -> object:
         if not isinstance(loaded, FunctionTool):
             return loaded(cfg=dict(self.cfg))
         if self.cfg:
-            raise ConfigError(f"tool {self.row.address!r} takes no settings; got {', '.join(map(repr, self.cfg))}")
-        return copy.copy(loaded)  # each agent's host is its own
+            raise ConfigError(
+                f"tool {self.row.address!r} takes no settings; got {', '.join(repr(key) for key in self.cfg)}"
+            )
+        return copy.copy(loaded)  # each agent has its own host
 
     @property
     def is_loaded(self) -> bool:
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """The stricter of its descriptor, and its class once that is loaded."""
+        """Return the stricter of its descriptor and, once it is loaded, its class."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Check the arguments by the descriptor's schema; in doubt about a pattern, ask the function behind it."""
+        """Check the arguments by the descriptor's schema. The function behind the tool decides about patterns."""
         try:
             return super().parse_arguments(params)
         except ToolServiceError:
-            # The schema of a function has pydantic's patterns, in which `\\w` knows every alphabet.
+            # The schema of a function contains pydantic's patterns, in which `\\w` knows every alphabet.
             if "pattern" not in repr(self.parameters) or not isinstance(tool := self.load(), FunctionTool):
                 raise
             return tool.parse_arguments(params)
@@ -80,20 +82,20 @@ class PluginTool(StandIn):
 
 
 def find_tool(entry: str | Mapping[str, object], host: PluginHost) -> PluginTool:
-    """The tool that a name, an address, or a dict with `name` and settings means.
+    """Return the tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:
-        PluginError: It is not installed, or its descriptor cannot be loaded; or what its settings ask for is not
-            installed.
-        ConfigError: Its settings may ask for other components, and do not fit.
+        PluginError: The tool, or a component that its settings name, is not installed, or its descriptor cannot be
+            loaded.
+        ConfigError: Its settings do not fit. They are only checked here if they may name other components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
-    made = PluginTool(row, spec, cfg, host)
-    if spec.required_by and made.cfg:
-        # Now, and not when the tool is first called.
-        host.load_target(row, spec.config).parse(made.cfg, what=f"settings of tool {row.address!r}")
-        for component in required_by(spec.required_by, made.cfg):
+    tool = PluginTool(row, spec, cfg, host)
+    if spec.required_by and tool.cfg:
+        # A missing component is reported now, and not when the tool is first called.
+        host.load_target(row, spec.config).parse(tool.cfg, what=f"settings of tool {row.address!r}")
+        for component in required_by(spec.required_by, tool.cfg):
             host.find(*component.split(".", 1))
-    return made
+    return tool

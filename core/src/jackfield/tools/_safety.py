@@ -1,4 +1,4 @@
-"""What is safety-relevant about a tool: in its descriptor, class, instance or settings. The stricter wins."""
+"""The safety-relevant attributes of a tool: in its descriptor, class, instance or settings. The strictest wins."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from jackfield._fitting import fits
 from jackfield.errors import BrokenPluginError, ConfigError
 
 Approval = Literal["always", "never"]
+_NO_EFFECTS: frozenset[str] = frozenset()
 _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumable", "cacheable")
 
 
 class Claims(Protocol):
-    """What says something safety-relevant of a tool: the tool itself."""
+    """An object with the safety-relevant attributes of a tool."""
 
     needs_approval: bool
     effects: frozenset[str]
@@ -31,8 +32,10 @@ class Claims(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """What holds for the calls of a tool: the attributes of `BaseTool` that are safety-relevant. The default is most
-    lenient."""
+    """The rules that hold for the calls of a tool: the safety-relevant attributes of `BaseTool`.
+
+    The default is the most lenient.
+    """
 
     needs_approval: bool = False
     effects: frozenset[str] = frozenset()
@@ -50,7 +53,7 @@ class Safety:
         return self.read_only or self.idempotent or self.resumable
 
     def stricter(self, other: Safety) -> Safety:
-        """The stricter of both, attribute by attribute."""
+        """Return the stricter of both, attribute by attribute."""
         return Safety(
             needs_approval=self.needs_approval or other.needs_approval,
             effects=self.effects | other.effects,
@@ -66,7 +69,7 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """Read what a descriptor or a tool states. A value that is not a bool counts as the stricter of the two.
+    """Read the attributes of a descriptor or a tool. A value that is not a bool counts as the stricter of the two.
 
     The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class hold even if its instance states
     something more lenient. The other attributes are False unless stated, so an instance may grant them.
@@ -75,13 +78,13 @@ def claims_of(source: Claims, *, name: str) -> Safety:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
     """
     cls = type(source)
-    class_effects = _effects(_of_class(cls, "effects", _NONE), name)
+    class_effects = _read_effects(_class_value(cls, "effects", _NO_EFFECTS), name)
     return Safety(
         needs_approval=source.needs_approval is not False or getattr(cls, "needs_approval", False) is True,
-        effects=_effects(source.effects, name) | class_effects,
+        effects=_read_effects(source.effects, name) | class_effects,
         read_only=source.read_only is True,
         concurrent=source.concurrent is True and getattr(cls, "concurrent", True) is not False,
-        timeout_s=_shorter(_seconds(source.timeout_s, name), _seconds(_of_class(cls, "timeout_s"), name)),
+        timeout_s=_shorter(_read_seconds(source.timeout_s, name), _read_seconds(_class_value(cls, "timeout_s"), name)),
         file_access=source.file_access is True,
         idempotent=source.idempotent is True,
         resumable=source.resumable is True,
@@ -89,26 +92,23 @@ def claims_of(source: Claims, *, name: str) -> Safety:
     )
 
 
-_NONE: frozenset[str] = frozenset()
-
-
-def _of_class(cls: type, attribute: str, default: object = None) -> object:
-    """What the class itself says; a property or a slot says nothing without an instance."""
+def _class_value(cls: type, attribute: str, default: object = None) -> object:
+    """Return the value in the class itself. A property or a slot has none without an instance."""
     value = getattr(cls, attribute, default)
     if value is default:
         return value
     return default if hasattr(value, "__get__") else value
 
 
-def _seconds(value: object, name: str) -> float | None:
+def _read_seconds(value: object, name: str) -> float | None:
     if value is None or (fits(value, float) and 0 < cast(float, value) < math.inf):
         return cast("float | None", value)
     raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
 
 
-def _effects(value: object, name: str) -> frozenset[str]:
-    if value == _NONE:
-        return _NONE
+def _read_effects(value: object, name: str) -> frozenset[str]:
+    if value == _NO_EFFECTS:
+        return _NO_EFFECTS
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
         return frozenset(value)
     raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
@@ -117,18 +117,18 @@ def _effects(value: object, name: str) -> frozenset[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
-"""The settings of a tool that the core reads itself; a tool never gets them."""
+"""The settings of a tool that the core reads itself. They are not passed to the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class SafetySettings:
-    """What the user of a tool says about it: only `approval="never"` makes anything more lenient."""
+    """The user's settings of a tool: only `approval="never"` makes anything more lenient."""
 
     claims: Safety = Safety()
     approval: Approval | None = None
 
-    def applied_to(self, safety: Safety) -> Safety:
-        """What holds after the user has spoken."""
+    def apply(self, safety: Safety) -> Safety:
+        """Return the rules that hold with these settings."""
         if self is NO_SETTINGS:
             return safety
         result = safety.stricter(self.claims)
@@ -139,7 +139,7 @@ NO_SETTINGS = SafetySettings()
 
 
 class Settable(Protocol):
-    """A tool or a set, which imports this module."""
+    """A tool or a set of tools, which import this module."""
 
     _settings: SafetySettings
     origin: tuple[Settable, int] | None
@@ -149,41 +149,42 @@ Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:
-    """A tool or a set with more settings: a copy, because others may have the same one without them."""
+    """Return a copy of a tool or a set with more settings; other agents may have it without them."""
     if settings is NO_SETTINGS:
         return part
     own = part._settings
     changed = copy.copy(part)
     changed._settings = SafetySettings(own.claims.stricter(settings.claims), settings.approval or own.approval)
-    if changed.origin is not None:  # later tools of the set have the same settings
+    if changed.origin is not None:  # tools that the set adds later get the same settings
         toolset, version = changed.origin
         changed.origin = (with_settings(toolset, settings), version)
     return changed
 
 
 def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:
-    """The settings that the core reads, and the tool's own.
+    """Split settings into those that the core reads, and the tool's own.
 
     Raises:
         ConfigError: One of the core's does not fit.
     """
     own = dict(cfg)
-    given = {key: own.pop(key) for key in cfg if key in CORE_SETTINGS}
-    if not given:
+    core = {key: own.pop(key) for key in cfg if key in CORE_SETTINGS}
+    if not core:
         return NO_SETTINGS, own
-    approval = given.pop("approval", None)
+    approval = core.pop("approval", None)
     if approval not in (None, *get_args(Approval)):
         raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
-    if approval == "never" and given.get("needs_approval") is True:
+    if approval == "never" and core.get("needs_approval") is True:
         raise ConfigError(f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; leave one out")
-    return SafetySettings(Safety(**{key: _read(key, value, name) for key, value in given.items()}), approval), own
+    claims = Safety(**{key: _read_setting(key, value, name) for key, value in core.items()})
+    return SafetySettings(claims, approval), own
 
 
-_READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _effects, "timeout_s": _seconds}
+_READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _read_effects, "timeout_s": _read_seconds}
 
 
-def _read(key: str, value: object, name: str) -> Any:
-    """A value of a setting that makes calls stricter."""
+def _read_setting(key: str, value: object, name: str) -> Any:
+    """Check the value of a setting that makes calls stricter."""
     if read := _READERS.get(key):
         try:
             return read(value, name)

@@ -13,7 +13,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 def check_tool_name(name: str) -> None:
-    """Raise ConfigError unless every provider takes this name for a tool."""
+    """Raise ConfigError unless every provider accepts this name for a tool."""
     if not _TOOL_NAME.match(name):
         raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'")
 
@@ -39,7 +39,7 @@ def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: 
     Args:
         name: The tool's name, for the error.
         schema: The schema.
-        ignore_patterns: Take any pattern, because the tool matches them itself, with an engine of its own.
+        ignore_patterns: Accept any pattern, because the tool matches them itself.
     """
     if schema.get("type") != "object":
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object'")
@@ -59,7 +59,7 @@ class ArgumentChecker:
         self._checker = SchemaChecker(schema)
 
     def check(self, arguments: Mapping[str, object]) -> None:
-        """Raise ToolArgumentError unless the arguments fit; the text names the misfits, for the model to correct."""
+        """Raise ToolArgumentError unless the arguments fit. The text names the faults, for the model to correct."""
         if not self.schema.get("properties") and not arguments:
             return
         try:

@@ -1,7 +1,7 @@
-"""A set of tools: one entry of an agent's `function_list` that stands for several tools.
+"""Sets of tools: one entry of an agent's `function_list` that contains several tools.
 
-The tools of a set are the same for every run, and then the agent has them from the start; or they follow from the run
-(its user, its files, its language), and are made when it starts.
+The tools of a set may be the same for every run; then the agent has them from the start. Or they depend on the run (its
+user, its files, its language), and are made when it starts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ToolEntry: TypeAlias = Union[
     str, Mapping[str, Any], BaseTool, type[BaseTool], "Toolset", type["Toolset"], Callable[..., Any]
 ]
 """A tool: the name or address of an installed one, a dict with `name` and settings, a tool or its class, or a typed
-function. Or a set of tools, in the same ways; a function is one with `toolset`."""
+function. A set of tools is given in the same ways; `toolset` makes one from a function."""
 
 
 class ToolChanges:
     """Counts the changes of a set's tools, from any thread.
 
-    An agent copies a set that gets settings. The copies share this object; the set must keep its changing list in an
-    object that copies share, too.
+    An agent copies a set that gets settings. The copies share this object, and must also share the object that holds
+    the changing list.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class ToolChanges:
         return self._version
 
     def report(self) -> None:
-        """Report a change: runs that have the set ask it for its tools again before their next turn."""
+        """Report a change. Runs that have the set ask for its tools again before their next turn."""
         with self._lock:
             self._version += 1
 
@@ -52,18 +52,18 @@ class ToolChanges:
 class Toolset(Configured, ABC):
     """The base class of sets of tools.
 
-    Making one must be cheap, and reach nothing: it happens when an agent is made. What a set opens for a run, it opens
-    with `context.resources.get`, and it is closed with the run.
+    Making one must be cheap and open nothing, because it happens when an agent is made. A set opens the resources of a
+    run with `context.resources.get`; they are closed with the run.
 
     Args:
         cfg, settings: Its settings, see `Configured`.
 
     Attributes:
-        name: What it is called in errors.
-        host: Where to look up other components; None for the default one.
-        effects: What the tools that it makes for a run may do, of `network`, `files`, `processes`; None for anything.
-        origin: As that of a tool, see `BaseTool`.
-        changes: For a set whose tools may change, made in `__init__`; None for all others.
+        name: Its name in errors.
+        host: Where to look up other components; None for the default host.
+        effects: The effects of the tools that it makes for a run, of `network`, `files`, `processes`; None for any.
+        origin: See `BaseTool`.
+        changes: The counter of a set whose tools may change, made in `__init__`; None for other sets.
     """
 
     name: str = ""
@@ -74,21 +74,21 @@ class Toolset(Configured, ABC):
     origin: tuple[Settable, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """The tools, if every run has the same; None if `tools_of_run` must be asked. Asked once per agent.
+        """Return the tools that every run has; None if they depend on the run. An agent asks once.
 
-        They may be sets themselves: some fixed, and some that are made for each run. If `changes` has counted a change
-        since, runs ask `tools_of_run`, and its tools replace these.
+        They may be sets themselves, fixed or made for each run. If `changes` has counted a change since, runs ask
+        `tools_of_run`, and its tools replace these.
         """
         return None
 
     @abstractmethod
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """The tools of one run, asked when it starts, and again before a turn if `changes` has counted a change.
+        """Return the tools of one run, when it starts, and again before a turn if `changes` has counted a change.
 
-        The tools of the second answer replace those of the first.
+        Later tools replace earlier ones.
 
         Args:
-            context: As a tool gets it: `deps`, `files`, `lang`, `messages`, the workspace, resources.
+            context: The context, as a tool gets it: `deps`, `files`, `lang`, `messages`, the workspace, resources.
 
         Raises:
             JackfieldError: There are no tools for this run; the run ends with this error.
@@ -99,14 +99,14 @@ class Toolset(Configured, ABC):
         context: ToolContext[Any],  # noqa: ARG002 - for those that need it
         reported: Sequence[PluginEvent],  # noqa: ARG002
     ) -> Processor | None:
-        """What acts around each question of one run to its model, for sets that change what the model sees.
+        """Return the processor around the model's requests in one run, for sets that change what the model sees.
 
-        It is asked once, after `tools_of_run`, of sets that have no fixed tools.
+        Sets that have no fixed tools are asked once, after `tools_of_run`.
 
         Args:
             context: As for `tools_of_run`.
-            reported: What plugins have reported in the run before it was interrupted, if it goes on; else what they
-                reported in the last run of its session.
+            reported: The reports of plugins before the run was interrupted, if it is resumed; otherwise those of the
+                last run of its session.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""The tool calls of one turn while they run: at once where they may, and what happens in them as events."""
+"""Run the ready calls of one turn concurrently, and queue their events."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from typing import TypeAlias
 from jackfield import sync
 from jackfield.errors import ToolTimeoutError
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
-from jackfield.tools._foreign import apart
+from jackfield.tools._foreign import run_isolated
 from jackfield.tools._plan import PlannedCall, ReadyCall
 
 _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]"
 
 
 class Turn:
-    """Makes calls.
+    """Runs calls.
 
-    A call begins right after its `ToolStarted` was handed on, so no event of it overtakes that.
+    A call begins right after its `ToolStarted` was passed on, so none of its events overtakes that.
 
     Args:
-        make: Makes a call that begins now, by the performance counter.
-        failed: The result of a call that raised something after so many seconds.
-        timeout_s: How long calls of tools may take that do not say it.
-        refusal: The result of a call that must not begin any more; None to make the call. It is asked right before each
-            call, outside of the time-out of the tool.
+        make: Makes a call. Its last argument is the time of the start, by the performance counter.
+        failed: Returns the result of a call that raised an error after so many seconds.
+        refusal: Returns the result of a call that may no longer begin; None to make the call. It is called right before
+            each call, outside of the time-out of the tool.
+        timeout_s: The time-out of tools that set none.
 
     Attributes:
+        events: The events of the calls.
         begun: The positions of the calls whose tools were called.
         still_running: The positions of the calls that were cancelled and could not be stopped.
     """
@@ -47,13 +48,13 @@ class Turn:
         self.still_running: set[int] = set()
         self._refusal = refusal
         self._make, self._failed, self._timeout_s = make, failed, timeout_s
-        self._rows: dict[int, list[ReadyCall]] = {}
+        self._announced: dict[int, list[ReadyCall]] = {}
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tasks: list[asyncio.Task[None]] = []
 
     def reporter(self, planned: PlannedCall) -> Callable[[str], None]:
-        """What a tool says how far it is with; from any thread."""
+        """Return the function by which a tool reports its progress, from any thread."""
 
         def report(text: str) -> None:
             progress = ToolProgress(planned.index, planned.call_id, text)
@@ -65,30 +66,30 @@ class Turn:
         return report
 
     def start(self, calls: list[ReadyCall]) -> None:
-        """Begin all calls that may run at once; the others follow one after the other."""
-        rows: dict[ReadyCall | None, list[ReadyCall]] = {}
+        """Start all calls that may run at the same time; the others follow one after the other."""
+        queues: dict[ReadyCall | None, list[ReadyCall]] = {}
         for call in calls:
-            rows.setdefault(call if call.safety.concurrent else None, []).append(call)
-        for row in rows.values():
-            self._announce(row)
+            queues.setdefault(call if call.safety.concurrent else None, []).append(call)
+        for queue in queues.values():
+            self._announce(queue)
 
-    def _announce(self, row: list[ReadyCall]) -> None:
-        # It counts as a call from now on, for all who share a limit with this run.
-        planned = row[0].planned
-        self._rows[planned.index] = row
+    def _announce(self, queue: list[ReadyCall]) -> None:
+        # From now on it counts as a call, in all runs that share a limit.
+        planned = queue[0].planned
+        self._announced[planned.index] = queue
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
 
     def begin_soon(self, index: int) -> None:
-        """Begin the call at this place, if it may run, once its `ToolStarted` has been handed to whoever reads it."""
+        """Begin the call at this position, if it may run, once its `ToolStarted` has been passed on."""
         self._loop.call_soon(self._begin, index)
 
     def _begin(self, index: int) -> None:
-        row = self._rows.pop(index, None)
-        if row is not None:
-            self._tasks.append(self._loop.create_task(self._make_all(row)))
+        queue = self._announced.pop(index, None)
+        if queue is not None:
+            self._tasks.append(self._loop.create_task(self._make_all(queue)))
 
-    async def _make_all(self, row: list[ReadyCall]) -> None:
-        call, *others = row
+    async def _make_all(self, queue: list[ReadyCall]) -> None:
+        call, *others = queue
         planned, started = call.planned, time.perf_counter()
         timeout_s = call.safety.timeout_s or self._timeout_s
         try:
@@ -96,17 +97,18 @@ class Turn:
             result = await self._refusal(planned)
             if result is None:
                 name = planned.call.name
-                result = await apart(work, name=name, timeout_s=timeout_s, on_late=self.events.put_nowait)
+                result = await run_isolated(work, name=name, timeout_s=timeout_s, on_late=self.events.put_nowait)
         except asyncio.CancelledError as error:
             if sync.is_abandoned(error):
                 self.still_running.add(planned.index)
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a tool does is a result
+        except Exception as error:  # noqa: BLE001 - any error of a tool is a result
             problem = error
             if isinstance(error, ToolTimeoutError) and planned.index not in self.begun:
                 # It waited for a worker thread, or to be loaded.
-                text = f"Tool {planned.call.name} did not begin in {timeout_s:g} s; nothing was done"
-                problem = ToolTimeoutError(text)
+                problem = ToolTimeoutError(
+                    f"Tool {planned.call.name} did not begin in {timeout_s:g} s; nothing was done"
+                )
             result = self._failed(planned, problem, time.perf_counter() - started)
         self.events.put_nowait(result)
         if others:
@@ -114,12 +116,12 @@ class Turn:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are events to come."""
-        return not (self.events.empty() and not self._rows and all(task.done() for task in self._tasks))
+        """True if more events will come."""
+        return not (self.events.empty() and not self._announced and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel what still runs, and wait until it has ended, but not for ever. No other call begins."""
-        self._rows.clear()
+        """Cancel the calls that still run, and wait for some seconds until they have ended. No other call begins."""
+        self._announced.clear()
         running = [task for task in self._tasks if not task.done()]
         for task in running:
             task.cancel()

@@ -1,4 +1,4 @@
-"""A folder that paths cannot leave: what tools use for every file whose name came from outside."""
+"""A folder that paths cannot leave, for every file whose name comes from outside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
 
 
 class Workspace:
-    """A folder for a tool's files, made when it is first needed.
+    """A folder for the files of tools, made at first use.
 
     Args:
         root: The folder; None for `$JACKFIELD_WORKSPACE`, or `workspace` in the working directory.
@@ -23,27 +23,27 @@ class Workspace:
         self.root = Path(root or os.environ.get(WORKSPACE_VARIABLE) or "workspace")
 
     def resolve(self, name: str) -> Path:
-        """The path of a file below the root; the file need not exist.
+        """Return the path of a file below the root. The file need not exist.
 
         Raises:
             ToolArgumentError: The name leads outside: absolute, `..`, percent-encoded, through a symbolic link.
         """
-        _refuse_what_is_outside(name)
+        _check_name(name)
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
-            goes_round = _is_link(path)
+            is_loop = _is_link(path)
         except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long
             raise ToolArgumentError(f"{name!r} is not a valid file name: {type(error).__name__}") from error
-        if goes_round:
+        if is_loop:
             raise ToolArgumentError(f"{name!r} is not a valid file name: it is a link to itself")
         if not path.is_relative_to(root):
             raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
         return path
 
 
-def _refuse_what_is_outside(name: str) -> None:
-    """Refuse what needs no look at the folder."""
+def _check_name(name: str) -> None:
+    """Refuse names that are invalid in every folder."""
     decoded = unquote(name)
     if "\0" in decoded or not decoded.strip():
         raise ToolArgumentError(f"{name!r} is not a valid file name")
@@ -57,7 +57,7 @@ def _leads_outside(name: str) -> bool:
 
 
 def _is_link(path: Path) -> bool:
-    """Whether a path is a link after all links were followed, which newer Pythons give for one that leads to itself.
+    """Return True if a path is a link after all links were followed. Newer Pythons return a link to itself like this.
 
     Raises:
         OSError: No file can have this path, because it is too long, or leads through such a link.

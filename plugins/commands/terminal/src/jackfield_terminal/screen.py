@@ -90,7 +90,7 @@ def describe_tools(agent: Agent) -> list[str]:
 def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
     safety, rules = tool.safety(), agent.executor.rules
     yield from (_EFFECTS.get(effect, effect) for effect in sorted(safety.effects))
-    if rules.asks_about(tool, safety):
+    if rules.need_approval(tool, safety):
         yield "each call needs approval"
     if safety.effects & rules.forbid:
         yield "calls are forbidden here"

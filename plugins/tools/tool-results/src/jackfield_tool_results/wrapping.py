@@ -21,7 +21,7 @@ from jackfield.tools import (
     ToolResult,
     Toolset,
     content_of,
-    output_of,
+    run_tool,
     tools_of,
 )
 
@@ -53,7 +53,7 @@ class WrappedTool(StandIn):
 
     async def call_inner(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """The result of the other tool as a model would read it: a text or content items, its own files inside."""
-        content, metadata = await content_of(await output_of(self.inner, dict(arguments), context))
+        content, metadata = await content_of(await run_tool(self.inner, dict(arguments), context))
         return ToolResult(content, metadata)
 
     def claims(self) -> Safety:
@@ -133,7 +133,7 @@ class WrappingToolset(Toolset):
         if not isinstance(toolset, Toolset):
             return self.wrapped(part)
         # The later tools of its set are wrapped as well.
-        return self.wrapped(part).given_by(_WrappedSet(toolset, self), version)
+        return self.wrapped(part).with_origin(_WrappedSet(toolset, self), version)
 
     def _check(self, tool: BaseTool) -> None:
         if not self.applies_to(tool.safety()):

@@ -1,4 +1,4 @@
-"""Find the tools that an entry means."""
+"""Find the tools that an entry of `function_list` means."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_with_key
 from jackfield.suggestions import list_names
 from jackfield.tools._base import BaseTool
-from jackfield.tools._failures import shown
-from jackfield.tools._foreign import Escaped
+from jackfield.tools._failures import summarize
+from jackfield.tools._foreign import EscapedError
 from jackfield.tools._function_tool import tool
 from jackfield.tools._plugin_tool import find_tool
 from jackfield.tools._safety import split_settings, with_settings
@@ -23,7 +23,7 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 
 
 def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
-    """The tools that an entry of `function_list` stands for. A set that is made for each run stays a set.
+    """Return the tools that an entry of `function_list` means. A set that makes its tools for each run stays a set.
 
     Raises:
         ConfigError: It cannot be a tool.
@@ -31,12 +31,12 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
         ToolServiceError: A set failed.
     """
     if isinstance(entry, type) and issubclass(entry, BaseTool | Toolset):
-        entry = _instance_of(entry)
+        entry = _make_instance(entry)
     if isinstance(entry, str | Mapping):
-        return _installed(entry, host)
+        return _find_installed(entry, host)
     if isinstance(entry, Toolset):
         entry.host = entry.host or host
-        return _parts_of_set(entry, host)
+        return _open_toolset(entry, host)
     if isinstance(entry, BaseTool):
         if not entry.schema_is_checked:
             schema = object_schema(entry.name, entry.parameters)
@@ -50,54 +50,57 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
 
 
 def as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
-    """The tool that an entry means.
+    """Return the tool that an entry means.
 
     Raises:
-        ConfigError: It cannot be a tool, or is a set of several.
+        ConfigError: It cannot be a tool, or is a set of several tools.
         PluginError: No such tool is installed, or it cannot be described.
     """
     parts = tools_of(entry, host)
     if len(parts) == 1 and isinstance(parts[0], BaseTool):
         return parts[0]
     names = list_names([one.name for one in parts if isinstance(one, BaseTool)])
-    raise ConfigError(f"this is a set of tools, where one tool is needed{names and f'; name one of them: {names}'}")
+    hint = f"; name one of its tools: {names}" if names else ""
+    raise ConfigError(f"expected one tool, got a set of tools{hint}")
 
 
-def parts_of(one: Toolset, entries: object, host: PluginHost) -> list[BaseTool | Toolset]:
-    """The tools that the entries of a set stand for, with the settings that were given for the whole set.
+def resolve_entries(toolset: Toolset, entries: object, host: PluginHost) -> list[BaseTool | Toolset]:
+    """Return the tools that the entries of a set mean, with the settings of the whole set.
 
     Raises:
         ConfigError: They are not a list of tools.
         PluginError, ToolServiceError: As `tools_of`.
     """
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
-        raise ConfigError(f"the set of tools {one.name!r} must give a list of tools, not {type(entries).__name__}")
-    return [with_settings(part, one._settings) for entry in entries for part in tools_of(entry, host)]
+        raise ConfigError(
+            f"the set of tools {toolset.name!r} must return a list of tools, not {type(entries).__name__}"
+        )
+    return [with_settings(part, toolset._settings) for entry in entries for part in tools_of(entry, host)]
 
 
 @contextmanager
-def blaming(one: Toolset) -> Iterator[None]:
-    """What goes wrong in the code of a set is raised with its name; errors of ours are raised as they are."""
+def naming_toolset(toolset: Toolset) -> Iterator[None]:
+    """Raise foreign errors in the code of a set with its name; our own errors are raised as they are."""
     try:
         yield
     except JackfieldError:
         raise
     except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
-        cause = error.error if isinstance(error, Escaped) else error
-        raise ToolServiceError(f"the set of tools {one.name!r} failed: {shown(cause)}") from cause
+        cause = error.error if isinstance(error, EscapedError) else error
+        raise ToolServiceError(f"the set of tools {toolset.name!r} failed: {summarize(cause)}") from cause
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:
-    """The name of the installed tool or set that an entry means; '' if it has none.
+    """Return the name of the installed tool or set that an entry means; '' if it has none.
 
-    A dict without one means the known set that alone has one of its settings.
+    A dict without a name means the only known set that has one of its settings.
     """
     if isinstance(entry, str):
         return entry
     return str(entry.get("name") or "") or known_with_key("tool", entry) or ""
 
 
-def _installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseTool | Toolset]:
+def _find_installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseTool | Toolset]:
     name = name_of_entry(entry)
     if not name:
         raise ConfigError("a tool given as a dict needs a 'name' next to its settings")
@@ -110,24 +113,25 @@ def _installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseToo
     if spec.tools:
         return [find_tool({**cfg, "name": f"{row.distribution}/{member}"}, host) for member in spec.tools]
     settings, own = split_settings(cfg, name=spec.name)
-    made = host.make(row, own, Toolset)
-    made.host, made.name = host, spec.name
-    return _parts_of_set(with_settings(made, settings), host)
+    toolset = host.make(row, own, Toolset)
+    toolset.host, toolset.name = host, spec.name
+    return _open_toolset(with_settings(toolset, settings), host)
 
 
-def _parts_of_set(one: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
-    version = one.changes.version if one.changes is not None else 0  # first: a change meanwhile is asked for
-    with blaming(one):
-        fixed = one.fixed_tools()
+def _open_toolset(toolset: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
+    changes = toolset.changes
+    version = changes.version if changes is not None else 0  # read first: a change meanwhile is noticed later
+    with naming_toolset(toolset):
+        fixed = toolset.fixed_tools()
     if fixed is None:
-        return [one]
-    parts = parts_of(one, fixed, host)
-    if one.changes is None:
+        return [toolset]
+    parts = resolve_entries(toolset, fixed, host)
+    if changes is None:
         return parts
-    return [part.given_by(one, version) if isinstance(part, BaseTool) else part for part in parts]
+    return [part.with_origin(toolset, version) if isinstance(part, BaseTool) else part for part in parts]
 
 
-def _instance_of(tool_class: type[BaseTool] | type[Toolset]) -> BaseTool | Toolset:
+def _make_instance(tool_class: type[BaseTool] | type[Toolset]) -> BaseTool | Toolset:
     try:
         inspect.signature(tool_class).bind()
     except TypeError as error:
