@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jackfield.config import Configured
 from jackfield.errors import ConfigError
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 
 if TYPE_CHECKING:
     from jackfield.runs._run import AgentLike, Recorder
@@ -158,7 +158,7 @@ class Store(Configured, ABC):
         """End all holds and close what is open; the next call opens it again."""
 
 
-def load_store(entry: object, host: PluginHost) -> Store:
+def load_store(entry: object, host: Plugins) -> Store:
     """The store that somebody named: a store, a name, or a dict of `name` and settings.
 
     Raises:

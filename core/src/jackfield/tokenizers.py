@@ -11,18 +11,18 @@ class TokenCounter(Protocol):
     """Counts the tokens of a text."""
 
     def __call__(self, text: str, /) -> int:
-        """How many tokens `text` has."""
+        """Return the number of tokens."""
 
 
 class Tokenizer(ABC):
-    """Counts and cuts texts as one vocabulary does. It is called from many threads at once.
+    """Counts and cuts texts by one vocabulary. It serves many threads at once.
 
-    Making one reads nothing; the vocabulary is read at the first call. Text is never read as control tokens: a user who
-    writes `<|im_end|>` has written ten characters.
+    The first call reads the vocabulary. Text never becomes control tokens: `<|im_end|>` in a user's message is ten
+    characters.
 
     Attributes:
         name: Its name in models' facts.
-        exact: Whether counts are those of the vocabulary; if not, they are estimates.
+        exact: Counts are those of the vocabulary, not estimates.
     """
 
     name: str
@@ -30,36 +30,35 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's tokens.
+        """Return the ids of a text's tokens.
 
         Raises:
-            ConfigError: The vocabulary cannot be loaded; the text says what to do.
+            ConfigError: The vocabulary cannot be loaded; the text has the next step.
         """
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; bytes that are not UTF-8, as at a cut character, become U+FFFD.
+        """Return the text of tokens. Invalid UTF-8, such as a cut character, becomes U+FFFD.
 
         Raises:
             ValueError: The vocabulary has no such id.
         """
 
     def count(self, text: str) -> int:
-        """How many tokens a text has; 0 for an empty one. Half a surrogate pair counts as U+FFFD does."""
+        """Return the number of tokens in a text. A lone surrogate counts like U+FFFD."""
         return len(self.encode(text))
 
     def cut(self, text: str, most: int) -> str:
-        """The longest beginning of a text, in whole characters, that has at most `most` tokens.
+        """Return the beginning of a text with at most `most` tokens, in whole characters; the whole text if it fits.
 
-        A beginning may have more tokens than a longer one has, so this is not always the longest there is; but it has
-        at most `most` tokens, would have more with one character more, and a text that fits is returned whole.
+        One more character would exceed the limit. A longer beginning may fit nevertheless, because a text can have
+        fewer tokens than its beginning.
         """
         if most <= 0:
             return ""
-        return text if self.count(text) <= most else self._bisected(text, most)
-
-    def _bisected(self, text: str, most: int) -> str:
-        # Where the end must be about: counting a long text at every step takes long.
+        if self.count(text) <= most:
+            return text
+        # Find a range for the end first: counting a long text at every step is slow.
         low, high = 0, min(len(text), 4 * most)
         while high < len(text) and self.count(text[:high]) <= most:
             low, high = high, min(len(text), 2 * high)

@@ -30,7 +30,8 @@ from jackfield.messages import (
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
-from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._host import default_host
+from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output
 from jackfield.runs._observers import Observer, Observers, load_observers
@@ -67,7 +68,7 @@ class AgentOptions(TypedDict, total=False):
     observers: Sequence[str | Observer]
     handoffs: Sequence[AgentLike | Handoff]
     store: str | Mapping[str, object] | Store | None
-    host: PluginHost | None
+    host: Plugins | None
 
 
 class Agent(QwenMethods, StatesSecrets):
@@ -144,7 +145,7 @@ class Agent(QwenMethods, StatesSecrets):
         observers: Sequence[str | Observer] = (),
         handoffs: Sequence[AgentLike | Handoff] = (),
         store: str | Mapping[str, object] | Store | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
     ) -> None:
         self._check_kind()
         with ForgetLocals():  # a key may be among them

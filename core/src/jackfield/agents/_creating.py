@@ -15,7 +15,7 @@ from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
-from jackfield.plugins import ComponentSpec, PluginHost, default_host, known_components
+from jackfield.plugins import ComponentSpec, Plugins, default_host, known_components
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
 from jackfield.tools._entries import name_of_entry
@@ -46,7 +46,7 @@ def create_agent(kind: Literal["fncall"], **options: Unpack[CreateOptions]) -> F
 @overload
 def create_agent(kind: str | Mapping[str, object] | AgentConfig, **options: Unpack[CreateOptions]) -> Agent: ...
 def create_agent(
-    kind: str | Mapping[str, object] | AgentConfig, *, host: PluginHost | None = None, **options: Any
+    kind: str | Mapping[str, object] | AgentConfig, *, host: Plugins | None = None, **options: Any
 ) -> Agent:
     """Make an agent.
 
@@ -64,7 +64,7 @@ def create_agent(
         return _created(kind, host or default_host(), options)
 
 
-def _created(kind: str | Mapping[str, object] | AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
+def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, options: Mapping[str, object]) -> Agent:
     if not isinstance(kind, str):
         return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
@@ -84,7 +84,7 @@ def _label(kind: Mapping[str, object] | AgentConfig) -> str:
     return f"agent {dict(kind).get('name') or ''}".rstrip()
 
 
-def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, object]) -> Agent:
+def _from_config(config: AgentConfig, host: Plugins, options: Mapping[str, object]) -> Agent:
     given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
     try:
         return _created(config.agent, host, {**given, **options})
@@ -92,24 +92,24 @@ def _from_config(config: AgentConfig, host: PluginHost, options: Mapping[str, ob
         raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
 
 
-def _loaded(kind: str, host: PluginHost) -> object:
+def _loaded(kind: str, host: Plugins) -> object:
     if kind.endswith((".yaml", ".yml", ".toml", ".json")):
         raise ConfigError(f"{kind!r} is a file, not a kind of agent: create_agent(load_agent_config({kind!r}))")
     try:
-        return host.load("agent", kind)
+        return host.load_row(host.find("agent", kind))
     except PluginNotFoundError as error:
         if not close_names(kind, _CORE_KINDS):
             raise
         raise PluginNotFoundError(f"{error}{suggest(kind, _CORE_KINDS)}") from error
 
 
-def _reads_files(kind: str, agent: Agent, host: PluginHost) -> bool:
+def _reads_files(kind: str, agent: Agent, host: Plugins) -> bool:
     if agent.toolsets or any(one.safety().file_access for one in agent.function_map.values()):
         return True
     return kind not in _CORE_KINDS and "files" in host.spec_of(host.find("agent", kind), ComponentSpec).effects
 
 
-def _with_agents(options: Mapping[str, object], host: PluginHost) -> dict[str, Any]:
+def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
     """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
@@ -148,13 +148,13 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
 
 
-def _all_that_is_missing(config: AgentConfig, host: PluginHost) -> str:
+def _all_that_is_missing(config: AgentConfig, host: Plugins) -> str:
     """What to install for the whole agent, if it is more than one package."""
     missing = sorted(_lacking(config, host))
     return f". To install everything that this agent is missing: pip install {' '.join(missing)}" if missing[1:] else ""
 
 
-def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
+def _lacking(config: AgentConfig, host: Plugins) -> set[str]:
     """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
     lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
     wanted = _named_in(config, host)
@@ -166,7 +166,7 @@ def _lacking(config: AgentConfig, host: PluginHost) -> set[str]:
     return lacking
 
 
-def _named_in(config: AgentConfig, host: PluginHost) -> list[str]:
+def _named_in(config: AgentConfig, host: Plugins) -> list[str]:
     """The components that an agent names, as `kind.name`."""
     named = {
         "agent": [config.agent],

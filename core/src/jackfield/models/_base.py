@@ -23,7 +23,8 @@ from jackfield.models._retry import Retry
 from jackfield.models._thoughts import WithThoughtsApart
 from jackfield.plugins._acting import acting
 from jackfield.plugins._catalog import Row
-from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._host import default_host
+from jackfield.plugins._protocol import Plugins
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
 from jackfield.secrets import StatesSecrets
@@ -52,7 +53,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         config: LLMConfig | Mapping[str, object],
         *,
         processors: Sequence[Processor] | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
     ) -> None:
         with ForgetLocals():  # a key may be among them
             self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
@@ -251,12 +252,12 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return acceptable
 
     @property
-    def host(self) -> PluginHost:
+    def host(self) -> Plugins:
         """Where processors, call formats and settings are looked up."""
         return self._given_host or default_host()
 
     def _load_call_format(self, name: str) -> CallFormat:
-        made = self.host.load("call_format", name)()
+        made = self.host.load_row(self.host.find("call_format", name))()
         if not isinstance(made, CallFormat):
             raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
         return made
@@ -265,7 +266,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return f"<{type(self).__name__} {self.address}>"
 
 
-def processors_of(entries: Sequence[Processor | str | Mapping[str, object]], host: PluginHost) -> list[Processor]:
+def processors_of(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
     """Only the processors that a caller passes or names.
 
     Raises:
@@ -278,7 +279,7 @@ def processors_of(entries: Sequence[Processor | str | Mapping[str, object]], hos
     ]
 
 
-def _named(entry: str | Mapping[str, object], host: PluginHost) -> tuple[Row, Mapping[str, object]]:
+def _named(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
     """The processor that an entry of a configuration names, and its settings."""
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
@@ -287,7 +288,7 @@ def _named(entry: str | Mapping[str, object], host: PluginHost) -> tuple[Row, Ma
     return host.find("processor", name), cfg
 
 
-def load_processors(entries: Sequence[str | Mapping[str, object]], host: PluginHost) -> list[Processor]:
+def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
     """The processors that a configuration names, those that the settings enable, and the default chain.
 
     Raises:

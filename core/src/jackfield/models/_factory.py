@@ -12,8 +12,9 @@ from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, processors_of
-from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._host import default_host
 from jackfield.plugins._known import backend_of_model, known_with_key
+from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
 from jackfield.suggestions import list_names
 
@@ -26,7 +27,7 @@ def get_chat_model(
     *,
     processors: Sequence[Processor | str | Mapping[str, object]] | None = None,
     add: bool = False,
-    host: PluginHost | None = None,
+    host: Plugins | None = None,
 ) -> BaseChatModel:
     """Make a model.
 
@@ -56,18 +57,17 @@ def get_chat_model(
         return made
 
 
-def _made(cfg: str | Mapping[str, object] | LLMConfig, host: PluginHost) -> BaseChatModel:
+def _made(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> BaseChatModel:
     backend, values = _split(cfg, host.names("llm"))
-    spec = host.spec("llm", backend, LLMSpec)
+    row = host.find("llm", backend)
+    spec = host.spec_of(row, LLMSpec)
     model = values.get("model") or (spec.models[0] if len(spec.models) == 1 else "")
     if not model:
         raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; there is no default model")
-    model_class = host.load("llm", backend)
+    model_class = host.load_row(row)
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
         raise BrokenPluginError(f"backend {backend!r}: {spec.target} is not a subclass of jackfield.BaseChatModel")
-    return model_class(
-        {**values, "model_type": backend, "model": model}, host=host.narrowed_to(host.find("llm", backend))
-    )
+    return model_class({**values, "model_type": backend, "model": model}, host=host.narrowed_to(row))
 
 
 def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]) -> str:

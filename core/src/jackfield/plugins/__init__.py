@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jackfield.plugins._known import Known, install_hint, known_components, parser_of_extension
     from jackfield.plugins._metadata import read_file
     from jackfield.plugins._policy import is_incompatible
+    from jackfield.plugins._protocol import Plugins, host_argument
     from jackfield.plugins._registration import RegistrationManager
     from jackfield.settings import Settings
 
@@ -57,6 +58,7 @@ __all__ = [
     "ObserverSpec",
     "ParserSpec",
     "PluginHost",
+    "Plugins",
     "PostprocessorSpec",
     "PreprocessorSpec",
     "Problem",
@@ -76,6 +78,7 @@ __all__ = [
     "enabled_by",
     "fault_of",
     "hook",
+    "host_argument",
     "in_language",
     "install_hint",
     "is_incompatible",
@@ -100,6 +103,7 @@ _MODULES = {
     "ObserverSpec": "jackfield.descriptors",
     "ParserSpec": "jackfield.descriptors",
     "PluginHost": "jackfield.plugins._host",
+    "Plugins": "jackfield.plugins._protocol",
     "PostprocessorSpec": "jackfield.descriptors",
     "PreprocessorSpec": "jackfield.descriptors",
     "Problem": "jackfield.plugins._catalog",
@@ -119,6 +123,7 @@ _MODULES = {
     "enabled_by": "jackfield.plugins._acting",
     "fault_of": "jackfield.plugins._faults",
     "hook": "jackfield.hookspecs",
+    "host_argument": "jackfield.plugins._protocol",
     "in_language": "jackfield.descriptors",
     "install_hint": "jackfield.plugins._known",
     "is_incompatible": "jackfield.plugins._policy",

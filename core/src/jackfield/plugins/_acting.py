@@ -6,14 +6,18 @@ Runs and reports about them use the same functions, so they cannot disagree.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.errors import PluginError
 from jackfield.plugins._catalog import Row
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
+
+if TYPE_CHECKING:
+    from jackfield.plugins._host import PluginHost
 
 
-def acting(host: PluginHost, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
+def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
     """List the components that act in addition to those named in code, enabled ones first.
 
     Args:
@@ -28,7 +32,7 @@ def acting(host: PluginHost, kind: str, *, named: Collection[Row] = ()) -> list[
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]
 
 
-def default_chain(host: PluginHost, kind: str, *, besides: Collection[Row]) -> list[Row]:
+def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list[Row]:
     """List the components of the default chain that act besides others.
 
     A component of the same name replaces a default. Components that are not proven to be ours never act by default.

@@ -21,6 +21,7 @@ from jackfield.plugins._known import known_distribution
 from jackfield.plugins._loading import Loader, blaming
 from jackfield.plugins._own import CodePlugins, row_of_local
 from jackfield.plugins._policy import Policy
+from jackfield.plugins._protocol import host_argument
 from jackfield.plugins._resolving import Resolver
 from jackfield.settings import Settings, load_settings
 
@@ -232,19 +233,10 @@ class PluginHost:
             factory_of = getattr(base, "factory_of", None)
             factory = factory_of(target, spec) if factory_of else target
             with blaming(row, f"making {row.id} failed", besides=JackfieldError):
-                component = factory(**cfg, **self.host_argument(row, factory))
+                component = factory(**cfg, **host_argument(self, row, factory))
         if not isinstance(component, base):
             raise BrokenPluginError(f"{row.distribution}: {row.id} is not a {base.__module__}.{base.__name__}")
         return component
-
-    def host_argument(self, row: Row, factory: Any) -> dict[str, PluginHost]:
-        """Return the keyword argument `host` for a factory with a parameter of that name; otherwise nothing."""
-        from inspect import signature
-
-        try:
-            return {"host": self.narrowed_to(row)} if "host" in signature(factory).parameters else {}
-        except (TypeError, ValueError):  # written in C, or not callable: the call says which
-            return {}
 
     def narrowed_to(self, row: Row) -> PluginHost:
         """Return the host that a component gets: this one, or one that gives it only the secrets it declares.

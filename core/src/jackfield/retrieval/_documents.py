@@ -1,4 +1,4 @@
-"""Documents, and the parsers that read them. Parsers run in processes of their own, so this module loads little."""
+"""Documents, and the parsers that read them. Parsers run in separate processes, so this module loads little."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document that belongs together, in reading order.
+    """A block of a document, such as a paragraph, in reading order.
 
     Attributes:
         text: The text; a table is a Markdown pipe table.
-        kind: What it is.
-        page: The page it begins on, from 1; None for formats without pages.
-        level: Of a heading, from 1; 0 for the rest.
+        kind: The kind of block.
+        page: The page on which it begins, from 1; None for formats without pages.
+        level: The level of a heading, from 1; 0 for other blocks.
     """
 
     text: str
@@ -41,9 +41,9 @@ class Document:
 
 
 class Parser(Configured, ABC):
-    """Reads one kind of file. It is called in a process of its own, or by many threads at once, one instance in each.
+    """Reads one type of file. It runs in a separate process, or in many threads with one instance each.
 
-    Its settings are those of its `config_class`; see `Configured`.
+    `config_class` defines its settings; see `Configured`.
     """
 
     @abstractmethod
@@ -51,11 +51,11 @@ class Parser(Configured, ABC):
         """Turn bytes into blocks.
 
         Raises:
-            DocParserError: The file is empty, encrypted, damaged or not what its name says; the text names `source`.
+            DocParserError: The file is empty, encrypted, damaged or of another type; the text names `source`.
         """
 
 
 def shown_path(path: str) -> str:
-    """A path or URL that can be sent and shown: bytes that are not UTF-8, and invisible characters, are escaped."""
+    """Return a path or URL that is safe to send and show: invalid UTF-8 and invisible characters are escaped."""
     text = path.encode("utf-8", "backslashreplace").decode()
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""Vectors of texts, and the embedders that make them."""
+"""Embedders, which turn texts into vectors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Embedded:
     """Texts as vectors.
 
     Attributes:
-        vectors: One for each text, in order, all of one length.
-        usage: What it cost; `prompt_tokens` counts the texts.
+        vectors: One vector per text, in order, all of the same length.
+        usage: The usage; `prompt_tokens` counts the texts.
     """
 
     vectors: tuple[Vector, ...]
@@ -28,16 +28,15 @@ class Embedded:
 
 
 class Embedder(Configured, ABC):
-    """Turns texts into vectors, near each other where the texts mean something alike.
+    """Turns texts into vectors, so that texts with similar meanings are close to each other.
 
-    Its settings are those of its `config_class`; see `Configured`. It makes no connection before the first call, and is
-    used by many tasks, threads and event loops at once. Any number of texts may be given: how many go into one request
-    is its own business.
+    `config_class` defines its settings; see `Configured`. It connects at the first call, serves many tasks, threads and
+    event loops at once, and splits any number of texts into requests itself.
 
     Attributes:
-        space: Which vectors may be compared with each other: the model and what else decides them (the dimension). An
-            index that was made in one space must not be asked in another.
-        dimension: The length of a vector; None if it is not known before the first call.
+        space: The identity of the vector space: the model, and options that change the vectors, such as the dimension.
+            Vectors of different spaces cannot be compared.
+        dimension: The length of a vector; None if unknown before the first call.
     """
 
     backend: ClassVar[str]
@@ -45,25 +44,25 @@ class Embedder(Configured, ABC):
     @property
     @abstractmethod
     def space(self) -> str:
-        """See above."""
+        """The identity of the vector space."""
 
     @property
     def dimension(self) -> int | None:
-        """See above."""
+        """The length of a vector, or None."""
         return None
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        """The vectors of texts; of none, none.
+        """Return the vectors of texts; none for no texts.
 
         Args:
-            texts: None of them empty.
-            purpose: Whether the texts are to be found, or to be searched with; some models tell the two apart.
+            texts: The texts; an empty one is an error.
+            purpose: The use of the texts: documents to search, or queries. Some models treat them differently.
 
         Raises:
-            ValueError: A text is empty; the message says which.
+            ValueError: A text is empty; the message has its number.
             ModelServiceError: The server failed or refused.
         """
 
     async def aclose(self) -> None:
-        """Close what calls opened; the embedder may be used again, and reopens it."""
+        """Close connections that calls opened. A later call opens them again."""

@@ -1,4 +1,4 @@
-"""Corpora of chunks, and the searchers that rank them."""
+"""Searchers, which rank the chunks of a corpus."""
 
 from __future__ import annotations
 
@@ -7,32 +7,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from jackfield._frames import ForgetLocals
 from jackfield.config import Configured
 from jackfield.errors import BrokenPluginError
-
-if TYPE_CHECKING:
-    from jackfield.plugins import PluginHost
+from jackfield.plugins._protocol import Plugins, host_argument
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document small enough to be found and shown by itself.
+    """A part of a document, small enough to find and show by itself.
 
     Attributes:
         id: Unique in its corpus, and the same whenever the same bytes are cut in the same way.
         source: The document's path or URL.
-        text: What is shown to a model.
-        index: Its place in the document, from 0.
-        tokens: The length of `text`.
-        page: The page it begins on, from 1, or None.
-        headings: The headings it stands under, outermost first.
+        text: The text that a model reads.
+        index: Its position in the document, from 0.
+        tokens: The number of tokens in `text`.
+        page: The page on which it begins, from 1, or None.
+        headings: The headings above it, outermost first.
         title: The document's title.
-        overlap: How many characters of `text`, after its page line, repeat what the chunk before it has.
-        joint: What stands between the text of the chunk before it and the text after `overlap`, where the document is
-            shown unbroken; None if that is not known.
+        overlap: The number of characters of `text`, after its page line, that repeat the previous chunk.
+        joint: The text between the previous chunk and the text after `overlap`, from which the document can be joined
+            again; None if unknown.
         is_cut: Its end is missing.
     """
 
@@ -57,7 +54,7 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """Changes whenever a chunk does; what searchers keep their indexes by."""
+        """A hash that changes with any chunk. Searchers keep their indexes by it."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(chunk.id.encode("utf-8", "surrogatepass"))
@@ -67,7 +64,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found. `ranks` says at which place (from 1) which searcher had it."""
+    """A chunk that matches a query. `ranks` has its rank (from 1) in each searcher's list."""
 
     chunk: Chunk
     score: float
@@ -75,49 +72,49 @@ class Hit:
 
 
 class Searcher(Configured, ABC):
-    """Ranks the chunks of a corpus against a query. It indexes a corpus once and keeps the index by content hash.
+    """Ranks the chunks of a corpus for a query. It indexes a corpus once and keeps the index by content hash.
 
-    Its settings are those of its `config_class`; see `Configured`.
+    `config_class` defines its settings; see `Configured`.
     """
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        """The best chunks, best first, at most `limit`, equal scores in document order; [] when nothing matches."""
+        """Return at most `limit` chunks, best first, equal scores in document order; [] if nothing matches."""
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Make what searches of this corpus need, so that none of them has to.
+        """Index a corpus before the first search.
 
-        What was made is kept when this fails or is cancelled, and the next call goes on from there. A searcher that
-        does not override this is asked a question, because the first search makes the same.
+        If this fails or is cancelled, the finished part is kept and the next call continues from it. By default, it
+        runs one search, which does the same work.
 
         Args:
-            corpus: What will be searched.
-            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+            corpus: The corpus to index.
+            on_progress: Called from any thread with the number of indexed chunks and of all chunks.
         """
         await self.search(".", corpus, limit=1)
         if on_progress:
             on_progress(len(corpus.chunks), len(corpus.chunks))
 
     async def aclose(self) -> None:
-        """Close what searches opened; the searcher may be used again, and reopens it."""
+        """Close connections and files that searches opened. A later search opens them again."""
 
 
-def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: PluginHost) -> Searcher:
-    """A new searcher.
+def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: Plugins) -> Searcher:
+    """Make a searcher.
 
     Args:
         name: Its name, or `distribution/name`.
         cfg: Its settings.
-        host: Where it is looked up, and where it looks up others.
+        host: The plugins, in which it may look up others.
 
     Raises:
         PluginError: It is not installed, cannot be loaded, or is not a searcher.
         ConfigError: A setting does not fit.
     """
     row = host.find("searcher", name)
-    made_by = host.load_row(row)
+    searcher_class = host.load_row(row)
     with ForgetLocals():  # a key may be among them
-        made = made_by(dict(cfg or {}), **host.host_argument(row, made_by))
-    if not isinstance(made, Searcher):
-        raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval._searching.Searcher")
-    return made
+        searcher = searcher_class(dict(cfg or {}), **host_argument(host, row, searcher_class))
+    if not isinstance(searcher, Searcher):
+        raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval.Searcher")
+    return searcher

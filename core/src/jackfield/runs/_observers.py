@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from jackfield.events import RunEvent
 from jackfield.plugins._acting import acting
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.secrets import StatesSecrets
 
 MAX_FAULTS = 3
@@ -55,7 +55,7 @@ class Observers(StatesSecrets):
         _log.exception("observer %r failed%s", observer.name, silenced)
 
 
-def load_observers(entries: Sequence[str | Observer], host: PluginHost) -> Observers:
+def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:
     """The observers that somebody named, and those that the settings enable.
 
     Raises:

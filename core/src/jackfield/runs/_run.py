@@ -24,7 +24,7 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Messages, Usage
 from jackfield.models._base import BaseChatModel
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
 from jackfield.runs._limits import budget_reached, is_shared
@@ -74,7 +74,7 @@ class AgentLike(Protocol):
     def resumable(self) -> bool: ...
 
     @property
-    def host(self) -> PluginHost: ...
+    def host(self) -> Plugins: ...
 
     def events(self, run: Run, /) -> AsyncIterator[Event]:
         """See `Agent.events`."""

@@ -1,4 +1,4 @@
-"""The contract of sandboxes: what is run in one, what it protects from, and its two abilities."""
+"""The contract of sandboxes: the programs and code that they run, and the protection that they give."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from jackfield.config import Configured
 
 Risk = Literal["files", "network", "processes", "memory", "total_memory", "cpu", "process_count", "file_size"]
-"""What code could do to the machine and its owner."""
+"""A way in which code could harm the machine or its owner."""
 
 RISKS: tuple[Risk, ...] = get_args(Risk)
 
@@ -28,21 +28,21 @@ _LIMITED: Mapping[Risk, str] = {
     "process_count": "the number of processes",
     "file_size": "the size of files",
 }
-_END_S = 5.0  # for what a sandbox started to end
+_END_S = 5.0  # the time that a program gets to end
 _PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a program may use; None means unlimited.
+    """Limits of a program; None means unlimited.
 
     Attributes:
-        memory_bytes: Address space of each process. Where the sandbox covers `total_memory`, also what all processes
-            of the program hold together, with files in memory and the kernel's buffers.
+        memory_bytes: Address space of each process. If the sandbox covers `total_memory`, also the memory of all
+            processes together, including files in memory and kernel buffers.
         cpu_s: CPU seconds of each process.
         processes: Processes and threads together, at one time.
         file_bytes: The size of each file that it writes.
-        wall_s: Seconds until it is ended. Only for what runs to its end (`run`, `run_code`).
+        wall_s: Seconds until it is ended, in `run` and `run_code` only.
     """
 
     memory_bytes: int | None = None
@@ -54,19 +54,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is to be run, and what it may reach. All paths are absolute.
+    """A program to run, and its permissions. All paths are absolute.
 
     Attributes:
         argv: The command.
-        work_dir: Where it starts, and where it may write. It must exist.
-        writable: Further folders where it may write, such as one for sockets. They must exist.
-        readable: Files and folders that it may read, beside those of the system and of this Python. Secrets inside of
-            them can be read, too.
+        work_dir: The folder in which it starts and may write. It must exist.
+        writable: More folders in which it may write, such as one for sockets. They must exist.
+        readable: Files and folders that it may read, besides those of the system and of this Python. It can read
+            secrets in them, too.
         env: Its whole environment.
-        limits: What it may use.
-        network: Whether it may use the network.
-        leftovers: A folder that is removed at the end if the process that started it is gone, where the sandbox can;
-            '' for none.
+        limits: Its limits.
+        network: It may use the network.
+        leftovers: A folder to remove at the end if the parent process has gone, in sandboxes that can; '' for none.
     """
 
     argv: tuple[str, ...]
@@ -81,11 +80,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What a sandbox protects from on this machine.
+    """The protection of a sandbox on this machine.
 
     Attributes:
-        layer: What does it, in a word: `bubblewrap`.
-        covers: The risks it covers. Limits count as covered if they hold where they are set.
+        layer: The mechanism, in one word: `bubblewrap`.
+        covers: The risks that it covers. A limit is covered if it is enforced whenever it is set.
     """
 
     layer: str
@@ -97,23 +96,25 @@ class Protection:
         return tuple(risk for risk in RISKS if risk not in self.covers)
 
     def __str__(self) -> str:
-        """One sentence for people."""
+        """Describe the protection in one sentence."""
         facts = [
             ("the code cannot {}", PREVENTED, True, "or"),
             ("it can {}", PREVENTED, False, "and"),
             ("limited: {}", _LIMITED, True, "and"),
             ("not limited: {}", _LIMITED, False, "and"),
         ]
-        said = [
-            text.format(listed)
-            for text, words, covered, last in facts
-            if (listed := _listed([word for risk, word in words.items() if (risk in self.covers) is covered], last))
-        ]
-        return f"{self.layer}: {'; '.join(said)}"
+        sentences = []
+        for text, labels, covered, conjunction in facts:
+            risks = [label for risk, label in labels.items() if (risk in self.covers) is covered]
+            if risks:
+                sentences.append(text.format(_enumerate(risks, conjunction)))
+        return f"{self.layer}: {'; '.join(sentences)}"
 
 
-def _listed(parts: list[str], last: str) -> str:
-    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+def _enumerate(words: list[str], conjunction: str) -> str:
+    """Join words as in a sentence: `a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ class Finished:
     """How a program ended.
 
     Attributes:
-        exit_code: As a shell has it: 128 and the number of the signal if one ended the program.
-        stdout, stderr: Their beginnings; `is_cut` if there was more.
+        exit_code: The exit code as in a shell: 128 plus the signal's number if a signal ended the program.
+        stdout, stderr: The beginning of each; `is_cut` if there was more.
         timed_out: It was ended after `wall_s`.
     """
 
@@ -135,12 +136,12 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """What came of a piece of code.
+    """The result of a piece of code.
 
     Attributes:
-        value: That of its last expression, as plain data; None if there was none.
-        stdout: What it printed.
-        error: What went wrong in the code, for the model; '' if nothing did.
+        value: The value of the last expression as plain data, or None.
+        stdout: The printed text.
+        error: The error of the code, for the model; '' if there is none.
     """
 
     value: object = None
@@ -149,17 +150,17 @@ class CodeResult:
 
 
 class Sandbox(Configured, ABC):
-    """Runs code apart from the machine. What it can run is said by its subclasses; a sandbox may be both.
+    """Runs code isolated from the machine. A sandbox extends `ProgramSandbox`, `CodeSandbox` or both.
 
-    One instance is used by many tasks and threads.
+    One instance serves many tasks and threads.
     """
 
     @abstractmethod
     def protection(self) -> Protection:
-        """What it protects from on this machine, found out by trying; it may block for a second the first time.
+        """Return the protection on this machine. The first call tries it out, and may block for a second.
 
         Raises:
-            SandboxError: It cannot be used here; the message names what is missing.
+            SandboxError: It does not work here; the message names the missing part.
         """
 
 
@@ -168,21 +169,23 @@ class ProgramSandbox(Sandbox):
 
     @abstractmethod
     def command(self, program: Program) -> list[str]:
-        """The command that runs a program in the sandbox.
+        """Return the command that runs a program in the sandbox.
 
-        It is started with `program.env` as its environment and `program.work_dir` as its folder. Input, output and
-        the exit code are the program's. When it ends, by SIGTERM and SIGKILL too, or when the process ends that has
-        started it, everything the program has started ends with it.
+        Start the command with `program.env` as its environment, in `program.work_dir`. Its input, output and exit code
+        are the program's. All processes of the program end with the command, however that ends (SIGKILL included), and
+        with the parent process of the command.
 
         Raises:
-            SandboxError: The sandbox cannot be used here, or not for this program.
+            SandboxError: The sandbox does not work here, or not for this program.
         """
 
     async def run(self, program: Program, *, stdin: bytes = b"", output_bytes: int = 1 << 20) -> Finished:
         """Run a program to its end. Cancelling ends it.
 
         Args:
-            output_bytes: How much of stdout is kept, and how much of stderr.
+            program: The program.
+            stdin: Its input.
+            output_bytes: The number of bytes to keep of stdout, and of stderr.
         """
         process = await asyncio.create_subprocess_exec(
             *self.command(program),
@@ -191,9 +194,9 @@ class ProgramSandbox(Sandbox):
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in a terminal is the caller's business
+            start_new_session=True,  # Ctrl-C in a terminal goes to the caller only
         )
-        stdout, stderr = _Kept(output_bytes), _Kept(output_bytes)
+        stdout, stderr = _Output(output_bytes), _Output(output_bytes)
         timed_out = False
         try:
             async with asyncio.timeout(program.limits.wall_s), asyncio.TaskGroup() as tasks:
@@ -204,7 +207,7 @@ class ProgramSandbox(Sandbox):
         except TimeoutError:
             timed_out = True
         finally:
-            await _end(process)
+            await _end_process(process)
         code = process.returncode or 0
         return Finished(
             code if code >= 0 else 128 - code,
@@ -216,7 +219,7 @@ class ProgramSandbox(Sandbox):
 
 
 class CodeSandbox(Sandbox):
-    """A sandbox that runs Python code by itself, without programs, packages and files."""
+    """A sandbox that interprets Python code itself, without programs, packages and files."""
 
     @abstractmethod
     async def run_code(
@@ -225,15 +228,17 @@ class CodeSandbox(Sandbox):
         """Run code to its end. Nothing is kept for the next run.
 
         Args:
-            values: What the code finds under these names: plain data.
+            code: The code.
+            values: Variables of the code, plain data.
+            limits: Its limits.
 
         Raises:
-            SandboxError: The sandbox cannot be used here. What goes wrong in the code is in the result.
+            SandboxError: The sandbox does not work here. Errors of the code are in the result.
         """
 
 
-class _Kept:
-    """The beginning of a stream; the rest is read and forgotten, so that the program does not wait."""
+class _Output:
+    """Keeps the beginning of a stream, and discards the rest, so that the program does not block."""
 
     def __init__(self, most_bytes: int) -> None:
         self.kept = bytearray()
@@ -250,14 +255,14 @@ class _Kept:
 async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
     if process.stdin is None:
         return
-    with suppress(BrokenPipeError, ConnectionResetError):  # the program need not read it
+    with suppress(BrokenPipeError, ConnectionResetError):  # the program may not read its input
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process if it still runs: first so that it can clean up, then at once."""
+async def _end_process(process: asyncio.subprocess.Process) -> None:
+    """End a process that still runs: ask it to clean up first, then kill it."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

@@ -17,7 +17,7 @@ from jackfield.events import (
 from jackfield.jsontext import dumps
 from jackfield.messages import Usage
 from jackfield.models._base import BaseChatModel
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 
@@ -63,7 +63,7 @@ class ScriptedModel(BaseChatModel):
         facts: ModelFacts | None = None,
         config: LLMConfig | Mapping[str, object] | None = None,
         processors: Sequence[Processor] | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
     ) -> None:
         super().__init__(config or LLMConfig(model="scripted"), processors=processors, host=host)
         given = self.config.generate_cfg

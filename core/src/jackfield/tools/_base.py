@@ -17,7 +17,7 @@ from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.events import RunEvent
 from jackfield.messages import ContentItem, Message, read_arguments
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema
 from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, Settable, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
@@ -161,7 +161,7 @@ class BaseTool(Configured, ABC):
     cacheable: bool = False
     params_as_text: bool | None = None
     raw_argument: str = ""
-    host: PluginHost | None = None
+    host: Plugins | None = None
     _checker: ArgumentChecker | None = None
     _converted: tuple[Any, Mapping[str, Any]] = ((), NO_ARGUMENTS)
     _settings: SafetySettings = NO_SETTINGS

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield import sync
-from jackfield.plugins._host import PluginHost, default_host
+from jackfield.plugins._host import default_host
+from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import ToolContext
 from jackfield.tools._entries import as_tool
 from jackfield.tools._foreign import run_tool
@@ -18,7 +19,7 @@ async def acall_tool(
     arguments: str | Mapping[str, Any] | None = None,
     *,
     context: ToolContext[Any] | None = None,
-    host: PluginHost | None = None,
+    host: Plugins | None = None,
 ) -> Any:
     """Call a tool as `call_tool` does, from code in an event loop."""
     tool = as_tool(entry, host or default_host())
@@ -33,7 +34,7 @@ def call_tool(
     arguments: str | Mapping[str, Any] | None = None,
     *,
     context: ToolContext[Any] | None = None,
-    host: PluginHost | None = None,
+    host: Plugins | None = None,
 ) -> Any:
     """Call a tool once, as an agent does, but without asking for approval.
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from jackfield.descriptors import ComponentSpec, ToolsetSpec
 from jackfield.errors import ConfigError, JackfieldError, ToolServiceError
-from jackfield.plugins._host import PluginHost
 from jackfield.plugins._known import known_with_key
+from jackfield.plugins._protocol import Plugins
 from jackfield.suggestions import list_names
 from jackfield.tools._base import BaseTool
 from jackfield.tools._failures import summarize
@@ -22,7 +22,7 @@ from jackfield.tools._schema import check_tool_schema, object_schema
 from jackfield.tools._toolset import ToolEntry, Toolset
 
 
-def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
+def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
     """Return the tools that an entry of `function_list` means. A set that makes its tools for each run stays a set.
 
     Raises:
@@ -49,7 +49,7 @@ def tools_of(entry: ToolEntry, host: PluginHost) -> list[BaseTool | Toolset]:
     )
 
 
-def as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
+def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
     """Return the tool that an entry means.
 
     Raises:
@@ -64,7 +64,7 @@ def as_tool(entry: ToolEntry, host: PluginHost) -> BaseTool:
     raise ConfigError(f"expected one tool, got a set of tools{hint}")
 
 
-def resolve_entries(toolset: Toolset, entries: object, host: PluginHost) -> list[BaseTool | Toolset]:
+def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[BaseTool | Toolset]:
     """Return the tools that the entries of a set mean, with the settings of the whole set.
 
     Raises:
@@ -100,7 +100,7 @@ def name_of_entry(entry: str | Mapping[str, Any]) -> str:
     return str(entry.get("name") or "") or known_with_key("tool", entry) or ""
 
 
-def _find_installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[BaseTool | Toolset]:
+def _find_installed(entry: str | Mapping[str, Any], host: Plugins) -> list[BaseTool | Toolset]:
     name = name_of_entry(entry)
     if not name:
         raise ConfigError("a tool given as a dict needs a 'name' next to its settings")
@@ -118,7 +118,7 @@ def _find_installed(entry: str | Mapping[str, Any], host: PluginHost) -> list[Ba
     return _open_toolset(with_settings(toolset, settings), host)
 
 
-def _open_toolset(toolset: Toolset, host: PluginHost) -> list[BaseTool | Toolset]:
+def _open_toolset(toolset: Toolset, host: Plugins) -> list[BaseTool | Toolset]:
     changes = toolset.changes
     version = changes.version if changes is not None else 0  # read first: a change meanwhile is noticed later
     with naming_toolset(toolset):

@@ -13,7 +13,7 @@ from typing import Any
 from jackfield.descriptors import ToolSpec, required_by
 from jackfield.errors import BrokenPluginError, ConfigError, ToolServiceError
 from jackfield.plugins._catalog import Row
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
@@ -24,7 +24,7 @@ _OF_SPEC = ("description", "parameters", "raw_argument", *Safety.__dataclass_fie
 class PluginTool(StandIn):
     """Lazy proxy for a plugin's tool."""
 
-    def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: PluginHost) -> None:
+    def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: Plugins) -> None:
         self.name = spec.name
         super().__init__({key: value for key, value in cfg.items() if key != "name"})
         vars(self).update({name: getattr(spec, name) for name in _OF_SPEC})
@@ -81,7 +81,7 @@ class PluginTool(StandIn):
         return self.load().call(params, context=context)
 
 
-def find_tool(entry: str | Mapping[str, object], host: PluginHost) -> PluginTool:
+def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     """Return the tool that a name, an address, or a dict with `name` and settings means.
 
     Raises:

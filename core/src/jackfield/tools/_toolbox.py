@@ -10,7 +10,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError, ToolServiceError, ToolTimeoutError
 from jackfield.events import PluginEvent
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._entries import naming_toolset, resolve_entries
@@ -66,7 +66,7 @@ class Toolbox:
     sets: Sequence[Toolset]
     taken: Collection[str]
     context: ToolContext[Any]
-    host: PluginHost = field(kw_only=True)
+    host: Plugins = field(kw_only=True)
     timeout_s: float = field(kw_only=True)
     sources: list[Source] = field(default_factory=list, kw_only=True)
     _tools: dict[str, BaseTool] | None = field(default=None, init=False)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, Union, cast
 from jackfield import sync
 from jackfield.config import Configured
 from jackfield.events import PluginEvent
-from jackfield.plugins._host import PluginHost
+from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._safety import NO_SETTINGS, SafetySettings, Settable
@@ -68,7 +68,7 @@ class Toolset(Configured, ABC):
 
     name: str = ""
     effects: Collection[str] | None = None
-    host: PluginHost | None = None
+    host: Plugins | None = None
     changes: ToolChanges | None = None
     _settings: SafetySettings = NO_SETTINGS
     origin: tuple[Settable, int] | None = None

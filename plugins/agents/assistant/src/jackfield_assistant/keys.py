@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.agents import Agent, ParentRun
 from jackfield.errors import ModelServiceError
 from jackfield.events import PluginEvent, RunEvent
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.streams import closing
 from jackfield.tools import acall_tool
 from jackfield_agent_parts import Answered, Prompts, ask_below, object_in
@@ -39,7 +39,7 @@ class QueryMaker:
         PluginError: That tool is not installed, and the strategy needs it.
     """
 
-    def __init__(self, strategy: KeygenStrategy, agent: Agent | None, prompts: Prompts, host: PluginHost) -> None:
+    def __init__(self, strategy: KeygenStrategy, agent: Agent | None, prompts: Prompts, host: Plugins) -> None:
         self.strategy = strategy
         self._agent = agent
         self._prompts = prompts

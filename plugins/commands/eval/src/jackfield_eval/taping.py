@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jackfield.agents import Agent
 from jackfield.errors import ConfigError
 from jackfield.models import BaseChatModel
-from jackfield.plugins import PluginHost
+from jackfield.plugins import PluginHost, Row
 from jackfield.privatefiles import write_private
 from jackfield.secrets import secrets_in
 from jackfield_testkit.cassette import Cassette
@@ -27,11 +27,11 @@ _tape: ContextVar[Cassette | None] = ContextVar("_tape", default=None)
 class TapingHost(PluginHost):
     """A host whose models are those of the cassette that is open: also the models of tools, and of agents in agents."""
 
-    def load(self, kind: str, address: str) -> Any:
-        """As any host's; a model is put on the cassette."""
-        loaded = super().load(kind, address)
+    def load_row(self, row: Row) -> Any:
+        """Return the class of a component; models play from the cassette that is open."""
+        loaded = super().load_row(row)
         tape = _tape.get()
-        return loaded if kind != "llm" or tape is None else _taped(loaded, tape)
+        return loaded if row.kind != "llm" or tape is None else _taped(loaded, tape)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jackfield import sync
 from jackfield.errors import JackfieldError, ModelResponseError, ModelServiceError
 from jackfield.messages import Usage
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.quoting import quote_text
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield_backends.embedding import check_texts
@@ -43,7 +43,7 @@ class TransformersEmbedder(Embedder):
         self,
         cfg: TransformersEmbedderConfig | Mapping[str, Any] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

@@ -36,7 +36,7 @@ from jackfield.errors import ConfigError
 from jackfield.hookspecs import KINDS
 from jackfield.jsontext import dumps
 from jackfield.messages import as_messages
-from jackfield.plugins import PluginHost, default_host, read_file
+from jackfield.plugins import Plugins, default_host, read_file
 from jackfield.settings import normalise
 from jackfield_agent_files.tables import FORMS, parse_table, read_text
 
@@ -91,7 +91,7 @@ _FUNCTION = re.compile(r"\w+:\w+")  # a scorer of a local file, which needs cons
 _MAX_WALKED = 20_000
 
 
-def request_of(path: str | Path, *, host: PluginHost | None = None) -> Request:
+def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
     """Find out what a file can cause.
 
     Args:
@@ -116,7 +116,7 @@ def request_for(
     table: object,
     *,
     read_as: ReadAs | None = None,
-    host: PluginHost | None = None,
+    host: Plugins | None = None,
     agents: dict[str, str] | None = None,
 ) -> Request:
     """Find out what a file can cause whose text has been read already, so that the same text is judged and used.
@@ -155,7 +155,7 @@ class _Reader:
     """Reads one file, and the files that it refers to into `parts`."""
 
     file: Path
-    host: PluginHost
+    host: Plugins
     parts: dict[str, bytes]
     agents: dict[str, str]
     _foreign: tuple[Mapping[str, tuple[str, str]], frozenset[str]] | None = None

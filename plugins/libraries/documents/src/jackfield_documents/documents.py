@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
-from jackfield.plugins import ParserSpec, PluginHost, Row, default_host, install_hint, parser_of_extension
+from jackfield.plugins import ParserSpec, Plugins, Row, default_host, install_hint, parser_of_extension
 from jackfield.retrieval import Document, Parser, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
@@ -94,7 +94,7 @@ class DocumentReader:
 
     def __init__(
         self,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         *,
         max_bytes: int = MAX_BYTES,
         parser_cfg: Mapping[str, Mapping[str, Any]] | None = None,
@@ -257,7 +257,7 @@ class DocumentReader:
         return self._parser_cfg.get(row.address, self._parser_cfg.get(row.name))
 
     @property
-    def _plugins(self) -> PluginHost:
+    def _plugins(self) -> Plugins:
         return default_host() if self._host is None else self._host
 
     # --- which parser ---

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.retrieval import Chunk, Embedder, Purpose, Vector
 
 _LARGEST = 3.4e38  # of 32 bits
@@ -23,9 +23,7 @@ class ChunkEmbedder:
         max_chars: How much of a text is embedded, from its beginning.
     """
 
-    def __init__(
-        self, embedding_model: str, settings: Mapping[str, object], *, host: PluginHost, max_chars: int
-    ) -> None:
+    def __init__(self, embedding_model: str, settings: Mapping[str, object], *, host: Plugins, max_chars: int) -> None:
         self._name = embedding_model
         self._settings = settings
         self._host = host

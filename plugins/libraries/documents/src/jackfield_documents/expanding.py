@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, dropwhile
 
 from jackfield.errors import ConfigError
-from jackfield.plugins import ParserSpec, PluginHost
+from jackfield.plugins import ParserSpec, Plugins
 from jackfield.retrieval import shown_path
 
 MOST_FILES = 2000
@@ -102,7 +102,7 @@ def has_scheme(name: str) -> bool:
     return bool(_SCHEME.match(name)) and not _exists(name)
 
 
-def why_nothing_reads(host: PluginHost, *, also: Iterable[str] = ()) -> WhyNot:
+def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
     """Says of a file whether an installed parser reads files of its name. No file is opened for it.
 
     Args:

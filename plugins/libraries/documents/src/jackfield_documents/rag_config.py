@@ -12,7 +12,7 @@ from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
 from jackfield_documents.named_searchers import check_weights, searchers_by_name
 
 if TYPE_CHECKING:  # they load what reading takes, which a configuration does not need
-    from jackfield.plugins import PluginHost
+    from jackfield.plugins import Plugins
     from jackfield_documents.documents import DocumentReader
 
 _KEYWORD, _VECTOR = "keyword_search", "vector_search"
@@ -155,7 +155,7 @@ class RAGConfig(ChunkSizeConfig):
             "rerank": self.rerank,
         }
 
-    def reader(self, host: PluginHost, *, kept_chars: int | None = None) -> DocumentReader:
+    def reader(self, host: Plugins, *, kept_chars: int | None = None) -> DocumentReader:
         """A reader with these settings of parsers, and of fetching.
 
         Args:
@@ -198,7 +198,7 @@ def _of_front(name: str) -> bool:
     return name in ("front_page_search", "jackfield-front-page-search/front_page_search")
 
 
-def _check_parser(host: PluginHost, where: str, name: str, settings: Mapping[str, object] | None = None) -> None:
+def _check_parser(host: Plugins, where: str, name: str, settings: Mapping[str, object] | None = None) -> None:
     """Find out before the first file whether a parser is there, and takes its settings."""
     from jackfield.plugins import ParserSpec
 

@@ -15,7 +15,7 @@ from jackfield.events import ModelEvent
 from jackfield.media import is_local, path_of
 from jackfield.messages import ContentItem
 from jackfield.models import BaseChatModel, name_of_server
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.secrets import ForgetLocals
@@ -67,7 +67,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         config: LLMConfig | Mapping[str, object],
         *,
         processors: Sequence[Processor] | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
     ) -> None:
         with ForgetLocals():  # a key may be among them
             super().__init__(config, processors=processors, host=host)

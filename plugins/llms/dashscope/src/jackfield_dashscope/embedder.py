@@ -9,7 +9,7 @@ import msgspec
 
 from jackfield.errors import ModelResponseError
 from jackfield.messages import Usage
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.secrets import ForgetLocals
 from jackfield_backends.embedding import embed_in_batches
@@ -51,7 +51,7 @@ class DashScopeEmbedder(Embedder):
     config: EmbedderConfig
 
     def __init__(
-        self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
         with ForgetLocals():  # a key may be among them
             super().__init__(cfg, **settings)

@@ -9,7 +9,7 @@ import msgspec
 
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_dashscope.config import RerankConfig
 from jackfield_dashscope.service import Service
@@ -51,7 +51,7 @@ class DashScopeRerank(Searcher):
     config: RerankConfig
 
     def __init__(
-        self, cfg: RerankConfig | Mapping[str, Any] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: RerankConfig | Mapping[str, Any] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
         super().__init__(cfg, **settings)
         self._host = host or default_host()
@@ -118,7 +118,7 @@ class DashScopeRerank(Searcher):
 
     def _made(self) -> Searcher:
         name = self.config.searcher
-        if self._host.load("searcher", name) is type(self):
+        if self._host.load_row(self._host.find("searcher", name)) is type(self):
             raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
         return make_searcher(name, self.config.searcher_settings, host=self._host)
 

@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr
 from jackfield.config import DEFAULT_RETRIES, Config, Headers, ServerAddress
 from jackfield.errors import ModelRequestError, ModelResponseError
 from jackfield.messages import Usage
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield.secrets import ForgetLocals
 from jackfield_backends.embedding import embed_in_batches
@@ -101,7 +101,7 @@ class OpenAIEmbedder(Embedder):
         self,
         cfg: OpenAIEmbedderConfig | Mapping[str, Any] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         with ForgetLocals():  # a key may be among them

@@ -15,7 +15,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import BrokenPluginError, ModelRequestError, ModelTimeoutError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.processors import CallFormat, Processor, transformed
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.streams import closing
@@ -48,7 +48,7 @@ class TransformersChat(BaseChatModel):
         config: LLMConfig | Mapping[str, object],
         *,
         processors: Sequence[Processor] | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
     ) -> None:
         super().__init__(config, processors=processors, host=host)
         self._models: dict[str, LoadedModel] = {}
@@ -179,7 +179,7 @@ class TransformersChat(BaseChatModel):
 
     def _call_format(self) -> CallFormat:
         name = self.config.tool_call_format
-        made = self.host.load("call_format", name)()
+        made = self.host.load_row(self.host.find("call_format", name))()
         if not isinstance(made, CallFormat):
             raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
         return made

@@ -8,7 +8,7 @@ from typing import Any
 
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.models import BaseChatModel, backend_of, get_chat_model
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.secrets import StatesSecrets
 
 # What says how to speak to one server, or how patient and how talkative one model is: another has its own.
@@ -40,7 +40,7 @@ class Candidate(StatesSecrets):
         PluginError: The backend is not installed. It is better to know this before the model is needed.
     """
 
-    def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: PluginHost) -> None:
+    def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: Plugins) -> None:
         self._given = given
         self._host = host
         self._lock = threading.Lock()

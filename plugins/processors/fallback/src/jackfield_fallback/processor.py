@@ -12,7 +12,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelResponseError, ModelServiceError, PluginError
 from jackfield.events import ModelEvent, PluginEvent, StreamReset
 from jackfield.models import ONLY_BEFORE_OUTPUT, BaseChatModel
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
@@ -68,7 +68,7 @@ class Fallback(Processor):
         self,
         cfg: FallbackConfig | Mapping[str, object] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         clock: Callable[[], float] = time.monotonic,
         **settings: Any,
     ) -> None:
@@ -236,7 +236,7 @@ def _once(request: ChatRequest) -> ChatRequest:
     return replace(request, config=request.config.merged({"max_retries": 0}))
 
 
-def _candidates(named: Mapping[str, Sequence[Model]], host: PluginHost | None) -> Mapping[str, tuple[Candidate, ...]]:
+def _candidates(named: Mapping[str, Sequence[Model]], host: Plugins | None) -> Mapping[str, tuple[Candidate, ...]]:
     """The models for each cause; one that is named for several is made once."""
     if not any(named.values()):
         return dict.fromkeys(named, ())

@@ -11,7 +11,7 @@ from jackfield.config import Lang
 from jackfield.errors import ConfigError, ContentFilterError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
 from jackfield.messages import USER, Message, Usage
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
@@ -66,7 +66,7 @@ class OutputGuardrail(Processor):
         cfg: GuardrailConfig | Mapping[str, object] | None = None,
         *,
         checks: Iterable[Check] = (),
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from jackfield.config import Lang
 from jackfield.errors import ConfigError
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield_guardrail.config import NAME, Action, JudgeConfig, Part, RuleConfig
 from jackfield_guardrail.finding import Finder, RegexFinder
 from jackfield_guardrail.judging import Judge
@@ -102,7 +102,7 @@ class Rules:
         return any(self.by_name[name].action != "note" for name in whole)
 
 
-def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: PluginHost | None) -> Rules:
+def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugins | None) -> Rules:
     """Rules from settings, and from code.
 
     Raises:
@@ -129,7 +129,7 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
 
 
 def _whole_checks(
-    configs: Sequence[RuleConfig], host: PluginHost | None
+    configs: Sequence[RuleConfig], host: Plugins | None
 ) -> tuple[list[tuple[str, WholeCheck]], tuple[BaseChatModel, ...]]:
     """What looks at whole texts, with the names of the rules, and the models that were made for it."""
     made = [(config.name, *found) for config in configs if (found := _whole(config, host))]
@@ -189,7 +189,7 @@ def _forbidden(config: RuleConfig) -> tuple[Finder | None, str]:
     return None if config.hosts is None else LinkFinder(config.hosts), LINK_REDACTED
 
 
-def _whole(config: RuleConfig, host: PluginHost | None) -> tuple[WholeCheck, BaseChatModel | None] | None:
+def _whole(config: RuleConfig, host: Plugins | None) -> tuple[WholeCheck, BaseChatModel | None] | None:
     if config.json_schema is not None:
         return JsonCheck(config.json_schema), None
     if config.language is not None:
@@ -197,6 +197,6 @@ def _whole(config: RuleConfig, host: PluginHost | None) -> tuple[WholeCheck, Bas
     return _judge(config.judge, host) if config.judge else None
 
 
-def _judge(config: JudgeConfig, host: PluginHost | None) -> tuple[WholeCheck, BaseChatModel]:
+def _judge(config: JudgeConfig, host: Plugins | None) -> tuple[WholeCheck, BaseChatModel]:
     model = get_chat_model(config.llm, host=host)
     return Judge(model, config.question), model

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from jackfield import sync
 from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, UsageReported
 from jackfield.messages import Usage
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.processors import CallNext, Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
@@ -56,7 +56,7 @@ class Truncation(Preprocessor):
         cfg: TruncationConfig | Mapping[str, object] | None = None,
         *,
         count: TokenCounter | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

@@ -12,7 +12,7 @@ from jackfield.errors import ContextLengthError
 from jackfield.events import ModelEvent, PluginEvent
 from jackfield.messages import Message, Usage
 from jackfield.models import BaseChatModel, get_chat_model
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.processors import CallNext
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
@@ -93,7 +93,7 @@ class SummarizingTruncation(Truncation):
         cfg: SummarizingConfig | Mapping[str, object] | None = None,
         *,
         count: TokenCounter | None = None,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, count=count, host=host, **settings)

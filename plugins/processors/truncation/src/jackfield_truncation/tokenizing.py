@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from jackfield.errors import ConfigError, PluginBlockedError, PluginError, PluginNotFoundError
-from jackfield.plugins import PluginHost, Row, default_host
+from jackfield.plugins import Plugins, Row, default_host
 from jackfield.request import ChatRequest
 from jackfield.tokenizers import TokenCounter, Tokenizer
 from jackfield_counting.estimating import EstimatingTokenizer, estimate_tokens
@@ -84,7 +84,7 @@ class Countings:
         wanted: str | Mapping[str, Any] | None,
         count: TokenCounter | None,
         media_tokens: int,
-        host: PluginHost | None,
+        host: Plugins | None,
     ) -> None:
         self._media_tokens = media_tokens
         self._host = host
@@ -154,7 +154,7 @@ class Countings:
 
     def _load(self, name: str) -> Counting:
         host = self._host or default_host()
-        tokenizer = cast(Tokenizer, host.make(self._find(name), self._settings, Tokenizer))
+        tokenizer = host.make(self._find(name), self._settings, Tokenizer)
         tokenizer.count("a")  # reads the vocabulary: if that fails, it is here
         return Counting(Counts(tokenizer.count), self._media_tokens, exact=tokenizer.exact)
 

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from jackfield import sync
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError, JackfieldError, ModelServiceError, ToolServiceError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, note_failure, searchers_by_name
 
@@ -88,7 +88,7 @@ class HybridSearcher(Searcher):
     config: HybridConfig
 
     def __init__(
-        self, cfg: HybridConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: HybridConfig | Mapping[str, object] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
         super().__init__(cfg, **settings)
         self._host = host or default_host()
@@ -190,7 +190,7 @@ class HybridSearcher(Searcher):
     def _one(self, name: str, settings: Mapping[str, object]) -> Searcher:
         with self._lock:
             if name not in self._searchers:
-                if self._host.load("searcher", name) is type(self):
+                if self._host.load_row(self._host.find("searcher", name)) is type(self):
                     raise ConfigError(_itself(name))
                 self._searchers[name] = make_searcher(name, settings, host=self._host)
             return self._searchers[name]

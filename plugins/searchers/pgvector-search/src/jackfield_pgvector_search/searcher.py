@@ -15,7 +15,7 @@ from pydantic import Field, SecretStr, model_validator
 from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
 from jackfield.secrets import ForgetLocals
 from jackfield_documents import IndexCache, Shelf
@@ -109,7 +109,7 @@ class PgvectorSearcher(Searcher):
         self,
         cfg: PgvectorConfig | Mapping[str, object] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

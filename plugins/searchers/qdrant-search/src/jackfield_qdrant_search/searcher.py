@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr
 from jackfield import sync
 from jackfield.config import Config, PathText, ServerAddress
 from jackfield.errors import ToolServiceError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Vector, shown_path
 from jackfield.secrets import ForgetLocals
 from jackfield_documents import IndexCache, OnShelf, Shelf
@@ -86,7 +86,7 @@ class QdrantSearcher(Searcher):
     config: QdrantConfig
 
     def __init__(
-        self, cfg: QdrantConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: QdrantConfig | Mapping[str, object] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
         with ForgetLocals():  # a key may be among them
             super().__init__(cfg, **settings)

@@ -17,7 +17,7 @@ from pydantic import Field
 from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
@@ -75,7 +75,7 @@ class VectorSearcher(Searcher):
     config: VectorConfig
 
     def __init__(
-        self, cfg: VectorConfig | Mapping[str, object] | None = None, *, host: PluginHost | None = None, **settings: Any
+        self, cfg: VectorConfig | Mapping[str, object] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
         super().__init__(cfg, **settings)
         self._embedding = ChunkEmbedder(

@@ -21,7 +21,7 @@ from jackfield.errors import (
     StoreUnavailableError,
     ToolServiceError,
 )
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in, is_passing
 from jackfield_postgres_store.presence import IS_ALONE, IS_FREE, Presence
@@ -129,7 +129,7 @@ class PostgresStore(RecordingStore):
         self,
         cfg: PostgresStoreConfig | Mapping[str, object] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

@@ -11,7 +11,7 @@ from pydantic import Field
 from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.sandboxes import (
     AUTO,
     NONE,
@@ -152,7 +152,7 @@ class _Unprotected(ProgramSandbox):
         )
 
 
-def _chosen(name: str, host: PluginHost) -> ProgramSandbox | CodeSandbox:
+def _chosen(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
     """The sandbox of a setting; it may block for a second. `auto` takes one that runs code if none runs programs."""
     if name == AUTO:
         try:
@@ -166,7 +166,7 @@ def _chosen(name: str, host: PluginHost) -> ProgramSandbox | CodeSandbox:
     return made if isinstance(made, ProgramSandbox | CodeSandbox) else _Unprotected()
 
 
-def _best(ability: Callable[..., S], host: PluginHost) -> S:
+def _best(ability: Callable[..., S], host: Plugins) -> S:
     made = choose_sandbox(AUTO, ability, host=host)
     assert made is not None  # noqa: S101 - only `none` gives None
     return made

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from jackfield import sync
 from jackfield.errors import PluginError, SandboxError, ToolArgumentError, ToolServiceError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.sandboxes import NONE, ProgramSandbox, choose_sandbox, needs_approval
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_code_interpreter.code_text import code_of, is_utf8, without_fence
@@ -52,7 +52,7 @@ class CodeInterpreter(BaseTool):
         self,
         cfg: CodeInterpreterConfig | Mapping[str, object] | None = None,
         *,
-        host: PluginHost | None = None,
+        host: Plugins | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)

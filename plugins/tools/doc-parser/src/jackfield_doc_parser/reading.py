@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.retrieval import Document, shown_path
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext
@@ -64,7 +64,7 @@ class Documents:
         host: The host whose parsers are used.
     """
 
-    def __init__(self, config: ReadingConfig, host: PluginHost) -> None:
+    def __init__(self, config: ReadingConfig, host: Plugins) -> None:
         self._host = host
         self._reader = DocumentReader(host, fetch_cfg=config.fetch_cfg)
         self._cache: DocumentCache | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jackfield.errors import JackfieldError
 from jackfield.messages import Message
 from jackfield.models import get_chat_model
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 
 if TYPE_CHECKING:
     import mcp_types
@@ -27,7 +27,7 @@ class Sampler:
         host: Where its backend is looked up.
     """
 
-    def __init__(self, server: str, llm: Any, host: PluginHost) -> None:
+    def __init__(self, server: str, llm: Any, host: Plugins) -> None:
         self._server = server
         self._model = get_chat_model(llm, host=host)
         self._left = _MOST_ANSWERS

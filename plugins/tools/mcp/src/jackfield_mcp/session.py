@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jackfield import sync
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield_mcp.asking import Ask, Asked
 from jackfield_mcp.bridge import on_loop
 from jackfield_mcp.listing import Definition, Keeper, Listing, list_server
@@ -171,7 +171,7 @@ class Session:
         host: Finds the model that the server may ask, if its configuration names one.
     """
 
-    def __init__(self, name: str, server: ServerConfig, keeper: Keeper, host: PluginHost) -> None:
+    def __init__(self, name: str, server: ServerConfig, keeper: Keeper, host: Plugins) -> None:
         self.name = name
         self.server = server
         self._keeper = keeper

@@ -9,7 +9,7 @@ from functools import partial
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
-from jackfield.plugins import PluginHost
+from jackfield.plugins import Plugins
 from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.sync import in_worker
 from jackfield_documents import (
@@ -99,7 +99,7 @@ class Retriever:
         ConfigError: A parser that `config` names is not installed, or its settings do not fit.
     """
 
-    def __init__(self, config: RAGConfig, host: PluginHost) -> None:
+    def __init__(self, config: RAGConfig, host: Plugins) -> None:
         self._config = config
         self._host = host
         self._reader = config.reader(host)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import Plugins, default_host
 from jackfield.tools import ToolContext, ToolEntry, Toolset
 from jackfield_skills.portable import MANIFEST, SERVERS, SKILLS, check_manifest, servers_of
 from jackfield_skills.skill import FILE, Skill, load_skill
@@ -78,7 +78,7 @@ def _by_name(skills: Iterable[Skill]) -> dict[str, Skill]:
     return named
 
 
-def _of_project(host: PluginHost) -> Path:
+def _of_project(host: Plugins) -> Path:
     """The folder of skills of the project, which counts after the user has agreed to the project."""
     project = host.settings.project
     if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
@@ -148,7 +148,7 @@ def _data_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local/share").absolute() / "jackfield" / "agent-plugins"
 
 
-def _entries(servers: dict[str, Any], host: PluginHost) -> list[ToolEntry]:
+def _entries(servers: dict[str, Any], host: Plugins) -> list[ToolEntry]:
     if not servers:
         return []
     if _MCP not in host.names("tool"):

@@ -1,0 +1,64 @@
+"""The plugins of an application, as the rest of the core and components see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import ComponentSpec
+    from jackfield.plugins._catalog import Row
+    from jackfield.plugins._policy import Policy
+    from jackfield.settings import Settings
+
+Spec = TypeVar("Spec", bound="ComponentSpec")
+Component = TypeVar("Component")
+
+
+class Plugins(Protocol):
+    """Finds, describes, loads and makes components. `PluginHost` implements it."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the application, with its secrets."""
+
+    @property
+    def policy(self) -> Policy:
+        """The rules in force: which components may load, and why the others may not."""
+
+    def find(self, kind: str, address: str) -> Row:
+        """Return the component that a name or `distribution/name` means; see `PluginHost.find`."""
+
+    def names(self, kind: str) -> list[str]:
+        """List the usable names of a kind, each once."""
+
+    def enabled(self, kind: str) -> list[Row]:
+        """List the components of a kind that act without being named in code."""
+
+    def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
+        """Describe the components of a kind that may be picked without a name."""
+
+    def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
+        """Return the descriptor of a component; imports its light module."""
+
+    def load_row(self, row: Row) -> Any:
+        """Return the class or function of a component; imports what it needs."""
+
+    def load_target(self, row: Row, target: str) -> Any:
+        """Return an object that the descriptor of a component names, such as the class of its settings."""
+
+    def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
+        """Make a component from its settings."""
+
+    def narrowed_to(self, row: Row) -> Plugins:
+        """Return the plugins that a component gets: these, perhaps with fewer secrets."""
+
+
+def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins]:
+    """Return the keyword argument `host` for a factory with a parameter of that name; otherwise nothing."""
+    from inspect import signature
+
+    try:
+        return {"host": plugins.narrowed_to(row)} if "host" in signature(factory).parameters else {}
+    except (TypeError, ValueError):  # written in C, or not callable: the call says which
+        return {}
