@@ -163,6 +163,52 @@ def allowed_in(distribution: Any, distributions: list[Any]) -> set[str]:
     return allowed | {one.package for one in distributions if one.name in required}  # they may be installed as folders
 
 
+MAY_NAME_PACKAGES = {"defaults.py", "hookspecs.py"}
+OTHER_DISTRIBUTION = re.compile(r"\bjackfield[_-][a-z]")
+NAMES_OF_THREADS = {"jackfield-loop", "jackfield-worker"}
+LOOK_UP_BY_NAME = {  # tables of public names; targets that a plugin or a user names; finding without importing
+    "__init__.py", "cli/__init__.py", "plugins/__init__.py", "descriptors.py", "plugins/_host.py",
+    "plugins/_loading.py", "plugins/_imports.py",
+}  # fmt: skip
+
+
+def test_the_core_names_no_other_distribution_outside_its_defaults(distributions: list[Any]) -> None:
+    core = distributions[0].source
+    named = [
+        f"{path}:{line} has {text!r}"
+        for path in files_of(distributions[0])
+        if path.relative_to(core).as_posix() not in MAY_NAME_PACKAGES
+        for text, line in strings_of(ast.parse(path.read_text(encoding="utf-8")))
+        if OTHER_DISTRIBUTION.search(text) and text not in NAMES_OF_THREADS
+    ]
+    assert named == []
+
+
+def test_only_tables_and_loaders_of_the_core_look_modules_up_by_name(distributions: list[Any]) -> None:
+    core = distributions[0].source
+    paths = {
+        path.relative_to(core).as_posix()
+        for path in files_of(distributions[0])
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _is_import_call(node.func)
+    }
+    assert paths == LOOK_UP_BY_NAME
+
+
+def test_names_and_strings_are_seen_wherever_they_are_written() -> None:
+    source = """
+'''pip install jackfield-openai'''
+from importlib import import_module
+def load(name):
+    '''Load `jackfield_openai`.'''
+    return import_module("jackfield_openai"), f"jackfield_openai.{name}", {"key": ["jackfield-openai"]}
+"""
+    texts = [text for text, _ in strings_of(ast.parse(source))]
+    assert texts.count("jackfield_openai") == 1
+    assert {"jackfield_openai.", "jackfield-openai"} <= set(texts)
+    assert "pip install jackfield-openai" not in texts
+
+
 @pytest.mark.parametrize("package", ["jackfield", "jackfield.plugins", "jackfield.cli"])
 def test_the_table_of_public_names_is_what_type_checkers_read(package: str, distributions: list[Any]) -> None:
     path = distributions[0].source.parent / package.replace(".", "/") / "__init__.py"
@@ -263,6 +309,14 @@ def imports_of(path: Path) -> Iterator[tuple[str, int]]:
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value, node.lineno
+
+
+def strings_of(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """Every string that is not a docstring, with its line."""
+    docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value, node.lineno
 
 
 def owning(name: str, modules: Mapping[str, Path]) -> str | None:

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from jackfield.plugins._host import PluginHost, default_host
     from jackfield.plugins._imports import specs_of_import
     from jackfield.plugins._known import Known, install_hint, known_components, parser_of_extension
+    from jackfield.plugins._loading import host_argument
     from jackfield.plugins._metadata import read_file
     from jackfield.plugins._policy import is_incompatible
-    from jackfield.plugins._protocol import Plugins, host_argument
+    from jackfield.plugins._protocol import Plugins
     from jackfield.plugins._registration import RegistrationManager
     from jackfield.settings import Settings
 
@@ -123,7 +124,7 @@ _MODULES = {
     "enabled_by": "jackfield.plugins._acting",
     "fault_of": "jackfield.plugins._faults",
     "hook": "jackfield.hookspecs",
-    "host_argument": "jackfield.plugins._protocol",
+    "host_argument": "jackfield.plugins._loading",
     "in_language": "jackfield.descriptors",
     "install_hint": "jackfield.plugins._known",
     "is_incompatible": "jackfield.plugins._policy",

@@ -13,15 +13,13 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jackfield._frames import ForgetLocals
 from jackfield.defaults import EXPLAINED_BY, MANAGER
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginError
 from jackfield.plugins._catalog import ANY, Catalog, Row, by_name, scan
 from jackfield.plugins._known import known_distribution
-from jackfield.plugins._loading import Loader, blaming
+from jackfield.plugins._loading import Loader, blaming, host_argument
 from jackfield.plugins._own import CodePlugins, row_of_local
 from jackfield.plugins._policy import Policy
-from jackfield.plugins._protocol import host_argument
 from jackfield.plugins._resolving import Resolver
 from jackfield.settings import Settings, load_settings
 
@@ -224,6 +222,8 @@ class PluginHost:
             ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
             PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
         """
+        from jackfield._frames import ForgetLocals
+
         with ForgetLocals():  # a key may be among them
             target, spec = self.load_row(row), self._loader.any_spec(row)
             if cfg and not spec.config:

@@ -9,21 +9,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import ANY, Row
-from jackfield.plugins._once import Once
 from jackfield.plugins._own import CodePlugins, module_of_local
 from jackfield.plugins._policy import Policy, why_not
 from jackfield.suggestions import list_names
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ComponentSpec
+    from jackfield.plugins._protocol import Plugins
     from jackfield.plugins._registration import RegistrationManager
 
 Spec = TypeVar("Spec", bound="ComponentSpec")
+Value = TypeVar("Value")
+Key = tuple[str, str, object]  # the step, the distribution of the plugin, and the subject
 
 
 class Loader:
@@ -213,6 +215,64 @@ class Loader:
         """Replace all locks, in the child of a fork."""
         self._lock = threading.Lock()
         self._once.renew_locks()
+
+
+class Once:
+    """The results of steps that run once each.
+
+    A step runs outside of any lock that another step needs, because it may import. A step that fails with a
+    `PluginError` fails with the same error the next time.
+    """
+
+    def __init__(self) -> None:
+        self._results: dict[Key, object] = {}
+        self._step_locks: dict[Key, threading.RLock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, step: Callable[[], Value]) -> Value:
+        """Return the result of a step, which runs if it has none yet.
+
+        Raises:
+            PluginError: The step failed, now or earlier.
+        """
+        result = self._results.get(key)
+        if result is None:
+            with self._lock:
+                step_lock = self._step_locks.setdefault(key, threading.RLock())
+            with step_lock:
+                result = self._results.get(key)
+                if result is None:
+                    try:
+                        result = step()
+                    except PluginError as error:
+                        result = error
+                    self._results[key] = result
+        if isinstance(result, PluginError):
+            # A copy, because each raise would add to the traceback of the remembered error.
+            copy = type(result)(*result.args)
+            copy.__cause__ = result.__cause__
+            raise copy
+        return cast("Value", result)
+
+    def forget(self, is_stale: Callable[[Key, object], bool]) -> None:
+        """Drop the results for which `is_stale` returns True; their steps run again."""
+        results = dict(self._results)  # copied in one step, while other threads add results
+        self._results = {key: result for key, result in results.items() if not is_stale(key, result)}
+
+    def renew_locks(self) -> None:
+        """Replace all locks, in the child of a fork: a lock that another thread held stays locked there."""
+        self._lock = threading.Lock()
+        self._step_locks = {}
+
+
+def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins]:
+    """Return the keyword argument `host` for a factory with a parameter of that name; otherwise nothing."""
+    from inspect import signature
+
+    try:
+        return {"host": plugins.narrowed_to(row)} if "host" in signature(factory).parameters else {}
+    except (TypeError, ValueError):  # written in C, or not callable: the call says which
+        return {}
 
 
 @contextmanager

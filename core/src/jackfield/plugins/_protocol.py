@@ -52,13 +52,3 @@ class Plugins(Protocol):
 
     def narrowed_to(self, row: Row) -> Plugins:
         """Return the plugins that a component gets: these, perhaps with fewer secrets."""
-
-
-def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins]:
-    """Return the keyword argument `host` for a factory with a parameter of that name; otherwise nothing."""
-    from inspect import signature
-
-    try:
-        return {"host": plugins.narrowed_to(row)} if "host" in signature(factory).parameters else {}
-    except (TypeError, ValueError):  # written in C, or not callable: the call says which
-        return {}

@@ -11,7 +11,8 @@ from functools import cached_property
 from jackfield._frames import ForgetLocals
 from jackfield.config import Configured
 from jackfield.errors import BrokenPluginError
-from jackfield.plugins._protocol import Plugins, host_argument
+from jackfield.plugins._loading import host_argument
+from jackfield.plugins._protocol import Plugins
 
 
 @dataclass(frozen=True, slots=True)
