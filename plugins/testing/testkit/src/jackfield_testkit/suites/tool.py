@@ -41,7 +41,7 @@ from jackfield.tools import (
     check_tool_name,
     check_tool_schema,
     find_tool,
-    output_of,
+    run_tool,
 )
 from jackfield_testkit.effects import undeclared, unexpected_reads, unseen, watching
 from jackfield_testkit.installed import plain_host
@@ -365,7 +365,7 @@ class ToolSuite(Suite):
             contents = []
             for who, files in (("Anna", bench.files), ("Bob", ())):
                 context = dataclasses.replace(bench.context(), deps=who, files=files, messages=(Message("user", who),))
-                contents.append(_content_of(sync.run(output_of(tool, dict(arguments), context))))
+                contents.append(_content_of(sync.run(run_tool(tool, dict(arguments), context))))
             assert contents[0] == contents[1], "do not say `cacheable`: a result depends on who asks, or when"
 
     def test_a_call_that_may_be_made_twice_does_no_more_the_second_time(self, bench: Bench) -> None:
@@ -377,7 +377,7 @@ class ToolSuite(Suite):
         assert not safety.resumable or safety.read_only, "say `resumable` alone: it says nothing of failed calls"
         for arguments, _ in self.examples:
             context = dataclasses.replace(bench.context(), run_id="run", call_id="call")
-            once, twice = (_content_of(sync.run(output_of(tool, dict(arguments), context))) for _ in range(2))
+            once, twice = (_content_of(sync.run(run_tool(tool, dict(arguments), context))) for _ in range(2))
             assert once == twice, "do not say `idempotent`: the same call does more when it is made twice"
 
     def test_a_name_from_a_model_does_not_lead_out_of_the_workspace(self, bench: Bench) -> None:
@@ -496,11 +496,11 @@ class Bench:
 
     def call(self, arguments: Mapping[str, Any]) -> object:
         """The output of a call with arguments that fit."""
-        return sync.run(output_of(self.tool, dict(arguments), self.context()))
+        return sync.run(run_tool(self.tool, dict(arguments), self.context()))
 
     def call_directly(self, params: str | Mapping[str, object]) -> object:
         """The output of a call with whatever a caller passes."""
-        return sync.run(output_of(self.tool, params, self.context()))
+        return sync.run(run_tool(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, object]) -> tuple[Any, Exception | None]:
         """The output of a call, or the exception in which it ended."""
@@ -569,7 +569,7 @@ async def _used_alone(
     """Load a tool and call it for the first time: some things are done only then."""
     try:
         for arguments, _ in examples[:1]:
-            await output_of(tool, dict(arguments), context)
+            await run_tool(tool, dict(arguments), context)
     finally:
         await _aclose(tool.load())
 
@@ -577,7 +577,7 @@ async def _used_alone(
 async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object], bench: Bench) -> object:
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
-        return await output_of(tool, dict(arguments), context)
+        return await run_tool(tool, dict(arguments), context)
 
 
 async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object]], bench: Bench) -> None:
@@ -586,7 +586,7 @@ async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         for arguments in calls:
             with suppress(ToolServiceError):
-                await output_of(tool, dict(arguments), context)
+                await run_tool(tool, dict(arguments), context)
 
 
 def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tuple[Any, Exception | None]:
@@ -604,7 +604,7 @@ def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tupl
 
 
 async def _at_once(bench: Bench, calls: Sequence[Mapping[str, object]]) -> list[Any]:
-    return await asyncio.gather(*(output_of(bench.tool, dict(arguments), bench.context()) for arguments in calls))
+    return await asyncio.gather(*(run_tool(bench.tool, dict(arguments), bench.context()) for arguments in calls))
 
 
 async def _cancelled_after(
@@ -612,7 +612,7 @@ async def _cancelled_after(
 ) -> str:
     """How a call ends that is cancelled after some steps of the event loop, and some time."""
     # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
-    task = asyncio.create_task(output_of(bench.tool.load(), dict(arguments), bench.context()))
+    task = asyncio.create_task(run_tool(bench.tool.load(), dict(arguments), bench.context()))
     for _ in range(steps):
         await asyncio.sleep(0)
     await asyncio.sleep(delay_s)
