@@ -272,7 +272,7 @@ def umask(mask: int) -> Iterator[None]:
 
 def _write_results(folder: Path) -> None:
     from jackfield_eval.cases import load_suite
-    from jackfield_eval.report import keep, report_of
+    from jackfield_eval.report import build_report, save_results
 
     (folder / "agent.yaml").write_text("llm: offline:quote\n")
     (folder / "cases.yaml").write_text(
@@ -281,7 +281,7 @@ def _write_results(folder: Path) -> None:
     for name in ("agent.yaml", "cases.yaml"):
         (folder / name).chmod(0o600)  # not a writer's
     suite = load_suite(folder / "cases.yaml")
-    keep(report_of(suite, [], mode="live", seed=0), now=datetime.now(UTC))
+    save_results(build_report(suite, [], mode="live", seed=0), now=datetime.now(UTC))
 
 
 def _write_cassette(folder: Path) -> None:

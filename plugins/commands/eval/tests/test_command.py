@@ -97,7 +97,7 @@ def test_too_few_passes_end_with_1(capsys: pytest.CaptureFixture[str]) -> None:
 def test_it_plays_back_unless_it_is_asked_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES)
     missing = run(capsys, code=1)
-    assert "there is no cassette cases.cassettes/agent/tides/1.json: --record asks the model" in missing
+    assert "there is no cassette cases.cassettes/agent/tides/1.json: pass --record to ask the model" in missing
     assert "jackfield: 1 of the runs failed" in missing
     assert not Path("cases.results").exists()
     run(capsys, "--record")
@@ -161,7 +161,7 @@ def test_a_tool_that_needs_approval_runs_only_if_the_file_says_so(capsys: pytest
 
 
 def test_results_are_kept_up_to_a_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jackfield_eval.report._KEPT", 2)
+    monkeypatch.setattr("jackfield_eval.report._MAX_FILES", 2)
     write(TIDES)
     for _ in range(3):
         run(capsys, "--live")
@@ -175,7 +175,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
     write(TIDES)
     Path("cases.results").mkdir()
     Path("cases.results/20260101T000000.000000Z.json").write_text(content)
-    assert "20260101T000000.000000Z.json cannot be compared with" in run(capsys, "--live", code=1)
+    assert "20260101T000000.000000Z.json is not a valid file of results" in run(capsys, "--live", code=1)
 
 
 @pytest.mark.parametrize(
@@ -186,19 +186,19 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("[1, 2]", "cases.yaml has no cases"),
         ("cases: [", "cases.yaml cannot be read: it is not YAML"),
         ("a: &a [1]\ncases: [*a, *a]", "aliases (*name) are not allowed"),
-        ("cases: [{name: a, prompt: x, expect: y}]", "which agents? Add agents: [agent.yaml], or pass --agent FILE"),
-        ("cases: [{name: a, prompt: x}]", "case 'a' has nothing to score its answer by: add expect: TEXT"),
-        ("cases: [{name: a, expect: x}]", "case 'a': it needs a prompt, or messages"),
+        ("cases: [{name: a, prompt: x, expect: y}]", "names no agents: add agents: [agent.yaml], or pass --agent FILE"),
+        ("cases: [{name: a, prompt: x}]", "case 'a' has no scorer: add expect: TEXT"),
+        ("cases: [{name: a, expect: x}]", "case 'a': it needs either a prompt or messages"),
         ("cases: [{prompt: x, expect: x}]", "case 1: name: Field required"),
-        ("cases: [{name: ../a, prompt: x, expect: x}]", "a name is 1 to 80 letters"),
-        ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several are named 'a'"),
+        ("cases: [{name: ../a, prompt: x, expect: x}]", "a name has 1 to 80 letters"),
+        ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several cases are named 'a'"),
         ("cases: [{name: a, prompt: x, score: [{near: 1}]}]", "case 'a': unknown scorer 'near'"),
         ("cases: [{name: a, prompt: x, score: [{regex: '('}]}]", "this is not a regular expression"),
         ("cases: [{name: a, prompt: x, expct: x}]", "unknown setting 'expct'; did you mean 'expect'?"),
         ("agents: [gone.yaml]\ncases: [{name: a, prompt: x, expect: x}]", "gone.yaml cannot be read"),
         (
             "agents: [agent.yaml, x/agent.yaml]\ncases: [{name: a, prompt: x, expect: x}]",
-            "two agents are named 'agent'",
+            "two agent files are named 'agent'",
         ),
         ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{judge: x}]}]", "'judge' needs a model"),
         ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{python: a:b}]}]", "no trusted local file"),

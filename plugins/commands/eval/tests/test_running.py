@@ -164,7 +164,7 @@ def test_a_missing_cassette_and_a_changed_request_say_what_to_do(tmp_path: Path)
     given = suite(tmp_path, "a")
     (attempt,) = run(given, "replay")
     assert "there is no cassette" in attempt.error
-    assert "--record asks the model and keeps its answers there, --live only asks" in attempt.error
+    assert "pass --record to ask the model and record its answers, or --live to only ask" in attempt.error
     run(given, "record")
     changed = suite(tmp_path, "a", agent={"system_message": "Be brief."})
     (attempt,) = run(changed, "replay")
@@ -249,7 +249,7 @@ def test_what_is_played_back_uses_up_no_limit(tmp_path: Path) -> None:
 
 
 def test_a_limit_of_money_without_a_price_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the price of these models in USD is not known: use max_tokens"):
+    with pytest.raises(ConfigError, match="the price of these models in USD is unknown: use max_tokens"):
         run(suite(tmp_path, *"abcd", concurrency=1, max_cost=1), "live")
 
 
@@ -290,7 +290,7 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
     Backend.answer = staticmethod(never)
     (attempt,) = run(suite(tmp_path, "a", timeout_s=0.05), "live")
-    assert attempt.error == "it took longer than 0.05 s (timeout_s)"
+    assert attempt.error == "timed out after 0.05 s (timeout_s)"
 
 
 def test_a_time_out_of_an_agent_itself_is_not_said_to_be_that_of_the_run(tmp_path: Path) -> None:
@@ -343,10 +343,10 @@ def test_a_judge_that_gives_no_verdict_is_an_error_of_that_run(tmp_path: Path) -
 
 def test_models_that_tools_make_are_on_the_cassette_too(tmp_path: Path) -> None:
     from jackfield import acall_tool
-    from jackfield_eval.taping import taped
+    from jackfield_eval.taping import use_cassette
 
     async def ask(mode: Mode) -> str:
-        with taped(tmp_path / "t.json", mode, {}):
+        with use_cassette(tmp_path / "t.json", mode, {}):
             return str(await acall_tool("ask_another", host=host()))
 
     assert sync.run(ask("record")) == "about from a tool"

@@ -18,14 +18,14 @@ from jackfield.plugins import PluginHost
 from jackfield.results import RunResult
 from jackfield.settings import Settings, load_settings
 from jackfield_eval import scorers
-from jackfield_eval.scorers import Answered, Score, scorer_of
+from jackfield_eval.scorers import Score, ScoredRun, parse_scorer
 
 
 def scored(entry: dict[str, Any], text: str = "", calls: tuple[tuple[str, str], ...] = ()) -> Score:
     called = [Message("assistant", "", function_call=FunctionCall(name=name, arguments=given)) for name, given in calls]
     messages = (*called, Message("assistant", text))
     result = RunResult(messages=messages, history=messages, usage=Usage(), stop_reason="finished")
-    return sync.run(scorer_of(entry).score(Answered("?", result, PluginHost(Settings()))))
+    return sync.run(parse_scorer(entry).score(ScoredRun("?", result, PluginHost(Settings()))))
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_any_order_is_met_if_one_of_all_orders_is() -> None:
     differs = [
         (wanted, called)
         for wanted, called in asked
-        if scorers._in_any_order(wanted, called)
-        is not any(scorers._exactly(wanted, order) for order in permutations(called))
+        if scorers._match_in_any_order(wanted, called)
+        is not any(scorers._match_exactly(wanted, order) for order in permutations(called))
     ]
     assert not differs
 
@@ -127,7 +127,7 @@ def test_an_expression_that_goes_back_and_forth_is_ended(monkeypatch: pytest.Mon
 )
 def test_what_is_not_a_scorer_is_refused(entry: Any, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        scorer_of(entry)
+        parse_scorer(entry)
     assert says in str(caught.value)
 
 
@@ -153,12 +153,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of_python(address: str, text: str = "Yes.", **options: Any) -> Score:
-    scorer = scorer_of({"python": address, **options})
+    scorer = parse_scorer({"python": address, **options})
     host = PluginHost(load_settings())
     scorer.check(None, host.settings)
     message = Message("assistant", text)
     result = RunResult(messages=(message,), history=(message,), usage=Usage(), stop_reason="finished")
-    return sync.run(scorer.score(Answered("?", result, host)))
+    return sync.run(scorer.score(ScoredRun("?", result, host)))
 
 
 def test_a_function_runs_only_after_the_user_has_agreed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +186,7 @@ def test_a_function_that_cannot_be_used_is_an_error_that_says_why(
         ("ours", "write module:function"),
         ("../ours:half", "write module:function"),
         ("broken:half", "cannot be run: ZeroDivisionError"),
-        ("ours:odd", "must give True, False or a number from 0 to 1, not 'yes'"),
+        ("ours:odd", "must return True, False or a number from 0 to 1, not 'yes'"),
     ):
         with pytest.raises(JackfieldError) as caught:
             of_python(address)
@@ -201,7 +201,7 @@ def test_a_file_that_has_changed_since_it_was_agreed_to_is_not_run(
     settings = load_settings()
     (project / "ours.py").write_text("import pathlib\npathlib.Path('evil').touch()\ndef half(text, result): return 1\n")
     with pytest.raises(ConfigError, match="has changed since"):
-        scorer_of({"python": "ours:half"}).check(None, settings)
+        parse_scorer({"python": "ours:half"}).check(None, settings)
     with pytest.raises(ConfigError, match="you have not agreed"):
         of_python("ours:half")
     assert not (project / "evil").exists()

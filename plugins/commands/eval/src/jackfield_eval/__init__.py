@@ -1,1 +1,1 @@
-"""The command `jackfield eval`: how well agents answer a set of cases, and whether they have become worse."""
+"""The command `jackfield eval`: evaluate agents on a set of cases, and find regressions."""

@@ -1,15 +1,12 @@
-"""The file of cases: what is asked, by what answers are scored, and of which agents."""
+"""Read a file of cases: questions, scorers for the answers, and the agents to evaluate."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +20,23 @@ from jackfield.messages import Message, as_messages
 from jackfield_agent_files.effects import request_for
 from jackfield_agent_files.files import load_agent_config
 from jackfield_agent_files.tables import FORMS, parse_table, read_text
-from jackfield_eval.scorers import Contains, Scorer, scorer_of
+from jackfield_eval.scorers import Contains, Scorer, parse_scorer
 
 _MAX_BYTES = 16 << 20
 _NAME = re.compile(r"\w[\w.-]{0,79}")
 
 
 class _File(Config):
-    """The file as it is written."""
+    """The content of the file."""
 
     agents: tuple[str, ...] = Field(default=(), description="Agent files, relative to this one")
     cases: tuple[dict[str, Any], ...] = Field(min_length=1)
     judge: str | dict[str, Any] | None = Field(default=None, description="The model of the scorer `judge`")
-    repeat: int = Field(default=1, ge=1, le=1000, description="How often each case is asked")
-    concurrency: int = Field(default=4, ge=1, description="How many runs at once")
-    timeout_s: float = Field(default=300, gt=0, description="Seconds for one run and its scores")
-    max_tokens: int | None = Field(default=None, ge=1, description="No run begins once this many tokens are used")
-    max_cost: float | None = Field(default=None, gt=0, description="No run begins once this much money is spent")
+    repeat: int = Field(default=1, ge=1, le=1000, description="Number of runs per case")
+    concurrency: int = Field(default=4, ge=1, description="Number of concurrent runs")
+    timeout_s: float = Field(default=300, gt=0, description="Time limit of a run and its scores, in seconds")
+    max_tokens: int | None = Field(default=None, ge=1, description="No run starts after this many tokens")
+    max_cost: float | None = Field(default=None, gt=0, description="No run starts after this cost")
     currency: str = "USD"
     approve: tuple[str, ...] = Field(default=(), description="Tools whose calls are approved; others are refused")
     cassettes: str | None = Field(default=None, description="A folder, relative to this file")
@@ -51,7 +48,7 @@ class _Case(Config):
     prompt: str | None = Field(default=None, min_length=1)
     messages: tuple[dict[str, Any], ...] = ()
     files: tuple[str, ...] = ()
-    expect: str | None = Field(default=None, min_length=1, description="The same as a scorer `contains`")
+    expect: str | None = Field(default=None, min_length=1, description="Text that the answer must contain")
     score: tuple[Any, ...] = ()
 
 
@@ -61,10 +58,10 @@ class Case:
 
     Attributes:
         name: Unique in its file.
-        messages: What is asked.
-        files: Documents that the agent is given, besides its own.
-        scorers: By what the answer is scored; at least one.
-        digest: Of all that makes the case: a changed case is not compared with what it was.
+        messages: The question, perhaps with a conversation before it.
+        files: Documents for the agent, in addition to its own.
+        scorers: Scorers of the answer; at least one.
+        digest: Hash of the case; results are compared only if it is unchanged.
     """
 
     name: str
@@ -75,7 +72,7 @@ class Case:
 
     @property
     def question(self) -> str:
-        """What the user said last, for a judge."""
+        """The last message, for a judge."""
         return self.messages[-1].get_text_content()
 
 
@@ -85,11 +82,12 @@ class Suite:
 
     Attributes:
         path: The file.
-        settings: As in the file.
-        agents: By their names.
-        folders: Where the file and those of the agents are: paths in them differ from machine to machine.
-        text: The file as it was read.
-        agent_texts: The files of its agents as they were read and judged, by path.
+        settings: Its settings.
+        cases: Its cases.
+        agents: The agents by name.
+        folders: The folders of the file and of the agents, whose paths differ between machines.
+        text: The content of the file.
+        agent_texts: The contents of the agent files that the user agreed to, by path.
     """
 
     path: Path
@@ -101,7 +99,7 @@ class Suite:
     agent_texts: dict[str, str]
 
     def request(self) -> Request:
-        """Say what the file can cause: as it was read, with the cassettes that there are now."""
+        """Return the effects of the file as it was read, with the current cassettes."""
         return request_for(self.path, self.text, _table(self.path, self.text), read_as="cases", agents=self.agent_texts)
 
     @property
@@ -118,7 +116,7 @@ class Suite:
 def load_suite(
     path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, object] | None = None, trust: bool = False
 ) -> Suite:
-    """Read a file of cases and the agents that it names.
+    """Load a file of cases and the agents that it names.
 
     Args:
         path: A YAML or JSON file.
@@ -128,22 +126,27 @@ def load_suite(
 
     Raises:
         ConsentNeededError: The file, or an agent, has effects that the user has not agreed to.
-        ConfigError: Something in it does not fit; the message names the case.
+        ConfigError: The file is invalid; the message names the case.
     """
     text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
     table = _table(path, text)
     file = _File.parse({**table, **(changes or {})}, what=str(path))
-    cases = tuple(map(partial(_case, path), count(1), file.cases))
+    cases = tuple(_parse_case(path, number, entry) for number, entry in enumerate(file.cases, start=1))
     _check_names(path, [case.name for case in cases])
-    named = list(map(Path, agents)) or list(map(path.parent.joinpath, file.agents))
-    if not named:
-        raise ConfigError(f"{path}: which agents? Add agents: [agent.yaml], or pass --agent FILE")
-    _check_stems(named)
-    folders = tuple(dict.fromkeys(_folder_of(one) for one in (path, *named)))
+    agent_paths = [Path(agent) for agent in agents] or [path.parent / agent for agent in file.agents]
+    if not agent_paths:
+        raise ConfigError(f"{path} names no agents: add agents: [agent.yaml], or pass --agent FILE")
+    _check_stems(agent_paths)
+    folders = tuple(dict.fromkeys(_folder_of(file_path) for file_path in (path, *agent_paths)))
     texts: dict[str, str] = {}
     require_consent(request_for(path, text, table, read_as="cases", agents=texts), trust=trust)
-    # Consent to the file covers the agents that it names, as they were judged, and no others.
-    configs = _agents(named, {} if agents else texts, trust=trust or not agents)
+    # Consent to the file covers the agents that it names, with the content that was shown, and no others.
+    agreed_texts = {} if agents else texts
+    configs = {
+        # The whole path, so that requests do not depend on the working directory.
+        agent.stem: load_agent_config(agent.resolve(), trust=trust or not agents, text=agreed_texts.get(str(agent)))
+        for agent in agent_paths
+    }
     return Suite(path, file, cases, configs, folders, text, texts)
 
 
@@ -160,38 +163,33 @@ def _table(path: Path, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(table, dict) or not table.get("cases"):
-        raise ConfigError(f"{path} has no cases: it needs a list 'cases', each with name, prompt and expect or score")
+        raise ConfigError(f"{path} has no cases: add a list 'cases', each with name, prompt, and expect or score")
     return {str(key): value for key, value in table.items()}
 
 
-def _case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
+def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
     name = entry.get("name")
     label = name if name and isinstance(name, str) else number
     case = _Case.parse(entry, what=f"{path}, case {label!r}")
     where = f"{path}, case {case.name!r}"
     if not _NAME.fullmatch(case.name):
-        raise ConfigError(f"{where}: a name is 1 to 80 letters, digits, '.', '-' and '_', and begins with none of '.-'")
+        raise ConfigError(
+            f"{where}: a name has 1 to 80 letters, digits, '.', '-' and '_', and does not begin with '.' or '-'"
+        )
     if (case.prompt is None) == (not case.messages):
-        raise ConfigError(f"{where}: it needs a prompt, or messages in place of one")
+        raise ConfigError(f"{where}: it needs either a prompt or messages")
     try:
-        scorers = tuple(_scorers_of(case))
+        scorers = [parse_scorer(entry) for entry in case.score]
+        if case.expect is not None:
+            scorers.append(Contains(expected=case.expect))
         messages = as_messages(case.prompt or case.messages)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
     if not scorers:
-        raise ConfigError(f"{where} has nothing to score its answer by: add expect: TEXT, or score: [{{regex: …}}]")
-    return Case(case.name, messages, tuple(map(partial(_located, path), case.files)), scorers, _digest(entry))
-
-
-def _located(path: Path, file: str) -> str:
-    """A document of a case as agents take it: paths are relative to the file of cases."""
-    return file if "://" in file else str(path.resolve().parent / file)
-
-
-def _scorers_of(case: _Case) -> Iterator[Scorer]:
-    yield from map(scorer_of, case.score)
-    if case.expect is not None:
-        yield Contains(expected=case.expect)
+        raise ConfigError(f"{where} has no scorer: add expect: TEXT, or score: [{{regex: …}}]")
+    # Paths are relative to the file of cases.
+    files = tuple(file if "://" in file else str(path.resolve().parent / file) for file in case.files)
+    return Case(case.name, messages, files, tuple(scorers), _digest(entry))
 
 
 def _digest(entry: Mapping[str, Any]) -> str:
@@ -199,21 +197,19 @@ def _digest(entry: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _agents(paths: Iterable[Path], texts: Mapping[str, str], *, trust: bool) -> dict[str, AgentConfig]:
-    # By its whole path, and so are its documents: from which folder it is run must not show in a request.
-    return {path.stem: load_agent_config(path.resolve(), trust=trust, text=texts.get(str(path))) for path in paths}
-
-
 def _check_stems(paths: Iterable[Path]) -> None:
     stems: set[str] = set()
     for path in paths:
         if path.stem in stems:
-            raise ConfigError(f"two agents are named {path.stem!r}, which is the name of the file: rename {path}")
+            raise ConfigError(f"two agent files are named {path.stem!r}, which is the name of the agent: rename {path}")
         stems.add(path.stem)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    # A case has a folder of cassettes, and some file systems see no difference between cases of letters.
-    twice = [name for name, times in Counter(map(str.casefold, names)).items() if times > 1]
-    if twice:
-        raise ConfigError(f"{path}: {len(names)} cases, but several are named {twice[0]!r}: give each its own name")
+    # Each case has a folder of cassettes, and some file systems ignore the case of letters.
+    seen: set[str] = set()
+    for name in names:
+        folded = name.casefold()
+        if folded in seen:
+            raise ConfigError(f"{path}: several cases are named {folded!r}: give each its own name")
+        seen.add(folded)

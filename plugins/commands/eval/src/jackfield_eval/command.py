@@ -5,203 +5,200 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, filterfalse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from jackfield.cli import Parser, print_json, print_table, printable
 
 if TYPE_CHECKING:
     from jackfield_eval.cases import Suite
-    from jackfield_eval.report import AgentResult, Comparison, Report
-    from jackfield_eval.running import Attempt
+    from jackfield_eval.report import AgentResult, CaseResult, Comparison, Report
     from jackfield_eval.statistics import Interval
     from jackfield_eval.taping import Mode
 
 _EPILOG = """examples:
-  jackfield eval cases.yaml --record             # ask the models for what no cassette has, and keep their answers
-  jackfield eval cases.yaml                      # from cassettes: no model is asked
+  jackfield eval cases.yaml --record             # ask the models for missing answers, and record them
+  jackfield eval cases.yaml                      # play back the recorded answers; no model is asked
   jackfield eval cases.yaml --min 0.9 --no-worse # for CI
-  jackfield eval cases.yaml --live --repeat 5    # ask the models, and keep nothing
+  jackfield eval cases.yaml --live --repeat 5    # ask the models, and record nothing
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the arguments say; gives 0, or 1 if a run failed or a condition does not hold.
+    """Run `jackfield eval`; 0 unless a run failed or a condition is not met.
 
     Raises:
-        ConfigError: The file of cases, or something that it names, cannot be used.
+        ConfigError: The file of cases, or a file that it names, is invalid.
     """
     options = _parser().parse_args(arguments)
     from jackfield import sync
     from jackfield.cli import with_consent
     from jackfield.consent import is_agreed, record_consent
     from jackfield_eval.cases import load_suite
-    from jackfield_eval.report import last_kept, report_of
+    from jackfield_eval.report import build_report, load_last_results, to_json
     from jackfield_eval.running import run_all
     from jackfield_eval.taping import TapingHost
 
     path, changes = Path(options.cases), _changes(options)
     loaded = with_consent(lambda: load_suite(path, agents=options.agent, changes=changes, trust=options.trust))
     request = loaded.request()
-    suite = _chosen(loaded, options.case)
-    # Before anything is asked: what cannot be compared with is no news after an hour.
-    before = last_kept(suite.results)
+    suite = _select_cases(loaded, options.case)
+    # Before the runs, so that unreadable results are reported at once.
+    before = load_last_results(suite.results)
     host = TapingHost()
     attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=_progress(options)))
     if options.mode in ("record", "rerecord") and request.effects and is_agreed(request):
-        record_consent(loaded.request())  # the user's own recording is a part of what consent is bound to
-    report = report_of(suite, attempts, mode=options.mode, seed=options.seed)
-    report = _judged(report, options, before, is_whole=len(suite.cases) == len(loaded.cases))
+        record_consent(loaded.request())  # the consent also covers the user's new recordings
+    report = build_report(suite, attempts, mode=options.mode, seed=options.seed)
+    report = _judge(report, options, before, is_whole=len(suite.cases) == len(loaded.cases))
     if options.json:
-        print_json(_json(report))
+        print_json(to_json(report))
     else:
         _print(report)
     return 1 if report.unmet else 0
 
 
 def _changes(options: argparse.Namespace) -> dict[str, Any]:
-    """Settings of the file that options replace."""
-    names = ("repeat", "concurrency", "max_tokens", "max_cost", "cassettes", "results")
-    given = {name: value for name in names if (value := getattr(options, name)) not in (None, "")}
-    folders = given.keys() & {"cassettes", "results"}
-    return given | {name: str(Path(given[name]).absolute()) for name in folders}
+    """Return the settings of the file that options replace."""
+    changes: dict[str, Any] = {}
+    for name in ("repeat", "concurrency", "max_tokens", "max_cost"):
+        if getattr(options, name) is not None:
+            changes[name] = getattr(options, name)
+    for name in ("cassettes", "results"):
+        if getattr(options, name):
+            changes[name] = str(Path(getattr(options, name)).absolute())
+    return changes
 
 
-def _chosen(suite: Suite, patterns: Sequence[str]) -> Suite:
+def _select_cases(suite: Suite, patterns: Sequence[str]) -> Suite:
     from jackfield.errors import ConfigError
     from jackfield.suggestions import suggest
 
     names = [case.name for case in suite.cases]
-    chosen = {pattern: fnmatch.filter(names, pattern) for pattern in patterns or ("*",)}
-    for pattern in filterfalse(chosen.get, chosen):
-        raise ConfigError(f"{suite.path} has no case {pattern!r}{suggest(pattern, names)}")
-    kept = set(chain.from_iterable(chosen.values()))
-    return replace(suite, cases=tuple(case for case in suite.cases if case.name in kept))
+    selected: set[str] = set()
+    for pattern in patterns or ("*",):
+        matches = fnmatch.filter(names, pattern)
+        if not matches:
+            raise ConfigError(f"{suite.path} has no case {pattern!r}{suggest(pattern, names)}")
+        selected.update(matches)
+    return replace(suite, cases=tuple(case for case in suite.cases if case.name in selected))
 
 
-def _judged(
+def _judge(
     report: Report, options: argparse.Namespace, before: tuple[str, dict[str, Any]] | None, *, is_whole: bool
 ) -> Report:
-    """The report with its comparison and the conditions that do not hold; it is kept if it can be compared with."""
+    """Add the comparison and the unmet conditions to a report, and save it if it can become the next baseline."""
     from datetime import UTC, datetime
 
-    from jackfield_eval.report import compared, keep
+    from jackfield_eval.report import compare, save_results
 
     if before is not None:
-        report = replace(report, comparison=compared(report, before[1], since=before[0]))
+        report = replace(report, comparison=compare(report, before[1], since=before[0]))
     report = replace(report, unmet=tuple(_unmet(report, options)))
-    # What fails must not be what the next run is compared with, or a second try would pass.
+    # A failing run must not become the baseline, or a second try would pass.
     if is_whole and not report.unmet:
-        keep(report, now=datetime.now(UTC))
+        save_results(report, now=datetime.now(UTC))
     return report
 
 
 def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
-    failed = sum(one.errors for one in report.agents)
-    if failed:
-        yield f"{failed} of the runs failed"
-    yield from _passing_less(report, options.min or 0)
-    if options.no_worse and report.comparison:
-        yield from _worse(len(report.comparison.worse))
-
-
-def _passing_less(report: Report, least: float) -> Iterator[str]:
+    """Yield the conditions that are not met."""
     from jackfield_eval.report import percent
 
-    for one in report.agents:
-        if one.share < least:
-            yield f"{one.agent} passes {percent(one.share)}, less than {percent(least)}"
+    failed = sum(result.errors for result in report.agents)
+    if failed:
+        yield f"{failed} of the runs failed"
+    minimum = options.min or 0
+    for result in report.agents:
+        if result.share < minimum:
+            yield f"{result.agent} passes {percent(result.share)}, less than {percent(minimum)}"
+    if options.no_worse and report.comparison and report.comparison.worse:
+        worse = len(report.comparison.worse)
+        yield f"{worse} {'case' if worse == 1 else 'cases'} became worse"
 
 
-def _worse(cases: int) -> Iterator[str]:
-    if cases:
-        yield f"{cases} {'case' if cases == 1 else 'cases'} became worse"
-
-
-# --- what is printed --------------------------------------------------------------------------------------------------
+# --- printing ---------------------------------------------------------------------------------------------------------
 
 
 def _print(report: Report) -> None:
     print_table(
         ("agent", "case", "passed", "95 %", "score", "tokens", "seconds", "why not"),
-        [_row(one.agent, one.case, one.attempts, one.score, one.interval) for one in report.cases],
+        [_case_row(result) for result in report.cases],
     )
-    sys.stdout.write("\n")
-    _write(sys.stdout, map(_line_of, report.agents))
+    lines = ["", *(_agent_line(result) for result in report.agents)]
     if report.comparison:
-        _write(sys.stdout, _lines_of(report.comparison))
-    _write(sys.stderr, map("jackfield: {}".format, report.unmet))
+        lines += _comparison_lines(report.comparison)
+    for line in lines:
+        sys.stdout.write(f"{printable(line)}\n")
+    for condition in report.unmet:
+        sys.stderr.write(f"jackfield: {printable(condition)}\n")
 
 
-def _write(stream: TextIO, lines: Iterable[str]) -> None:
-    stream.writelines(f"{printable(line)}\n" for line in lines)
+def _case_row(result: CaseResult) -> tuple[str, ...]:
+    attempts = result.attempts
+    return (
+        result.agent,
+        result.case,
+        f"{sum(attempt.passed for attempt in attempts)}/{len(attempts)}",
+        _format_percents(result.interval) if result.interval else "-",
+        f"{result.score:.2f}",
+        str(sum(attempt.usage.total_tokens for attempt in attempts)),
+        f"{sum(attempt.seconds for attempt in attempts):.1f}",
+        _first_reason(result),
+    )
 
 
-def _line_of(one: AgentResult) -> str:
+def _first_reason(result: CaseResult) -> str:
+    """Return the first reason for a failure, and how many others there are; '' if all runs passed."""
+    reasons = list(dict.fromkeys(attempt.why for attempt in result.attempts if attempt.why))
+    if not reasons:
+        return ""
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return reasons[0].partition("\n")[0][:200] + more
+
+
+def _agent_line(result: AgentResult) -> str:
     from jackfield_eval.report import percent
 
-    used = f"{one.usage.total_tokens} tokens"
-    if one.usage.cost is not None:
-        used += f", {one.usage.cost:f} {one.usage.currency or ''}".rstrip()
-    of_score = f" ({_shown(one.score_interval, '.2f')})" if one.score_interval else ""
-    share = f"{percent(one.share)} passed ({_percents(one.share_interval)})"
-    return f"{one.agent}: {share}, score {one.score:.2f}{of_score}, {used}"
+    share = f"{percent(result.share)} passed ({_format_percents(result.share_interval)})"
+    interval = f" ({_format_interval(result.score_interval, '.2f')})" if result.score_interval else ""
+    usage = f"{result.usage.total_tokens} tokens"
+    if result.usage.cost is not None:
+        usage += f", {result.usage.cost:f} {result.usage.currency or ''}".rstrip()
+    return f"{result.agent}: {share}, score {result.score:.2f}{interval}, {usage}"
 
 
-def _row(
-    agent: str, case: str, attempts: Sequence[Attempt], score: float, interval: Interval | None
-) -> tuple[str, ...]:
-    passed = f"{sum(one.passed for one in attempts)}/{len(attempts)}"
-    tokens = sum(one.usage.total_tokens for one in attempts)
-    seconds = sum(one.seconds for one in attempts)
-    of_share = _percents(interval) if interval else "-"
-    return agent, case, passed, of_share, f"{score:.2f}", str(tokens), f"{seconds:.1f}", _why(attempts)
+def _comparison_lines(comparison: Comparison) -> Iterator[str]:
+    interval = f" ({_format_interval(comparison.interval, '+.2f')})" if comparison.interval else ""
+    pairs = "1 pair" if comparison.pairs == 1 else f"{comparison.pairs} pairs"
+    yield f"since {comparison.since}: score {comparison.difference:+.2f}{interval} over {pairs}"
+    for case in comparison.worse:
+        yield f"  worse: {case}"
+    for case in comparison.better:
+        yield f"  better: {case}"
+    if comparison.left_out:
+        yield f"  not compared, because new or changed: {comparison.left_out}"
 
 
-def _why(attempts: Sequence[Attempt]) -> str:
-    """The first reason for which some did not pass, and how many others there are."""
-    reasons = dict.fromkeys(one.why for one in attempts if one.why)
-    first = next(iter(reasons), "").partition("\n")[0]
-    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return first[:200] + more
-
-
-def _lines_of(then: Comparison) -> Iterator[str]:
-    sure = f" ({_shown(then.interval, '+.2f')})" if then.interval else ""
-    pairs = "1 pair" if then.pairs == 1 else f"{then.pairs} pairs"
-    yield f"since {then.since}: score {then.difference:+.2f}{sure} over {pairs}"
-    yield from map("  worse: {}".format, then.worse)
-    yield from map("  better: {}".format, then.better)
-    if then.left_out:
-        yield f"  not compared, because new or changed: {then.left_out}"
-
-
-def _shown(interval: Interval, form: str) -> str:
+def _format_interval(interval: Interval, form: str) -> str:
     return f"{interval[0]:{form}} to {interval[1]:{form}}"
 
 
-def _percents(interval: Interval) -> str:
+def _format_percents(interval: Interval) -> str:
     from jackfield_eval.report import percent
 
     return f"{percent(interval[0])} to {percent(interval[1])}"
 
 
-def _json(report: Report) -> dict[str, Any]:
-    from jackfield_eval.report import to_json
-
-    return to_json(report)
-
-
 def _progress(options: argparse.Namespace) -> Callable[[int, int], None] | None:
-    """A line on a terminal that says how far it is; nothing elsewhere."""
+    """Return a function that shows the progress on a terminal; None elsewhere."""
     if options.json or not sys.stderr.isatty():
         return None
 
-    def show(done: int, of: int) -> None:
-        sys.stderr.write(f"\r\x1b[K{done} of {of} runs" if done < of else "\r\x1b[K")
+    def show(done: int, total: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{done} of {total} runs" if done < total else "\r\x1b[K")
         sys.stderr.flush()
 
     return show
@@ -214,40 +211,40 @@ def _parser() -> Parser:
     parser = Parser(prog="jackfield eval", description="Evaluate agents on the cases of a file.", epilog=_EPILOG)
     parser.add_argument("cases", metavar="CASES", help="a YAML file of cases")
     parser.add_argument(
-        "--agent", metavar="FILE", action="append", default=[], help="an agent file, in place of those that CASES names"
+        "--agent", metavar="FILE", action="append", default=[], help="an agent file, in place of those in CASES"
     )
     parser.add_argument(
-        "--case", metavar="NAME", action="append", default=[], help="only these cases; * stands for any text"
+        "--case", metavar="NAME", action="append", default=[], help="run only these cases; * matches any text"
     )
     parser.add_argument(
-        "--trust", action="store_true", help="let CASES and its agents do what they ask for, this time and unasked"
+        "--trust", action="store_true", help="allow everything that CASES and its agents ask for, this time"
     )
-    parser.add_argument("--repeat", type=_whole, metavar="N", help="how often each case is asked")
-    parser.add_argument("--concurrency", type=_whole, metavar="N", help="how many runs at once (4)")
+    parser.add_argument("--repeat", type=_positive, metavar="N", help="number of runs per case (1)")
+    parser.add_argument("--concurrency", type=_positive, metavar="N", help="number of concurrent runs (4)")
     _add_modes(parser)
-    parser.add_argument("--min", type=_share, metavar="SHARE", help="end with 1 if an agent passes less, such as 0.9")
-    parser.add_argument("--no-worse", action="store_true", help="end with 1 if a case is worse than in the last run")
-    parser.add_argument("--max-tokens", type=_whole, metavar="N", help="begin no run once this many tokens are used")
-    parser.add_argument("--max-cost", type=float, metavar="MONEY", help="begin no run once this much is spent")
-    parser.add_argument("--cassettes", metavar="DIR", help="the folder of cassettes (CASES.cassettes)")
-    parser.add_argument("--results", metavar="DIR", help="the folder of results (CASES.results)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the resampling for intervals (0)")
+    parser.add_argument("--min", type=_share, metavar="SHARE", help="exit with 1 if an agent passes less (0 to 1)")
+    parser.add_argument("--no-worse", action="store_true", help="exit with 1 if a case is worse than in the last run")
+    parser.add_argument("--max-tokens", type=_positive, metavar="N", help="start no run after this many tokens")
+    parser.add_argument("--max-cost", type=float, metavar="MONEY", help="start no run after this cost")
+    parser.add_argument("--cassettes", metavar="DIR", help="folder of recorded answers (CASES.cassettes)")
+    parser.add_argument("--results", metavar="DIR", help="folder of results (CASES.results)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed for resampling the intervals (0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _add_modes(parser: Parser) -> None:
     modes: dict[Mode, str] = {
-        "record": "ask models for what no cassette has, and keep the answers",
-        "rerecord": "ask models for everything, and keep the answers in place of the old ones",
-        "live": "ask models, and keep nothing",
+        "record": "ask models for missing answers, and record them",
+        "rerecord": "ask models for all answers, and replace the recorded ones",
+        "live": "ask models, and record nothing",
     }
     group = parser.add_mutually_exclusive_group()
     for mode, text in modes.items():
         group.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, default="replay", help=text)
 
 
-def _whole(text: str) -> int:
+def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"it must be at least 1, not {value}")

@@ -1,4 +1,4 @@
-"""Python functions that score, from local files that the user trusts."""
+"""Load Python scorers from local files that the user trusts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from jackfield.settings import Settings
 
 
 def load_function(address: str, settings: Settings) -> Callable[..., Any]:
-    """The function that `module:function` means, of a local file that settings name and the user has agreed to.
+    """Load `module:function` from a local file that the settings name and the user has agreed to.
 
     Raises:
-        ConfigError: No trusted file has this name, it cannot be run, or it has no such function.
+        ConfigError: No trusted file has this name, the file fails, or it has no such function.
     """
     module, colon, name = address.partition(":")
     if not (colon and module.isidentifier() and name.isidentifier()):
         raise ConfigError(f"{address!r} is not a valid Python scorer: write module:function")
-    function = getattr(_module(module, settings), name, None)
+    function = getattr(_run_file(module, settings), name, None)
     if not callable(function):
         raise ConfigError(f"{module}.py has no function {name!r}")
     scorer: Callable[..., Any] = function
     return scorer
 
 
-def _module(stem: str, settings: Settings) -> ModuleType:
-    path, source = _trusted_source(stem, settings)
+def _run_file(stem: str, settings: Settings) -> ModuleType:
+    path, source = _read_trusted(stem, settings)
     module = ModuleType(f"_jackfield_eval_{stem}")
     module.__file__ = path
     try:
@@ -39,25 +39,26 @@ def _module(stem: str, settings: Settings) -> ModuleType:
     return module
 
 
-def _trusted_source(stem: str, settings: Settings) -> tuple[str, bytes]:
-    """The path and the content of a trusted local file."""
-    file = next((one for one in settings.local if Path(one.path).stem == stem), None)
-    if file is None:
+def _read_trusted(stem: str, settings: Settings) -> tuple[str, bytes]:
+    """Return the path and the content of a trusted local file."""
+    files = [file for file in settings.local if Path(file.path).stem == stem]
+    if not files:
         raise ConfigError(_how_to_trust(stem, settings))
+    file = files[0]
     if file.fault:
         raise ConfigError(f"{stem}.py {file.fault}")
     raw = Path(file.path).read_bytes()
-    # What is run is what was agreed to, and not what somebody has put there since.
+    # Only the content that the user agreed to may run.
     if hashlib.sha256(raw).hexdigest() != file.content:
         raise ConfigError(f"{file.path} has changed since the settings were read: run the command again")
     return file.path, raw
 
 
 def _how_to_trust(stem: str, settings: Settings) -> str:
-    named = settings.project.local if settings.project else ()
-    if any(Path(one.path).stem == stem for one in named):
-        return f"{stem}.py is named by this project, but you have not agreed to run it: jackfield trust"
+    requested = settings.project.local if settings.project else ()
+    if any(Path(file.path).stem == stem for file in requested):
+        return f"this project names {stem}.py, but you have not agreed to run it: jackfield trust"
     return (
-        f'no trusted local file is named {stem}.py: put local = ["{stem}.py"] under [tool.jackfield] of '
-        f"pyproject.toml, and then: jackfield trust"
+        f'no trusted local file is named {stem}.py: add local = ["{stem}.py"] under [tool.jackfield] in '
+        f"pyproject.toml, then: jackfield trust"
     )

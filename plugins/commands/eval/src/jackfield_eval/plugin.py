@@ -1,4 +1,4 @@
-"""What this package offers. It is imported to describe it, so it imports only the standard library and the API."""
+"""Descriptor of the command. Listing plugins imports this module, so it imports the plugin API only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """The command."""
+    """Return the command."""
     return [
         CommandSpec(
             name="eval",

@@ -1,4 +1,4 @@
-"""What came of an evaluation: by case and by agent, with intervals, beside the last one, and as a file."""
+"""Report an evaluation by case and by agent, compare it with the previous one, and store it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from jackfield_eval.running import Attempt
 from jackfield_eval.statistics import Interval, bootstrap, mean, wilson
 
 _VERSION = 1
-_KEPT = 50  # files of results
+_MAX_FILES = 50  # of results
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What an agent made of a case, over all repetitions."""
+    """The result of an agent for a case, over all repetitions."""
 
     agent: str
     case: str
@@ -34,32 +34,34 @@ class CaseResult:
 
     @property
     def share(self) -> float:
-        """Of its runs that passed."""
-        return mean([float(one.passed) for one in self.attempts])
+        """The share of runs that passed."""
+        return mean([float(attempt.passed) for attempt in self.attempts])
 
     @property
     def score(self) -> float:
-        """The mean score of its runs."""
-        return mean([one.value for one in self.attempts])
+        """The mean score of the runs."""
+        return mean([attempt.value for attempt in self.attempts])
 
     @property
     def errors(self) -> int:
-        """How many of its runs failed."""
-        return sum(bool(one.error) for one in self.attempts)
+        """The number of failed runs."""
+        return sum(bool(attempt.error) for attempt in self.attempts)
 
     @property
     def interval(self) -> Interval | None:
-        """Of its share; None for one run, which says next to nothing of it."""
+        """The confidence interval of the share; None for a single run, which says almost nothing."""
         return wilson(self.share, len(self.attempts)) if len(self.attempts) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """What an agent made of all cases.
+    """The result of an agent for all cases.
 
     Attributes:
-        share_interval: Of the share of passes. Repetitions of a case are not independent, so it counts cases.
-        score_interval: Of the mean score, over cases.
+        share: The share of passes.
+        share_interval: Its confidence interval. Repetitions of a case are not independent, so it counts cases.
+        score: The mean score.
+        score_interval: Its confidence interval, over cases.
     """
 
     agent: str
@@ -73,15 +75,15 @@ class AgentResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What has changed since an earlier evaluation, by pairs of an agent and a case.
+    """The differences to an earlier evaluation, by pairs of an agent and a case.
 
     Attributes:
-        since: The name of its file.
-        worse, better: What fell and what rose, each as `agent/case: from → to`.
-        pairs: How many were compared.
-        difference: The mean of the differences of scores, now minus then; 0 if nothing was compared.
-        interval: Of that; None for less than two pairs.
-        left_out: How many are new, or ask something else than before.
+        since: The name of the earlier file.
+        worse, better: The pairs whose result changed, as `agent/case: from → to`.
+        pairs: The number of compared pairs.
+        difference: The mean difference of scores, now minus before; 0 if nothing was compared.
+        interval: Its confidence interval; None for fewer than two pairs.
+        left_out: The number of pairs that are new or whose case has changed.
     """
 
     since: str
@@ -95,7 +97,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it. `unmet` says which conditions do not hold; none if the exit code is 0."""
+    """The report of an evaluation. `unmet` lists the conditions that are not met."""
 
     suite: Suite
     mode: str
@@ -106,8 +108,8 @@ class Report:
     unmet: tuple[str, ...] = ()
 
 
-def report_of(suite: Suite, attempts: Sequence[Attempt], *, mode: str, seed: int) -> Report:
-    """Gather runs by case and by agent."""
+def build_report(suite: Suite, attempts: Sequence[Attempt], *, mode: str, seed: int) -> Report:
+    """Group runs by case and by agent."""
     by_pair: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         by_pair[attempt.agent, attempt.case].append(attempt)
@@ -115,42 +117,47 @@ def report_of(suite: Suite, attempts: Sequence[Attempt], *, mode: str, seed: int
         CaseResult(agent, case.name, case.digest, tuple(by_pair[agent, case.name]))
         for agent, case in product(suite.agents, suite.cases)
     )
-    agents = tuple(_of_agent(agent, [one for one in cases if one.agent == agent], seed) for agent in suite.agents)
+    agents = tuple(
+        _agent_result(agent, [result for result in cases if result.agent == agent], seed) for agent in suite.agents
+    )
     return Report(suite, mode, seed, cases, agents)
 
 
-def _of_agent(agent: str, cases: Sequence[CaseResult], seed: int) -> AgentResult:
-    shares, scores = [one.share for one in cases], [one.score for one in cases]
+def _agent_result(agent: str, cases: Sequence[CaseResult], seed: int) -> AgentResult:
+    shares, scores = [result.share for result in cases], [result.score for result in cases]
     return AgentResult(
         agent,
         mean(shares),
         wilson(mean(shares), len(cases)),
         mean(scores),
         bootstrap(scores, seed=seed),
-        sum(one.errors for one in cases),
-        sum((attempt.usage for one in cases for attempt in one.attempts), Usage()),
+        sum(result.errors for result in cases),
+        sum((attempt.usage for result in cases for attempt in result.attempts), Usage()),
     )
 
 
-# --- compared with the last one ---------------------------------------------------------------------------------------
+# --- comparing with the last one --------------------------------------------------------------------------------------
 
 
-def compared(report: Report, before: Mapping[str, Any], *, since: str) -> Comparison:
-    """What has changed since an earlier evaluation, whose file was read by `last_kept`."""
-    then = {(one["agent"], one["case"], one["digest"]): one for one in before["cases"]}
+def compare(report: Report, before: Mapping[str, Any], *, since: str) -> Comparison:
+    """Compare a report with an earlier evaluation, as loaded by `load_last_results`."""
+    earlier = {(entry["agent"], entry["case"], entry["digest"]): entry for entry in before["cases"]}
     worse: list[str] = []
     better: list[str] = []
     differences: list[float] = []
     for now in report.cases:
-        old = then.get((now.agent, now.case, now.digest))
+        old = earlier.get((now.agent, now.case, now.digest))
         if old is None:
             continue
         differences.append(now.score - old["score"])
-        # Passes count first: a score may rise while they fall.
-        fell_by = (round(old["share"] - now.share, 9), round(old["score"] - now.score, 9))
-        if any(fell_by):
-            what = f"{now.agent}/{now.case}: {_pair(old['share'], old['score'])} → {_pair(now.share, now.score)}"
-            (worse if fell_by > (0, 0) else better).append(what)
+        # Passes count first, because the score may rise while they fall.
+        loss = (round(old["share"] - now.share, 9), round(old["score"] - now.score, 9))
+        change = f"{now.agent}/{now.case}: {_format_result(old['share'], old['score'])} → "
+        change += _format_result(now.share, now.score)
+        if loss > (0, 0):
+            worse.append(change)
+        elif loss < (0, 0):
+            better.append(change)
     return Comparison(
         since,
         tuple(worse),
@@ -162,23 +169,23 @@ def compared(report: Report, before: Mapping[str, Any], *, since: str) -> Compar
     )
 
 
-def _pair(share: float, score: float) -> str:
+def _format_result(share: float, score: float) -> str:
     return percent(share) if share == score else f"{percent(share)} (score {score:.2f})"
 
 
 def percent(share: float) -> str:
-    """A share as people read it."""
+    """Format a share as a percentage."""
     return f"{100 * share:.0f} %"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def last_kept(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """The newest results in a folder, with the name of their file; None if there are none.
+def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
+    """Return the name of the newest file of results and its content; None if there is none.
 
     Raises:
-        ConfigError: The newest file cannot be read.
+        ConfigError: The newest file is invalid.
     """
     newest = max(folder.glob("*Z.json"), default=None, key=lambda path: path.name)
     if newest is None:
@@ -186,27 +193,27 @@ def last_kept(folder: Path) -> tuple[str, dict[str, Any]] | None:
     try:
         table = json.loads(newest.read_text(encoding="utf-8"))
         version = table["version"]
-        for one in table["cases"]:
-            float(one["share"]), float(one["score"]), one["agent"], one["case"], one["digest"]
+        for entry in table["cases"]:
+            float(entry["share"]), float(entry["score"]), entry["agent"], entry["case"], entry["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{newest} cannot be compared with ({type(error).__name__}): delete it") from error
+        raise ConfigError(f"{newest} is not a valid file of results ({type(error).__name__}): delete it") from error
     if version != _VERSION:
-        raise ConfigError(f"{newest} is of version {version}, not {_VERSION}: delete it")
+        raise ConfigError(f"{newest} has version {version}, not {_VERSION}: delete it")
     return newest.name, table
 
 
-def keep(report: Report, *, now: datetime) -> Path:
-    """Write the results to a file of their own; the oldest files of more than fifty are deleted."""
+def save_results(report: Report, *, now: datetime) -> Path:
+    """Write the results to a new file; only the newest fifty files are kept."""
     folder = report.suite.results
     path = folder / f"{now.strftime(_STAMP)}.json"
     write_private(path, json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n")
-    for old in sorted(folder.glob("*Z.json"))[:-_KEPT]:
+    for old in sorted(folder.glob("*Z.json"))[:-_MAX_FILES]:
         old.unlink(missing_ok=True)
     return path
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """The report as plain values."""
+    """Return the report as JSON values."""
     comparison = report.comparison
     return {
         "version": _VERSION,
@@ -214,26 +221,26 @@ def to_json(report: Report) -> dict[str, Any]:
         "seed": report.seed,
         "agents": [
             {
-                "agent": one.agent,
-                "share": one.share,
-                "share_interval": one.share_interval,
-                "score": one.score,
-                "score_interval": one.score_interval,
-                "errors": one.errors,
-                "usage": one.usage.model_dump(mode="json"),
+                "agent": result.agent,
+                "share": result.share,
+                "share_interval": result.share_interval,
+                "score": result.score,
+                "score_interval": result.score_interval,
+                "errors": result.errors,
+                "usage": result.usage.model_dump(mode="json"),
             }
-            for one in report.agents
+            for result in report.agents
         ],
         "cases": [
             {
-                "agent": one.agent,
-                "case": one.case,
-                "digest": one.digest,
-                "share": one.share,
-                "score": one.score,
-                "attempts": [_attempt_json(attempt) for attempt in one.attempts],
+                "agent": result.agent,
+                "case": result.case,
+                "digest": result.digest,
+                "share": result.share,
+                "score": result.score,
+                "attempts": [_attempt_json(attempt) for attempt in result.attempts],
             }
-            for one in report.cases
+            for result in report.cases
         ],
         "comparison": None
         if comparison is None
@@ -259,7 +266,9 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
         "error": bool(attempt.error),
         "stop_reason": attempt.stop_reason,
         "answer": attempt.answer,
-        "scores": [{"scorer": one.scorer, "value": one.value, "passed": one.passed} for one in attempt.scores],
+        "scores": [
+            {"scorer": result.scorer, "value": result.value, "passed": result.passed} for result in attempt.scores
+        ],
         "tokens": attempt.usage.total_tokens,
         "seconds": round(attempt.seconds, 3),
     }

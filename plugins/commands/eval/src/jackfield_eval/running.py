@@ -1,4 +1,4 @@
-"""Run agents on cases: some at a time, each run by itself, and a run that fails is a result."""
+"""Run agents on cases, several at a time. A run that fails is a result; the others continue."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from jackfield.messages import FunctionCall, Usage
 from jackfield.secrets import Secrets, secrets_of
 from jackfield.tools import ToolContext
 from jackfield_eval.cases import Case, Suite
-from jackfield_eval.scorers import Answered, Score
+from jackfield_eval.scorers import Score, ScoredRun
 from jackfield_eval.statistics import mean
-from jackfield_eval.taping import Mode, TapingHost, hide_secrets_of, taped
+from jackfield_eval.taping import Mode, TapingHost, hide_secrets_of, use_cassette
 
 NOT_RUN = "not run: the limit of tokens or money was reached"
 
@@ -30,12 +30,12 @@ class Attempt:
     """One run of one agent on one case.
 
     Attributes:
-        number: Which repetition it is, from 1.
-        scores: What each scorer says; () if it did not come so far.
+        number: Number of the repetition, from 1.
+        scores: The scores; empty if the run ended before scoring.
         answer: The text of the answer.
         stop_reason: Why the run ended; '' if it failed.
-        error: What went wrong; '' if nothing did. A wrong answer is not an error.
-        usage: What it used, judges included.
+        error: The error that ended it; '' without one. A wrong answer is not an error.
+        usage: Tokens and cost, including judges.
     """
 
     agent: str
@@ -50,29 +50,31 @@ class Attempt:
 
     @property
     def passed(self) -> bool:
-        """Whether the run finished, and every scorer is content."""
-        return self._ended_well and all(score.passed for score in self.scores)
+        """True if the run finished, and every score is sufficient."""
+        return self._is_finished and all(score.passed for score in self.scores)
 
     @property
     def value(self) -> float:
         """The mean of its scores, from 0 to 1; 0 if there are none."""
-        return mean([score.value for score in self.scores]) if self._ended_well else 0.0
+        return mean([score.value for score in self.scores]) if self._is_finished else 0.0
 
     @property
     def why(self) -> str:
-        """Why it did not pass; '' if it did."""
-        if self.error or self._ended_well:
-            return self.error or "; ".join(score.why for score in self.scores if not score.passed)
+        """Why it did not pass; '' if it passed."""
+        if self.error:
+            return self.error
+        if self._is_finished:
+            return "; ".join(score.why for score in self.scores if not score.passed)
         return f"the run ended early: {self.stop_reason.replace('_', ' ')}"
 
     @property
-    def _ended_well(self) -> bool:
+    def _is_finished(self) -> bool:
         return not self.error and self.stop_reason == "finished"
 
 
 @dataclass(slots=True)
 class Budget:
-    """What all runs together may use; it is asked before each of them."""
+    """The limits of tokens and cost for all runs together."""
 
     tokens: float
     cost: float | None
@@ -80,24 +82,23 @@ class Budget:
     spent: Usage = field(default_factory=Usage)
 
     def spend(self, usage: Usage) -> None:
-        """Add what a run has used."""
+        """Add the usage of a run."""
         self.spent = self.spent + usage
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no other run may begin.
+        """True if no further run may start.
 
         Raises:
-            ConfigError: Money is limited, and the price of what was used is not known.
+            ConfigError: The cost is limited, but the price of the models is unknown.
         """
-        return self.spent.total_tokens >= self.tokens or self._is_money_used_up()
-
-    def _is_money_used_up(self) -> bool:
+        if self.spent.total_tokens >= self.tokens:
+            return True
         if self.cost is None or not self.spent.total_tokens:
             return False
         if self.spent.cost is None or self.spent.currency != self.currency:
             raise ConfigError(
-                f"max_cost is set, but the price of these models in {self.currency} is not known: use max_tokens"
+                f"max_cost is set, but the price of these models in {self.currency} is unknown: use max_tokens"
             )
         return self.spent.cost >= Decimal(str(self.cost))
 
@@ -105,47 +106,50 @@ class Budget:
 async def run_all(
     suite: Suite, host: TapingHost, *, mode: Mode, on_done: Callable[[int, int], None] | None = None
 ) -> list[Attempt]:
-    """Run every agent on every case, as often as the suite says; results in the order of agents, cases and numbers.
+    """Run every agent on every case, as often as the suite says.
 
     Args:
         suite: The cases and agents.
-        host: Where names are looked up.
-        mode: Whether models are asked; see `Mode`.
-        on_done: Told how many runs are done, and of how many.
+        host: The host that loads plugins.
+        mode: Play back, record, or ask the models.
+        on_done: Receives the number of finished runs, and of all runs.
+
+    Returns:
+        The runs, ordered by agent, case and repetition.
 
     Raises:
-        ConfigError: A scorer cannot work, or money is limited and the price is not known.
+        ConfigError: A scorer cannot work, or the cost is limited but the price of the models is unknown.
     """
     for case in suite.cases:
         for scorer in case.scorers:
             scorer.check(suite.settings.judge, host.settings)
     settings = suite.settings
-    # What is played back was paid for when it was recorded.
+    # Recorded answers were paid for when they were recorded.
     is_free = mode == "replay"
-    limits = (None, None) if is_free else (settings.max_tokens, settings.max_cost)
-    budget = Budget(limits[0] or math.inf, limits[1], settings.currency)
-    places = asyncio.Semaphore(settings.concurrency)
+    max_tokens = math.inf if is_free or settings.max_tokens is None else settings.max_tokens
+    budget = Budget(max_tokens, None if is_free else settings.max_cost, settings.currency)
+    slots = asyncio.Semaphore(settings.concurrency)
     runner = _Runner(suite, host, mode)
     planned = list(product(suite.agents, suite.cases, range(1, settings.repeat + 1)))
     done = 0
 
-    async def one(agent: str, case: Case, number: int) -> Attempt:
+    async def run_one(agent: str, case: Case, number: int) -> Attempt:
         nonlocal done
-        async with places:
+        async with slots:
             if budget.is_used_up:
                 return Attempt(agent, case.name, number, error=NOT_RUN)
-            attempt = await runner.attempt(agent, case, number)
+            attempt = await runner.run(agent, case, number)
             budget.spend(attempt.usage)
         done += 1
         if on_done is not None:
             on_done(done, len(planned))
         return attempt
 
-    return await _gathered([asyncio.ensure_future(one(*each)) for each in planned])
+    return await _gather([asyncio.ensure_future(run_one(*run)) for run in planned])
 
 
-async def _gathered(tasks: Sequence[asyncio.Task[Attempt]]) -> list[Attempt]:
-    """The results of all; the first error ends the others, and is raised as it is."""
+async def _gather(tasks: Sequence[asyncio.Task[Attempt]]) -> list[Attempt]:
+    """Return the results of all tasks; the first error cancels the others and is raised unchanged."""
     try:
         return list(await asyncio.gather(*tasks))
     finally:
@@ -160,54 +164,60 @@ class _Runner:
     host: TapingHost
     mode: Mode
 
-    async def attempt(self, agent: str, case: Case, number: int) -> Attempt:
-        """One run, whatever becomes of it."""
+    async def run(self, agent: str, case: Case, number: int) -> Attempt:
+        """Run an agent once; an error becomes part of the result."""
         loop = asyncio.get_running_loop()
-        began = loop.time()
-        account = _Account(secrets_of(settings=self.host.settings))
+        start = loop.time()
+        progress = _Progress(secrets_of(settings=self.host.settings))
         path = self.suite.cassettes / agent / case.name / f"{number}.json"
         limit = asyncio.timeout(self.suite.settings.timeout_s)
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="jackfield-eval-") as folder,
-                taped(path, self.mode, self._names(folder)),
+                use_cassette(path, self.mode, self._portable_names(folder)),
             ):
                 async with limit:
-                    await self._run(self.suite.agents[agent], case, folder, account)
-        except Exception as error:  # noqa: BLE001 - of an agent, a tool or a scorer of anybody: the others go on
-            too_long = f"it took longer than {self.suite.settings.timeout_s:g} s (timeout_s)"
-            account.error = too_long if limit.expired() else f"{type(error).__name__}: {error}"
-        attempt = Attempt(agent, case.name, number, error=account.error, usage=account.spent)
-        if result := account.result:
-            attempt = replace(attempt, answer=result.text, stop_reason=result.stop_reason, usage=result.usage)
-        attempt = replace(
-            attempt, answer=account.secrets.hide(attempt.answer), error=account.secrets.hide(attempt.error)
+                    await self._run(self.suite.agents[agent], case, folder, progress)
+        except Exception as error:  # noqa: BLE001 - from any agent, tool or scorer; the other runs continue
+            if limit.expired():
+                progress.error = f"timed out after {self.suite.settings.timeout_s:g} s (timeout_s)"
+            else:
+                progress.error = f"{type(error).__name__}: {error}"
+        hide, result = progress.secrets.hide, progress.result
+        usage = result.usage if result else progress.usage
+        return Attempt(
+            agent,
+            case.name,
+            number,
+            scores=tuple(replace(score, why=hide(score.why)) for score in progress.scores),
+            answer=hide(result.text) if result else "",
+            stop_reason=result.stop_reason if result else "",
+            error=hide(progress.error),
+            usage=sum((score.usage for score in progress.scores), usage),
+            seconds=loop.time() - start,
         )
-        account.scores = [replace(score, why=account.secrets.hide(score.why)) for score in account.scores]
-        usage = sum((score.usage for score in account.scores), attempt.usage)
-        return replace(attempt, scores=tuple(account.scores), usage=usage, seconds=loop.time() - began)
 
-    async def _run(self, config: AgentConfig, case: Case, workspace: str, account: _Account) -> None:
+    async def _run(self, config: AgentConfig, case: Case, workspace: str, progress: _Progress) -> None:
         agent = create_agent(config, host=self.host, workspace=workspace, files=(*config.files, *case.files))
-        account.secrets.include(agent)
+        progress.secrets.include(agent)
         hide_secrets_of(agent)
         try:
             async with agent.stream(case.messages, approve=self._approve) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished):
-                        account.spent += event.usage
-            account.result = events.result
+                        progress.usage += event.usage
+            progress.result = events.result
         finally:
             if agent.llm is not None:
                 await agent.llm.aclose()
-        if account.result.stop_reason == "finished":
-            answered = Answered(case.question, account.result, self.host, self.suite.settings.judge)
+        if progress.result.stop_reason == "finished":
+            scored = ScoredRun(case.question, progress.result, self.host, self.suite.settings.judge)
             for scorer in case.scorers:
-                account.scores.append(await scorer.score(answered))
+                progress.scores.append(await scorer.score(scored))
 
-    def _names(self, workspace: str) -> dict[str, str]:
-        """What differs from machine to machine, and what a cassette has in its place."""
-        folders = [str(one) for one in self.suite.folders if one != one.parent]
+    def _portable_names(self, workspace: str) -> dict[str, str]:
+        """Return the folders that differ between machines, with their names in a cassette."""
+        folders = [str(folder) for folder in self.suite.folders if folder != folder.parent]
         names = {folder: f"[folder {number}]" for number, folder in enumerate(folders, start=1)}
         return {**names, workspace: "[workspace]", os.path.realpath(workspace): "[workspace]"}
 
@@ -216,11 +226,11 @@ class _Runner:
 
 
 @dataclass(slots=True)
-class _Account:
-    """What is known of a run so far, also of one that fails."""
+class _Progress:
+    """The state of a run so far, which is also kept if the run fails."""
 
     secrets: Secrets
     result: RunResult | None = None
-    spent: Usage = field(default_factory=Usage)
+    usage: Usage = field(default_factory=Usage)
     scores: list[Score] = field(default_factory=list)
     error: str = ""

@@ -1,4 +1,4 @@
-"""What an answer is scored by. Each scorer is a value from the file of cases, checked before anything runs."""
+"""Score answers. Each scorer is an entry in the file of cases, and is checked before any run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import filterfalse
 from typing import Annotated, Any, ClassVar, Literal
 
 import regex
@@ -25,20 +24,20 @@ from jackfield.settings import Settings
 from jackfield.suggestions import suggest
 from jackfield_eval.functions import load_function
 
-_REGEX_S = 5.0  # of processor time; a search that takes longer goes back and forth, and would not end
-_SHOWN = 80
+_REGEX_S = 5.0  # CPU time; a longer search backtracks endlessly
+_MAX_SHOWN_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one scorer says of one answer.
+    """The score of one answer by one scorer.
 
     Attributes:
-        scorer: Its name.
+        scorer: The name of the scorer.
         value: From 0 to 1.
-        passed: Whether that is enough.
-        why: What is wrong, for people; '' if it passed.
-        usage: What asking a judge cost.
+        passed: True if the value is sufficient.
+        why: Why the answer did not pass; '' if it passed.
+        usage: Tokens and cost of a judge.
     """
 
     scorer: str
@@ -49,8 +48,8 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What a scorer sees: what was asked, and what came of it."""
+class ScoredRun:
+    """The input of a scorer: the question, the result, and the host and the model for judges."""
 
     question: str
     result: RunResult
@@ -59,53 +58,54 @@ class Answered:
 
 
 class Scorer(Config, ABC):
-    """One way to score an answer."""
+    """A way to score an answer."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    async def score(self, answered: Answered) -> Score:
+    async def score(self, run: ScoredRun) -> Score:
         """Score one answer."""
 
     def check(self, judge: object, settings: Settings) -> None:
-        """Raise ConfigError if it cannot work, before anything is asked."""
+        """Raise ConfigError if it cannot work, before any run starts."""
 
-    def _of(self, passed: bool, why: str, usage: Usage | None = None) -> Score:
+    def _result(self, passed: bool, why: str, usage: Usage | None = None) -> Score:
         return Score(self.name, float(passed), passed, "" if passed else why, usage or Usage())
 
 
 class Exact(Scorer):
-    """The answer is this text, but for white space around it."""
+    """The answer equals a text, except for surrounding white space."""
 
     name = "exact"
     expected: str
     ignore_case: bool = False
 
-    async def score(self, answered: Answered) -> Score:
+    async def score(self, run: ScoredRun) -> Score:
         """Compare the whole text."""
-        text, wanted = answered.result.text.strip(), self.expected.strip()
-        same = text == wanted or (self.ignore_case and text.casefold() == wanted.casefold())
-        return self._of(same, f"the answer is {_shown(text)}, not {_shown(wanted)}")
+        text, expected = run.result.text.strip(), self.expected.strip()
+        is_equal = text == expected or (self.ignore_case and text.casefold() == expected.casefold())
+        return self._result(is_equal, f"the answer is {_shorten(text)}, not {_shorten(expected)}")
 
 
 class Contains(Scorer):
-    """The answer has this text in it, or all of these."""
+    """The answer contains a text, or all of several texts."""
 
     name = "contains"
     expected: str | tuple[str, ...] = Field(min_length=1)
     ignore_case: bool = False
 
-    async def score(self, answered: Answered) -> Score:
-        """Look for each text; the value is the share that is there."""
+    async def score(self, run: ScoredRun) -> Score:
+        """Search for each text; the value is the share of texts that occur."""
+        texts = (self.expected,) if isinstance(self.expected, str) else self.expected
         fold = str.casefold if self.ignore_case else str
-        wanted = (self.expected,) if isinstance(self.expected, str) else self.expected
-        text = fold(answered.result.text)
-        missing = [one for one in wanted if fold(one) not in text]
-        why = f"{', '.join(map(_shown, missing))} is not in the answer {_shown(answered.result.text)}"
-        return replace(self._of(not missing, why), value=1 - len(missing) / len(wanted))
+        answer = fold(run.result.text)
+        missing = [text for text in texts if fold(text) not in answer]
+        listed = ", ".join(_shorten(text) for text in missing)
+        score = self._result(not missing, f"{listed} is not in the answer {_shorten(run.result.text)}")
+        return replace(score, value=1 - len(missing) / len(texts))
 
 
-def _checked_regex(text: str) -> str:
+def _check_regex(text: str) -> str:
     try:
         regex.compile(text, regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:
@@ -117,90 +117,99 @@ class Regex(Scorer):
     """A regular expression matches somewhere in the answer."""
 
     name = "regex"
-    expected: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_checked_regex)]
+    expected: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_check_regex)]
 
-    async def score(self, answered: Answered) -> Score:
-        """Search for it, for five seconds at most."""
-        text = answered.result.text
+    async def score(self, run: ScoredRun) -> Score:
+        """Search for a match, for at most five seconds of CPU time."""
+        text = run.result.text
         search = partial(regex.search, self.expected, text, timeout=_REGEX_S, concurrent=True)
         try:
-            found = await sync.in_worker(search)
+            match = await sync.in_worker(search)
         except TimeoutError:
             raise JackfieldError(
-                f"the regular expression {_shown(self.expected)} takes more than {_REGEX_S:g} s for this answer: "
-                f"it tries ever more ways to match. Avoid repetitions inside of repetitions, such as (a+)+"
+                f"the regular expression {_shorten(self.expected)} takes more than {_REGEX_S:g} s for this answer: "
+                "it backtracks too much. Avoid nested repetitions such as (a+)+"
             ) from None
-        return self._of(found is not None, f"{_shown(self.expected)} does not match the answer {_shown(text)}")
+        return self._result(match is not None, f"{_shorten(self.expected)} does not match the answer {_shorten(text)}")
 
 
 class JsonMatch(Scorer):
-    """The answer is JSON, and equal to this; or with `match: subset`, has at least what this has."""
+    """The answer is JSON that equals a value, or with `match: subset` contains at least its entries."""
 
     name = "json"
     expected: Any
     match: Literal["equal", "subset"] = "subset"
 
-    async def score(self, answered: Answered) -> Score:
-        """Compare it, as values and not as text."""
+    async def score(self, run: ScoredRun) -> Score:
+        """Compare the values, not the texts."""
         try:
-            value = loads_lenient(answered.result.text)
+            value = loads_lenient(run.result.text)
         except ValueError:
-            return self._of(False, f"the answer is not JSON: {_shown(answered.result.text)}")
-        place = _difference(self.expected, value, subset=self.match == "subset")
-        return self._of(not place, f"the JSON differs at {place}")
+            return self._result(False, f"the answer is not JSON: {_shorten(run.result.text)}")
+        difference = _difference(self.expected, value, subset=self.match == "subset")
+        return self._result(not difference, f"the JSON differs at {difference}")
 
 
 class Tools(Scorer):
-    """The agent called these tools: names, or a name with some of the arguments.
+    """The agent called certain tools, given as names, or as a name with some of the arguments.
 
-    `match` is `exact` (these calls, in this order, and no others), `in_order` (these among others) or `any_order`.
+    `match` is `exact` (these calls in this order, and no others), `in_order` (these among others) or `any_order`.
     """
 
     name = "tools"
     expected: tuple[str | dict[str, dict[str, Any]], ...]
     match: Literal["exact", "in_order", "any_order"] = "exact"
 
-    async def score(self, answered: Answered) -> Score:
+    async def score(self, run: ScoredRun) -> Score:
         """Compare the calls of the run."""
-        calls = [one.function_call for one in answered.result.messages if one.function_call]
-        follows = _FOLLOWS[self.match](self.expected, calls)
+        calls = [message.function_call for message in run.result.messages if message.function_call]
+        match self.match:
+            case "exact":
+                matches = _match_exactly(self.expected, calls)
+            case "in_order":
+                matches = _match_in_order(self.expected, calls)
+            case _:
+                matches = _match_in_any_order(self.expected, calls)
         called = ", ".join(call.name for call in calls)
-        wanted = ", ".join(map(_as_written, self.expected))
-        return self._of(follows, f"it called {called or 'nothing'}; expected ({self.match}): {wanted or 'nothing'}")
+        expected = ", ".join(entry if isinstance(entry, str) else _as_json(entry) for entry in self.expected)
+        return self._result(
+            matches, f"it called {called or 'nothing'}; expected ({self.match}): {expected or 'nothing'}"
+        )
 
 
 class Judge(Scorer):
-    """A model says whether the answer meets a criterion."""
+    """A model decides if the answer meets a criterion."""
 
     name = "judge"
     expected: str = Field(min_length=1)
     llm: str | dict[str, Any] | None = None
 
     def check(self, judge: object, settings: Settings) -> None:  # noqa: ARG002
-        """There must be a model."""
+        """Raise ConfigError if there is no model."""
         if not (self.llm or judge):
             raise ConfigError("the scorer 'judge' needs a model: add judge: backend:model to the file of cases")
 
-    async def score(self, answered: Answered) -> Score:
+    async def score(self, run: ScoredRun) -> Score:
         """Ask the model for a verdict with a reason."""
-        asked = {"question": answered.question, "answer": answered.result.text, "criterion": self.expected}
-        model = get_chat_model(self.llm or answered.judge or "", host=answered.host)
+        material = {"question": run.question, "answer": run.result.text, "criterion": self.expected}
+        model = get_chat_model(self.llm or run.judge or "", host=run.host)
         try:
-            result = await model.aask([{"role": "user", "content": f"{_JUDGE}\n{_line(asked)}"}], output=Verdict)
+            prompt = f"{_JUDGE}\n{_as_json(material)}"
+            result = await model.aask([{"role": "user", "content": prompt}], output=Verdict)
         finally:
             await model.aclose()
-        return self._of(result.output.passes, f"the judge says: {result.output.reason}", result.usage)
+        return self._result(result.output.passes, f"the judge says: {result.output.reason}", result.usage)
 
 
 class Verdict(BaseModel):
-    """What a judge says."""
+    """What a judge says."""  # a part of the prompt, as the descriptions are
 
     reason: str = Field(description="Why, in one sentence")
     passes: bool = Field(description="Whether the answer meets the criterion")
 
 
 class Function(Scorer):
-    """A Python function of a trusted local file: `module:function`."""
+    """A Python function in a trusted local file: `module:function`."""
 
     name = "python"
     expected: str
@@ -208,35 +217,36 @@ class Function(Scorer):
     _function: Callable[..., Any] | None = PrivateAttr(default=None)
 
     def check(self, judge: object, settings: Settings) -> None:  # noqa: ARG002
-        """Load it."""
+        """Load the function."""
         self._function = load_function(self.expected, settings)
 
-    async def score(self, answered: Answered) -> Score:
-        """Call it with the answer's text and the whole result; it gives True, False, or a number from 0 to 1."""
-        function = self._function or load_function(self.expected, answered.host.settings)
-        found = await sync.in_worker(function, answered.result.text, answered.result)
-        value = await found if inspect.isawaitable(found) else found
+    async def score(self, run: ScoredRun) -> Score:
+        """Call the function with the text and the result; it returns True, False, or a number from 0 to 1."""
+        function = self._function or load_function(self.expected, run.host.settings)
+        value = await sync.in_worker(function, run.result.text, run.result)
+        if inspect.isawaitable(value):
+            value = await value
         if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
-            raise JackfieldError(f"{self.expected} must give True, False or a number from 0 to 1, not {value!r:.80}")
+            raise JackfieldError(f"{self.expected} must return True, False or a number from 0 to 1, not {value!r:.80}")
         why = f"{self.expected} gives {float(value):g}, less than {self.at_least:g}"
-        return replace(self._of(value >= self.at_least, why), value=float(value))
+        return replace(self._result(value >= self.at_least, why), value=float(value))
 
 
 SCORERS: Mapping[str, type[Scorer]] = {
-    one.name: one for one in (Exact, Contains, Regex, JsonMatch, Tools, Judge, Function)
+    scorer.name: scorer for scorer in (Exact, Contains, Regex, JsonMatch, Tools, Judge, Function)
 }
-"""All of them, by their names."""
+"""All scorers by name."""
 
 
-def scorer_of(entry: object) -> Scorer:
-    """The scorer that an entry of a case means: a dict with its name, what it expects, and perhaps options.
+def parse_scorer(entry: object) -> Scorer:
+    """Return the scorer for an entry of a case: a dict with its name, the expected value, and options.
 
     Raises:
-        ConfigError: There is no such scorer, or what it expects does not fit.
+        ConfigError: The scorer is unknown, or its options are invalid.
     """
     if not isinstance(entry, Mapping) or not entry:
         raise ConfigError(f"a scorer is written as in {{contains: text}}, not {entry!r:.80}")
-    names = list(filter(SCORERS.__contains__, entry))
+    names = [name for name in entry if name in SCORERS]
     if not names:
         unknown = str(next(iter(entry)))
         raise ConfigError(f"unknown scorer {unknown!r}{suggest(unknown, list(SCORERS))}")
@@ -250,96 +260,88 @@ def scorer_of(entry: object) -> Scorer:
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
-def _difference(wanted: object, value: object, *, subset: bool, place: str = "$") -> str:
-    """The first place at which two JSON values differ; '' if nowhere."""
-    match wanted, value:
+def _difference(expected: object, value: object, *, subset: bool, path: str = "$") -> str:
+    """Return the path of the first difference between two JSON values; '' if there is none."""
+    match expected, value:
         case Mapping(), Mapping():
-            return _difference_of_tables(wanted, value, subset=subset, place=place)
+            for key in expected:
+                if key not in value:
+                    return f"{path}.{key} (it is missing)"
+            for key in () if subset else value:
+                if key not in expected:
+                    return f"{path}.{key} (it is not expected)"
+            pairs = [(f"{path}.{key}", entry, value[key]) for key, entry in expected.items()]
         case list(), list():
-            return _difference_of_lists(wanted, value, subset=subset, place=place)
-    # True is 1 in Python, and not in JSON.
-    same = wanted == value and isinstance(wanted, bool) == isinstance(value, bool)
-    return "" if same else f"{place} ({_shown(value)} instead of {_shown(wanted)})"
+            if len(expected) != len(value):
+                return f"{path} ({len(value)} entries instead of {len(expected)})"
+            pairs = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(expected, value, strict=True))]
+        case _:
+            # True equals 1 in Python, but not in JSON.
+            is_equal = expected == value and isinstance(expected, bool) == isinstance(value, bool)
+            return "" if is_equal else f"{path} ({_shorten(value)} instead of {_shorten(expected)})"
+    for entry_path, expected_entry, entry in pairs:
+        if difference := _difference(expected_entry, entry, subset=subset, path=entry_path):
+            return difference
+    return ""
 
 
-def _difference_of_tables(wanted: Mapping[str, Any], value: Mapping[str, Any], *, subset: bool, place: str) -> str:
-    for key in filterfalse(value.__contains__, wanted):
-        return f"{place}.{key} (it is missing)"
-    for key in filterfalse(wanted.__contains__, value if not subset else ()):
-        return f"{place}.{key} (it is not expected)"
-    return _first_difference([(f"{place}.{key}", one, value[key]) for key, one in wanted.items()], subset=subset)
+ExpectedCall = str | Mapping[str, Mapping[str, Any]]
+"""The name of a tool, or its name with some of the arguments."""
 
 
-def _difference_of_lists(wanted: Sequence[object], value: Sequence[object], *, subset: bool, place: str) -> str:
-    if len(wanted) != len(value):
-        return f"{place} ({len(value)} entries instead of {len(wanted)})"
-    pairs = zip(wanted, value, strict=True)
-    return _first_difference([(f"{place}[{at}]", *pair) for at, pair in enumerate(pairs)], subset=subset)
-
-
-def _first_difference(pairs: Sequence[tuple[str, object, object]], *, subset: bool) -> str:
-    places = (_difference(wanted, value, subset=subset, place=place) for place, wanted, value in pairs)
-    return next(filter(None, places), "")
-
-
-Wanted = Sequence[str | dict[str, dict[str, Any]]]
-
-
-def _as_written(wanted: str | Mapping[str, Mapping[str, Any]]) -> str:
-    return wanted if isinstance(wanted, str) else _line(wanted)
-
-
-def _is_call(wanted: str | Mapping[str, Mapping[str, Any]], call: FunctionCall) -> bool:
-    if isinstance(wanted, str):
-        return call.name == wanted
-    if call.name not in wanted:
+def _is_call(expected: ExpectedCall, call: FunctionCall) -> bool:
+    if isinstance(expected, str):
+        return call.name == expected
+    if call.name not in expected:
         return False
     try:
         arguments = loads_lenient(call.arguments)
     except ValueError:
         return False
-    return not _difference(wanted[call.name], arguments, subset=True)
+    return not _difference(expected[call.name], arguments, subset=True)
 
 
-def _exactly(wanted: Wanted, calls: Sequence[FunctionCall]) -> bool:
-    return len(wanted) == len(calls) and all(map(_is_call, wanted, calls))
+def _match_exactly(expected: Sequence[ExpectedCall], calls: Sequence[FunctionCall]) -> bool:
+    return len(expected) == len(calls) and all(
+        _is_call(entry, call) for entry, call in zip(expected, calls, strict=True)
+    )
 
 
-def _in_order(wanted: Wanted, calls: Sequence[FunctionCall]) -> bool:
-    left = iter(calls)
-    return all(any(_is_call(one, call) for call in left) for one in wanted)
+def _match_in_order(expected: Sequence[ExpectedCall], calls: Sequence[FunctionCall]) -> bool:
+    remaining = iter(calls)
+    return all(any(_is_call(entry, call) for call in remaining) for entry in expected)
 
 
-def _in_any_order(wanted: Wanted, calls: Sequence[FunctionCall]) -> bool:
-    fitting = [[at for at, call in enumerate(calls) if _is_call(one, call)] for one in wanted]
-    taken: dict[int, int] = {}
-    return all(_takes_one(entry, fitting, taken) for entry in range(len(wanted)))
+def _match_in_any_order(expected: Sequence[ExpectedCall], calls: Sequence[FunctionCall]) -> bool:
+    candidates = [[index for index, call in enumerate(calls) if _is_call(entry, call)] for entry in expected]
+    assigned: dict[int, int] = {}
+    return all(_assign(number, candidates, assigned) for number in range(len(expected)))
 
 
-def _takes_one(entry: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]) -> bool:
-    """Give an entry a call that nobody else has; False if there is none, even if the others take other calls.
+def _assign(number: int, candidates: Sequence[Sequence[int]], assigned: dict[int, int]) -> bool:
+    """Assign a call to an expected call, if necessary by reassigning others; False if that is impossible.
 
     Args:
-        entry: Its number.
-        fitting: For each entry, the calls that fit it.
-        taken: Which entry has which call; what changes hands is written here.
+        number: The number of the expected call.
+        candidates: The matching calls for each expected call.
+        assigned: The expected call of each assigned call; updated in place.
 
-    Source: Berge, Proc. Natl. Acad. Sci. 1957: while there is a matching of more, an augmenting path leads to it.
+    Source: Berge, Proc. Natl. Acad. Sci. 1957: a larger matching exists only if there is an augmenting path.
     """
-    seen: set[int] = set()
-    paths: list[tuple[int, dict[int, int]]] = [(entry, {})]
-    for asking, changes in paths:  # the shortest first: each that would have to give up its call joins at the end
-        for call in filterfalse(seen.__contains__, fitting[asking]):
-            seen.add(call)
-            then = {**changes, call: asking}
-            if call not in taken:
-                taken.update(then)
+    visited: set[int] = set()
+    paths: list[tuple[int, dict[int, int]]] = [(number, {})]
+    for current, changes in paths:  # breadth first: longer paths are appended meanwhile
+        for call in candidates[current]:
+            if call in visited:
+                continue
+            visited.add(call)
+            extended = {**changes, call: current}
+            if call not in assigned:
+                assigned.update(extended)
                 return True
-            paths.append((taken[call], then))
+            paths.append((assigned[call], extended))
     return False
 
-
-_FOLLOWS = {"exact": _exactly, "in_order": _in_order, "any_order": _in_any_order}
 
 _JUDGE = (
     "Judge whether an answer meets a criterion. What follows is one JSON object. Its `answer` was written by another "
@@ -347,10 +349,10 @@ _JUDGE = (
 )
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 1]}…"
 
 
-def _line(value: object) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How sure a share or a mean is."""
+"""Confidence intervals of shares and means."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _RESAMPLES = 2000
 
 
 def wilson(share: float, of: int) -> Interval:
-    """The 95 % interval of a share.
+    """Return the 95 % confidence interval of a share.
 
     Args:
         share: From 0 to 1.
-        of: How many independent trials it comes from, at least 1.
+        of: Number of independent trials, at least 1.
 
-    Source: Wilson, JASA 22 (1927); it holds for few trials, and for shares of 0 and 1, where the usual one does not.
+    Source: Wilson, JASA 22 (1927). Unlike the normal approximation, it is valid for few trials and for 0 and 1.
     """
     if of < 1:
         raise ValueError(f"a share comes from at least 1 trial, not {of}")
     square = _Z * _Z / of
     middle = (share + square / 2) / (1 + square)
     half = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of)) / (1 + square)
-    # Rounding may leave a hair's breadth between the interval and a share of 0 or 1.
+    # Rounding may leave a tiny gap between the interval and a share of 0 or 1.
     return min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))
 
 
 def bootstrap(values: Sequence[float], *, seed: int) -> Interval | None:
-    """The 95 % interval of the mean of values, by percentiles of resamples; None for less than two values.
+    """Return the 95 % confidence interval of a mean, by percentiles of resamples; None for fewer than two values.
 
-    The same values and the same seed give the same interval.
+    The same values and seed give the same interval.
     """
     if len(values) < 2:
         return None
@@ -44,5 +44,5 @@ def bootstrap(values: Sequence[float], *, seed: int) -> Interval | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean; 0 for no values."""
     return math.fsum(values) / len(values) if values else 0.0

@@ -1,4 +1,4 @@
-"""Models that are played back from a cassette, or recorded on one, wherever an agent makes them."""
+"""Play back models from a cassette, or record them on one, wherever an agent creates them."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from jackfield_testkit.cassette import Cassette
 from jackfield_testkit.cassette import Mode as TapeMode
 
 Mode = Literal["replay", "record", "rerecord", "live"]
-"""Play back; play back, and ask for what is missing; ask for everything and record it; ask, and record nothing."""
+"""Play back; play back and record missing answers; record all answers; ask the models and record nothing."""
 
 _MODES: dict[Mode, TapeMode] = {"replay": "replay", "record": "auto", "rerecord": "record"}
 _tape: ContextVar[Cassette | None] = ContextVar("_tape", default=None)
 
 
 class TapingHost(PluginHost):
-    """A host whose models are those of the cassette that is open: also the models of tools, and of agents in agents."""
+    """A host whose models play from the open cassette, including those of tools and of sub-agents."""
 
     def load_row(self, row: Row) -> Any:
-        """Return the class of a component; models play from the cassette that is open."""
-        loaded = super().load_row(row)
+        """Return the class of a component; a model plays from the open cassette."""
+        component = super().load_row(row)
         tape = _tape.get()
-        return loaded if row.kind != "llm" or tape is None else _taped(loaded, tape)
+        return component if row.kind != "llm" or tape is None else _tape_class(component, tape)
 
 
 @contextmanager
-def taped(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
-    """Have the models that are made here play from a file, or record on it.
+def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
+    """Let all models that are created in the block play from a cassette, or record on it.
 
     Args:
-        path: The file.
-        mode: See `Mode`.
-        names: Folders that differ from machine to machine, each with what is written in its place.
+        path: The cassette.
+        mode: Play back, record, or neither.
+        names: Folders that differ between machines, with the names to write in place of them.
 
     Raises:
-        ConfigError: There is no such file, and models may not be asked.
-        CassetteError: It cannot be read, or does not have what is asked.
+        ConfigError: The cassette is missing, and models may not be asked.
+        CassetteError: The cassette cannot be read, or has no recording of a request.
     """
     if mode == "live":
         yield
         return
     if mode == "replay" and not path.exists():
         raise ConfigError(
-            f"there is no cassette {path}: --record asks the model and keeps its answers there, --live only asks"
+            f"there is no cassette {path}: pass --record to ask the model and record its answers, or --live to only ask"
         )
-    with _unchanged_if_it_fails(path), Cassette(path, _MODES[mode], names=names) as tape:
+    with _restore_on_error(path), Cassette(path, _MODES[mode], names=names) as tape:
         token = _tape.set(tape)
         try:
             yield
@@ -63,8 +63,8 @@ def taped(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged_if_it_fails(path: Path) -> Iterator[None]:
-    """Undo a recording that fails: the error of a missing key would be played back ever after."""
+def _restore_on_error(path: Path) -> Iterator[None]:
+    """Undo a failed recording, so that an error such as a missing key is not played back later."""
     before = path.read_bytes() if path.exists() else None
     try:
         yield
@@ -77,16 +77,16 @@ def _unchanged_if_it_fails(path: Path) -> Iterator[None]:
 
 
 def hide_secrets_of(agent: Agent) -> None:
-    """Write none of an agent's secrets on the cassette that is open."""
+    """Keep the secrets of an agent off the open cassette."""
     tape = _tape.get()
     if tape is not None:
         tape.add_secrets(secrets_in(agent))
 
 
-def _taped(model_class: Any, tape: Cassette) -> type[BaseChatModel]:
-    """A class whose making gives a model on the tape: making one is all that is done with it."""
+def _tape_class(model_class: Any, tape: Cassette) -> type[BaseChatModel]:
+    """Return a class whose instances are models on the tape."""
 
-    def made(_: type, *given: Any, **options: Any) -> BaseChatModel:
-        return tape.wrap(model_class(*given, **options))
+    def create(_: type, *arguments: Any, **options: Any) -> BaseChatModel:
+        return tape.wrap(model_class(*arguments, **options))
 
-    return type(model_class.__name__, (BaseChatModel,), {"__new__": made})
+    return type(model_class.__name__, (BaseChatModel,), {"__new__": create})
