@@ -318,7 +318,7 @@ def _write_processors(folder: Path) -> None:
     host = default_host()
     made = [host.make(host.find("processor", "cache"), {"path": str(folder / "answers.sqlite")}, Processor)]
     model = ScriptedModel([answer("x")])
-    model._take_processors(made, add=True)
+    model._use_processors(made, add=True)
     FnCallAgent(llm=model).ask("Hello")
 
 
@@ -414,7 +414,7 @@ def test_an_answer_with_a_secret_is_not_cached(place: str, tmp_path: Path, monke
     host = default_host()
     cache = host.make(host.find("processor", "cache"), {"path": str(tmp_path / "answers.sqlite")}, Processor)
     model = ScriptedModel([[*ANSWERS[place], ModelFinished("stop")]] * 2)
-    model._take_processors([cache], add=True)
+    model._use_processors([cache], add=True)
     for _ in range(2):
         sync.run(model.acomplete("Hello"))
     assert len(model.requests) == (1 if place == "nothing" else 2)

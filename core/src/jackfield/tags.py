@@ -1,7 +1,7 @@
 """Find fixed texts (tags, stop words) in a text that arrives in pieces.
 
-Who reads a stream passes on what is certain, holds back what may be the beginning of a tag, and looks again when more
-has come. As what is held back is shorter than the longest tag, the work grows as the text does, however it is cut.
+A reader of a stream passes on what is certain, holds back what may be the beginning of a tag, and searches again when
+more text arrives. It holds back less than the longest tag, so the work grows linearly with the text, however it is cut.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ class Tags:
         # Longer ones first: one may begin like another.
         self._pattern = re.compile("|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True)))
         self._first = re.compile(f"[{re.escape(''.join(sorted({tag[0] for tag in tags})))}]")
-        # Not methods: each is called for each piece of a stream, and one call more would double what it costs.
+        # Not methods: they run for each piece of a stream, where one more call would double the cost.
         self.search = self._pattern.search
-        """The first of them in a text from a position on; of those that begin there, the longest."""
+        """Match the first tag in a text, from a position on; the longest of those that begin there."""
         self.may_be_in = self._first.search
-        """A match if one of them may be in a text, or begin in it; None if not."""
+        """Match if a tag may be in a text, or begin in it."""
 
     def half(self, text: str, start: int = 0) -> int:
-        """Where one of them begins that may go on in the next piece; the end of the text if none does.
+        """Return where a tag begins that may continue in the next piece; the end of the text if there is none.
 
         Args:
-            text: What `search` finds none of them in.
+            text: A text in which `search` finds no tag.
             start: The position to look from.
         """
         first = self.may_be_in(text, max(start, len(text) - self._longest + 1))
         while first:
             begun = text[first.start() :]
-            for tag in self._tags:  # a loop, and no generator: this runs at each piece that ends in a first character
+            for tag in self._tags:  # no generator: this runs for each piece that ends in the first character of a tag
                 if tag.startswith(begun):
                     return first.start()
             first = self.may_be_in(text, first.end())
@@ -49,25 +49,25 @@ class Tags:
 
 
 class StopSearch:
-    """Looks for stop words in a text, piece by piece, and compares exactly, character by character.
+    """Searches a text for stop words, piece by piece. Characters are compared exactly.
 
-    The first one is that which is complete first, as for a server that looks after each character; of several that end
-    in one place, the longest. How the text is cut makes no difference.
+    The first stop word is the one that is complete first, as on a server that checks after each character; if several
+    end at the same place, the longest. The result does not depend on how the text is cut.
 
     Args:
-        words: At least one, and none of them empty.
+        words: The stop words; at least one, and none of them empty.
 
     Attributes:
-        found: The stop word, once it has come; '' until then.
+        found: The stop word that ended the text; '' until then.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._tags = Tags(*_that_can_be_first(words))
+        self._tags = Tags(*_words_that_can_be_first(words))
         self._held = ""
         self.found = ""
 
     def feed(self, text: str) -> str:
-        """What may be shown after this piece: up to the stop word, or to where one may have begun."""
+        """Take a piece; return the text that may be shown: up to the stop word, or to where one may begin."""
         if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text
@@ -80,16 +80,16 @@ class StopSearch:
         return whole[:end]
 
     def rest(self) -> str:
-        """What was held back, when the text ends without a stop word."""
+        """Return the text that was held back, when the text ends without a stop word."""
         rest, self._held = self._held, ""
         return rest
 
 
-def _that_can_be_first(words: Iterable[str]) -> list[str]:
-    """The words without those in which another one is complete before they are.
+def _words_that_can_be_first(words: Iterable[str]) -> list[str]:
+    """Drop words that contain another one before their last character.
 
-    Of the words that are left, none contains another but at its end. So the one that begins first also ends first, or
-    is the longest of those that end there: what a regular expression finds.
+    Of the words that remain, the one that begins first also ends first, or is the longest of those that end there. A
+    regular expression finds exactly this one.
     """
     unique = list(dict.fromkeys(words))
     return [word for word in unique if not any(other in word[:-1] for other in unique)]

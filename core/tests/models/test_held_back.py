@@ -20,7 +20,7 @@ from jackfield.events import (
 )
 from jackfield.media import notes_of, without_foreign_paths
 from jackfield.messages import ContentItem
-from jackfield.models._thoughts import WithThoughtsApart
+from jackfield.models._thoughts import ThoughtSeparator
 
 
 def split(*given: ModelEvent, inside: bool = False) -> list[ModelEvent]:
@@ -29,7 +29,7 @@ def split(*given: ModelEvent, inside: bool = False) -> list[ModelEvent]:
             yield event
 
     async def gathered() -> list[ModelEvent]:
-        return [event async for event in WithThoughtsApart(events(), inside=inside)]
+        return [event async for event in ThoughtSeparator(events(), inside=inside)]
 
     return asyncio.run(gathered())
 

@@ -109,4 +109,4 @@ def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:
         get_chat_model(model, processors=[Second()])
     model.ask("q")
     with pytest.raises(RuntimeError, match="already been asked"):
-        model._take_processors([Second()], add=True)
+        model._use_processors([Second()], add=True)

@@ -190,7 +190,7 @@ class Loop:
             # The language is the conversation's: documents that an agent adds must not change it.
             config = run.config_of_turn(state.history, state.spent)
             asked = self.model.astream(state.history, self.functions, config=config, lang=run.lang, around=self.around)
-            with answer.gathering(self.model.address):
+            with answer.reading_from(self.model.address):
                 async with closing(run.guarded(asked)) as events:
                     async for got in events:
                         event = named.with_id(got) if isinstance(got, _OF_CALLS) else got

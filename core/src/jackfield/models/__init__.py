@@ -5,7 +5,7 @@ from __future__ import annotations
 from jackfield.models._base import BaseChatModel, load_processors, name_of_server
 from jackfield.models._factory import backend_of, get_chat_model
 from jackfield.models._fold import Fold, fold
-from jackfield.models._pairing import OpenCall, paired
+from jackfield.models._pairing import OpenCall, pair_results
 from jackfield.models._retry import MAX_DELAY_S, ONLY_BEFORE_OUTPUT, Retry, retry_request, wait_before_retry
 from jackfield.models._thoughts import BEGIN, ThoughtSplitter
 from jackfield.request import BatchAnswer, BatchRequest
@@ -29,7 +29,7 @@ __all__ = [
     "get_chat_model",
     "load_processors",
     "name_of_server",
-    "paired",
+    "pair_results",
     "retry_request",
     "wait_before_retry",
 ]

@@ -1,4 +1,4 @@
-"""A model: one abstract method, `stream`, and everything that can be asked of it."""
+"""The base class of models: a backend defines `stream`, and every other way to ask is built on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jackfield.models._asking import Asking
 from jackfield.models._fold import Fold
 from jackfield.models._qwen import QwenAgentMethods
 from jackfield.models._retry import Retry
-from jackfield.models._thoughts import WithThoughtsApart
+from jackfield.models._thoughts import ThoughtSeparator
 from jackfield.plugins._acting import acting
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import default_host
@@ -40,9 +40,9 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     first call. One instance serves many calls at once, from any thread and any event loop.
 
     Args:
-        config: Which model, where, and how.
+        config: The model, its server, and how to ask it.
         processors: The whole chain except for the call format, instead of the configured processors and `Retry`.
-        host: Where processors and call formats are looked up.
+        host: The plugins that processors and call formats are looked up in; the installed ones if None.
     """
 
     backend: ClassVar[str]
@@ -57,10 +57,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     ) -> None:
         with ForgetLocals():  # a key may be among them
             self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
-        self._given_processors = processors
-        self._more_processors: Sequence[Processor] = ()
-        self._given_host = host
-        self._own_processors: list[Processor] | None = None
+        self._replacing_processors = processors
+        self._additional_processors: Sequence[Processor] = ()
+        self._host = host
+        self._processors: list[Processor] | None = None  # made at the first request
         self._chains: dict[str, CallNext] = {}
         self._chains_lock = threading.RLock()
 
@@ -79,14 +79,14 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Answer one request: an async generator of events, the last of which is `ModelFinished`.
+        """Answer one request: an async generator of events that ends with `ModelFinished`.
 
         Closing the generator early gives the connection back. Errors are `ModelServiceError`s.
         """
 
     async def aclose(self) -> None:
-        """Close what calls opened; the model may be used again, and reopens it. An override must call this one."""
-        for processor in self._own_processors or ():
+        """Close everything that calls opened. The model may be used again. An override must call this method."""
+        for processor in self._processors or ():
             await processor.aclose()
 
     @property
@@ -106,10 +106,18 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         lang: Lang | None = None,
         around: Sequence[Processor] = (),
     ) -> AsyncIterator[ModelEvent]:
-        """The events of one answer, after all processors; those of `around` act on this answer alone, outside of them.
+        """Yield the events of one answer, after all processors.
+
+        Args:
+            messages: A question, or a whole conversation, oldest first.
+            functions: The tools the model may call.
+            config: Options for this answer; they override the model's.
+            metadata: Notes for processors; see `ChatRequest`.
+            lang: The language of texts that Jackfield adds, unless the options set one; None to detect it.
+            around: Processors for this answer alone, around all others.
 
         Raises:
-            ValueError: The request makes no sense: two system messages, a chosen function that does not exist.
+            ValueError: The request is contradictory: two system messages, a chosen function that does not exist.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
         ask = self._chain(request)
@@ -124,9 +132,9 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         *,
         config: GenerateOptions = None,
     ) -> ModelResponse:
-        """One whole answer. An error carries, as `partial_text`, what had arrived."""
+        """Return one whole answer. An error carries the text that had arrived as `partial_text`."""
         answer = Fold(self.backend)
-        with answer.gathering(self.address):
+        with answer.reading_from(self.address):
             async with closing(self.astream(messages, functions, config=config)) as events:
                 async for event in events:
                     answer.feed(event)
@@ -141,14 +149,14 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         metadata: Mapping[str, object] | None = None,
         lang: Lang | None = None,
     ) -> ChatRequest:
-        """The request that a call with these arguments sends into the chain."""
+        """Build the request that a call with these arguments sends into the chain."""
         history = without_foreign_paths(as_messages(messages))
         if not history:
             raise ConfigError("Messages can not be empty.")
         if sum(message.role == SYSTEM for message in history) > 1:
             raise ConfigError("there are two system messages: join them into one, at the front")
         merged = self.config.generate_cfg.merged(config)
-        schemas = tuple(map(_unwrapped, functions))
+        schemas = tuple(_unwrap_schema(function) for function in functions)
         _check_choice(merged.function_choice, schemas)
         return ChatRequest(
             model=self.config.model,
@@ -164,123 +172,134 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     # --- the chain ---
 
     def call_format_name(self, config: GenerateConfig) -> str:
-        """How tools are described to this model: `native`, or the name of a call format; from the configuration, else
-        the facts."""
+        """Return `native`, or the name of the call format that describes tools to this model."""
         if config.use_raw_api:
             return NATIVE
         return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else CALL_FORMAT)
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
-        """The chain, from the caller inwards, of a request with tools."""
-        return self._in_order(self.call_format_name(config or self.config.generate_cfg))
+        """Return the chain of a request with tools, from the caller inwards."""
+        return self._ordered_processors(self.call_format_name(config or self.config.generate_cfg))
 
-    def _in_order(self, format_name: str) -> list[Processor]:
-        chosen = list(self._chosen())
+    def _ordered_processors(self, format_name: str) -> list[Processor]:
+        processors = list(self._own_processors())
         if format_name != NATIVE:
-            chosen.append(CallFormatProcessor(self._load_call_format(format_name)))
-        return in_order(chosen, self.host.settings.order)
+            call_format = self.host.load_row(self.host.find("call_format", format_name))()
+            if not isinstance(call_format, CallFormat):
+                raise BrokenPluginError(f"call format {format_name!r} is not a jackfield.processors.CallFormat")
+            processors.append(CallFormatProcessor(call_format))
+        return in_order(processors, self.host.settings.order)
 
-    def _chosen(self) -> Sequence[Processor]:
-        """The processors of this model, made once: what they keep is the same whatever the call format."""
+    def _own_processors(self) -> Sequence[Processor]:
+        """Return the processors of this model, made once, so that all call formats share their state."""
         with self._chains_lock:
-            if self._own_processors is None:
-                if self._given_processors is not None:
-                    chosen = list(self._given_processors)
+            if self._processors is None:
+                if self._replacing_processors is not None:
+                    processors = list(self._replacing_processors)
                 else:
-                    chosen = [*load_processors(self.config.processors, self.host), Retry()]
-                self._own_processors = [*chosen, *self._more_processors]
-            return self._own_processors
+                    processors = [*load_processors(self.config.processors, self.host), Retry()]
+                self._processors = [*processors, *self._additional_processors]
+            return self._processors
 
-    def _take_processors(self, processors: Sequence[Processor], *, add: bool) -> None:
-        """Take these processors in place of the configured ones and `Retry`, or besides what there is.
+    def _use_processors(self, processors: Sequence[Processor], *, add: bool) -> None:
+        """Use these processors instead of the configured ones and `Retry`, or in addition to them.
 
         Raises:
             RuntimeError: The model has been asked already.
         """
         with self._chains_lock:
-            if self._own_processors is not None:
+            if self._processors is not None:
                 raise RuntimeError(f"{self.address} has already been asked, so its processors can no longer change")
             if add:
-                self._more_processors = tuple(processors)
+                self._additional_processors = tuple(processors)
             else:
-                self._given_processors = tuple(processors)
+                self._replacing_processors = tuple(processors)
 
     def _chain(self, request: ChatRequest) -> CallNext:
-        # Without tools there is nothing for a call format to write, so none has to be installed.
+        # A request without tools needs no call format, so none has to be installed.
         format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
         chain = self._chains.get(format_name)
         if chain is None:
             with self._chains_lock:
                 chain = self._send
-                for processor in reversed(self._in_order(format_name)):
+                for processor in reversed(self._ordered_processors(format_name)):
                     chain = processor.wrap(chain)
                 self._chains[format_name] = chain
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Call the backend, at the inner end of the chain."""
         if any(message.is_multimodal() for message in request.messages):
-            request = replace(request, messages=tuple(map(self._acceptable, request.messages)))
+            messages = tuple(self._without_unsupported(message) for message in request.messages)
+            request = replace(request, messages=messages)
         config = request.config
         stops = [text for text in config.stop if text]
         if config.stop and not config.send_stop:
             request = replace(request, config=config.model_copy(update={"stop": ()}))
         events = self.stream(request)
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
-            events = WithThoughtsApart(events, inside=config.thought_in_content is True)
+            events = ThoughtSeparator(events, inside=config.thought_in_content is True)
         if not stops:
             return events
         from jackfield.models._stops import until_stop
 
         return until_stop(stops, events)
 
-    def _acceptable(self, message: Message) -> Message:
-        """The message as this model takes it.
+    def _without_unsupported(self, message: Message) -> Message:
+        """Replace media that this model does not take by notes, in the result of a tool.
 
         Raises:
-            UnsupportedInputError: A user sends what it does not take.
+            UnsupportedInputError: The message of a user has such media.
         """
-        acceptable = with_media_noted(message, self.facts)
-        refused = next((item.type for item in acceptable.items if not self.facts.takes(item.type)), None)
-        if refused:
-            # A backend for many models cannot know what each of them takes.
-            settable = refused in type(self.config).model_fields
-            more = f"; if this one does, its configuration needs {refused}: true" if settable else ""
-            raise UnsupportedInputError(
-                f"{self.address} does not take {refused} input: use a model that does, or leave it out{more}",
-                backend=self.backend,
-            )
-        return acceptable
+        message = with_media_noted(message, self.facts)
+        for item in message.items:
+            if not self.facts.takes(item.type):
+                # A backend for many models cannot know the abilities of each.
+                settable = item.type in type(self.config).model_fields
+                hint = f"; if this one does, its configuration needs {item.type}: true" if settable else ""
+                raise UnsupportedInputError(
+                    f"{self.address} does not take {item.type} input: use a model that does, or leave it out{hint}",
+                    backend=self.backend,
+                )
+        return message
 
     @property
     def host(self) -> Plugins:
-        """Where processors, call formats and settings are looked up."""
-        return self._given_host or default_host()
-
-    def _load_call_format(self, name: str) -> CallFormat:
-        made = self.host.load_row(self.host.find("call_format", name))()
-        if not isinstance(made, CallFormat):
-            raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
-        return made
+        """The plugins that processors, call formats and settings are looked up in."""
+        return self._host or default_host()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address}>"
 
 
-def processors_of(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Only the processors that a caller passes or names.
+def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
+    """Return the processors that a caller passes or names, and no others.
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
         PluginError: One is not installed, or cannot be loaded.
     """
     return [
-        entry if isinstance(entry, Processor) else host.make(*_named(entry, host), Processor)
+        entry if isinstance(entry, Processor) else host.make(*_find_processor(entry, host), Processor)
         for entry in checked_list(entries, "processors", "processors or their names")
     ]
 
 
-def _named(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
-    """The processor that an entry of a configuration names, and its settings."""
+def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
+    """Return the processors that a configuration names, those that the settings enable, and the default chain.
+
+    Raises:
+        ConfigError: An entry has no name, or settings that do not fit.
+        PluginError: One is not installed, or cannot be loaded. None is skipped: it may protect the user.
+    """
+    settings = dict(_find_processor(entry, host) for entry in entries)
+    for row in acting(host, "processor", named=settings):
+        settings[row] = host.settings.options_of("processor", row.address)
+    return [host.make(row, cfg, Processor) for row, cfg in settings.items()]
+
+
+def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
+    """Find the processor that an entry of a configuration names; return it with its settings."""
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
     if not isinstance(name, str):
@@ -288,21 +307,8 @@ def _named(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mappi
     return host.find("processor", name), cfg
 
 
-def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """The processors that a configuration names, those that the settings enable, and the default chain.
-
-    Raises:
-        ConfigError: An entry has no name, or settings that do not fit.
-        PluginError: One is not installed, or cannot be loaded. It may be there for protection, so none is skipped.
-    """
-    chosen = dict(_named(entry, host) for entry in entries)
-    for row in acting(host, "processor", named=chosen):
-        chosen[row] = host.settings.options_of("processor", row.address)
-    return [host.make(row, cfg, Processor) for row, cfg in chosen.items()]
-
-
 def name_of_server(backend: str, url: str | None) -> str:
-    """A server's backend and host, without the parts that may hold API keys: `openai@127.0.0.1:8000`.
+    """Return a server's backend and host, without the parts that may hold API keys: `openai@127.0.0.1:8000`.
 
     Raises:
         ConfigError: The address is not a valid URL.
@@ -315,14 +321,14 @@ def name_of_server(backend: str, url: str | None) -> str:
 
 
 def _has_tools(request: ChatRequest) -> bool:
-    """Whether a request offers tools, or its history has calls of some."""
+    """Return True if a request offers tools, or its history has calls."""
     return bool(request.functions) or any(
         message.function_call or message.role == FUNCTION for message in request.messages
     )
 
 
-def _unwrapped(function: FunctionSchema) -> FunctionSchema:
-    """A function's schema out of the `{"type": "function", "function": …}` that OpenAI puts around it."""
+def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
+    """Take a function's schema out of OpenAI's `{"type": "function", "function": …}`."""
     inner = function.get("function", function)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise ConfigError("a function needs a 'name', next to 'description' and 'parameters'")

@@ -11,7 +11,7 @@ from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
-from jackfield.models._base import BaseChatModel, processors_of
+from jackfield.models._base import BaseChatModel, make_processors
 from jackfield.plugins._host import default_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.plugins._protocol import Plugins
@@ -39,7 +39,7 @@ def get_chat_model(
         processors: The processors around the model, each a processor, a name, or a dict with `name` and settings. They
             replace all others, including retries; with `add`, they are added to them.
         add: See `processors`.
-        host: Where plugins are looked up; the installed ones if None.
+        host: The plugins to look in; the installed ones if None.
 
     Raises:
         ConfigError: The backend is not named, or a setting does not fit. Values are not shown: one may be a secret.
@@ -51,13 +51,13 @@ def get_chat_model(
         return cfg
     with ForgetLocals():  # a key may be among them
         host = host or default_host()
-        made = _made(cfg, host)
+        model = _make_model(cfg, host)
         if processors is not None:
-            made._take_processors(processors_of(processors, host), add=add)
-        return made
+            model._use_processors(make_processors(processors, host), add=add)
+        return model
 
 
-def _made(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> BaseChatModel:
+def _make_model(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> BaseChatModel:
     backend, values = _split(cfg, host.names("llm"))
     row = host.find("llm", backend)
     spec = host.spec_of(row, LLMSpec)
@@ -71,50 +71,54 @@ def _made(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> BaseCha
 
 
 def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]) -> str:
-    """The backend that a configuration asks for; `names` are the backends that a text without a colon may mean.
+    """Return the backend that a configuration asks for.
+
+    Args:
+        cfg: The configuration, as for `get_chat_model`.
+        names: The backends that a text without a colon may mean.
 
     Raises:
-        ConfigError: It does not name one, and none follows from its settings.
+        ConfigError: The configuration names no backend, and none follows from its settings.
     """
     return _split(cfg, names)[0]
 
 
 def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The backend, and the configuration as a dict."""
-    values = _as_values(cfg, names)
+    """Return the backend, and the configuration as a dict."""
+    values = _as_dict(cfg, names)
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
         raise ConfigError(f"model_type must be the name of a backend, not {type(backend).__name__}")
-    if backend not in names and (hint := _said_elsewhere().get(backend)):
+    if backend not in names and (hint := _names_elsewhere().get(backend)):
         raise ConfigError(hint.replace("MODEL", str(values.get("model") or "MODEL")))
     return backend, values
 
 
-def _said_elsewhere() -> dict[str, str]:
-    """What backends and servers are called elsewhere, and what to type here."""
+def _names_elsewhere() -> dict[str, str]:
+    """Return what to type here for each name that backends and servers have elsewhere."""
     import json
-    import pkgutil  # for errors only
+    import pkgutil  # both for errors only
 
     texts: dict[str, str] = json.loads(pkgutil.get_data("jackfield.models", "elsewhere.json") or b"{}")
     return texts
 
 
-def _as_values(cfg: object, names: Sequence[str]) -> dict[str, Any]:
+def _as_dict(cfg: object, names: Sequence[str]) -> dict[str, Any]:
     match cfg:
         case LLMConfig():
             return {name: getattr(cfg, name) for name in cfg.model_fields_set}
         case Mapping():
             return dict(cfg)
         case str():
-            return _values_of_text(cfg, names)
+            return _parse_address(cfg, names)
     raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
 
 
-def _values_of_text(text: str, names: Sequence[str]) -> dict[str, Any]:
+def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:
     if text in names:
         return {"model_type": text}
     backend, colon, model = text.partition(":")
-    if text.startswith(_HTTP) or (colon and _looks_like_an_address(text)):
+    if text.startswith(_HTTP) or (colon and _looks_like_url(text)):
         raise ConfigError(
             "an address does not say which model: pass a dict with 'model' and 'base_url', "
             "which begins with http:// or https://"
@@ -123,37 +127,36 @@ def _values_of_text(text: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
-    """The backend, in Qwen-Agent's order: a setting only one has, the server's address, the model's name."""
-    if special := known_with_key("llm", (key for key, value in values.items() if value)):
-        return special
-    if any(_is_address(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
+    """Infer the backend in Qwen-Agent's order: a setting that only one has, the server's address, the model's name."""
+    if backend := known_with_key("llm", (key for key, value in values.items() if value)):
+        return backend
+    if any(_is_url(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
         return COMPATIBLE_SERVER
     model = str(values.get("model") or "")
-    named = model.partition(":")[0] if ":" in model else ""
-    if not named and (claimed := backend_of_model(model)):
-        return claimed
-    raise ConfigError(_nothing_tells(model, named, str(values.get("model_server")), names))
+    prefix = model.partition(":")[0] if ":" in model else ""
+    if not prefix and (backend := backend_of_model(model)):
+        return backend
+    raise ConfigError(_no_backend_text(model, prefix, str(values.get("model_server")), names))
 
 
-def _nothing_tells(model: str, named: str, server: str, names: Sequence[str]) -> str:
-    """What to write, where nothing tells the backend."""
+def _no_backend_text(model: str, prefix: str, server: str, names: Sequence[str]) -> str:
     installed = f"Installed: {list_names(names) or f'none; try pip install {FIRST_BACKEND}'}"
-    if named:
-        return f"in a dict, name the backend separately: model_type={named!r}. {installed}"
-    if server in _said_elsewhere():
+    if prefix:
+        return f"in a dict, name the backend separately: model_type={prefix!r}. {installed}"
+    if server in _names_elsewhere():
         return f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too"
     return f"which backend has the model {model!r}? Write backend:model, or set model_type. {installed}"
 
 
-def _is_address(key: str, value: Any) -> bool:
+def _is_url(key: str, value: Any) -> bool:
     text = str(value or "")
     if text.startswith(_HTTP):
         return True
-    if _looks_like_an_address(text):
+    if _looks_like_url(text):
         raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
     return False
 
 
-def _looks_like_an_address(text: str) -> bool:
-    """Whether this is the address of a server, but for its beginning."""
+def _looks_like_url(text: str) -> bool:
+    """Return True for a URL without its scheme."""
     return bool(_ADDRESS.fullmatch(text)) and text != "llama.cpp"

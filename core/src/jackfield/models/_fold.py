@@ -1,4 +1,4 @@
-"""Turn the events of an answer into messages. Pure, and linear in the length of the text."""
+"""Turn the events of an answer into messages, in time linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jackfield.messages import ASSISTANT, ContentItem, FunctionCall, Message, Mo
 
 
 class _Call:
-    """A call in the making."""
+    """A call whose arguments still arrive."""
 
     __slots__ = ("arguments", "id", "name")
 
@@ -32,11 +32,15 @@ class _Call:
 
 
 class Fold:
-    """Gathers events. `messages()` may be called at any time; its result never changes afterwards.
+    """Gathers the events of an answer. `messages()` may be called at any time; its result never changes afterwards.
 
     The messages of an answer are, in this order: its reasoning (in a message of its own, without content), its text and
-    media, and one message for each call. A call shows once its name is known; one without an id gets its number in the
-    answer, from 1. Each carries `name`, the speaker's, if one is given.
+    media, and one message for each call. A call appears once its name is known; a call without an id gets its number in
+    the answer, from 1.
+
+    Args:
+        backend: The backend that answers, for `Message.origin` and errors.
+        name: The speaker's name, for `Message.name`.
     """
 
     def __init__(self, backend: str = "", *, name: str | None = None) -> None:
@@ -70,7 +74,7 @@ class Fold:
                 self.finished = event
             case StreamReset():
                 self._clear()
-            case _:  # notes for people: they are no part of the answer
+            case _:  # notes for people, which are no part of the answer
                 pass
 
     def _feed_call(self, delta: FunctionCallDelta) -> None:
@@ -89,17 +93,17 @@ class Fold:
         return self._text[0]
 
     def messages(self) -> list[Message]:
-        """The answer so far; of a finished one at least one message, which is empty if nothing was said."""
-        parts = [{"content": ""}] if self.is_empty else [*self._said(), *self._called()]
+        """Return the answer so far. A finished answer has at least one message, which may be empty."""
+        parts = [{"content": ""}] if self.is_empty else [*self._spoken_parts(), *self._call_parts()]
         shared: dict[str, Any] = {"role": ASSISTANT, "name": self._name, "origin": self._origin()}
         return [Message(**shared, **part) for part in parts]
 
     @property
     def is_empty(self) -> bool:
-        """Whether the answer has ended, and nothing was said in it."""
-        return self.finished is not None and not [*self._said(), *self._called()]
+        """True for an answer that has ended without any content."""
+        return self.finished is not None and not [*self._spoken_parts(), *self._call_parts()]
 
-    def _said(self) -> Iterator[dict[str, Any]]:
+    def _spoken_parts(self) -> Iterator[dict[str, Any]]:
         if self._reasoning:
             self._reasoning = ["".join(self._reasoning)]
             yield {"content": "", "reasoning_content": self._reasoning[0]}
@@ -109,11 +113,11 @@ class Fold:
         elif text:
             yield {"content": text}
 
-    def _called(self) -> Iterator[dict[str, Any]]:
+    def _call_parts(self) -> Iterator[dict[str, Any]]:
         for number, (_, call) in enumerate(sorted(self._calls.items()), start=1):
             if call.name:
                 call.arguments = ["".join(call.arguments)]
-                function_call = FunctionCall(_whole(call.name), call.arguments[0])
+                function_call = FunctionCall(_without_surrogates(call.name), call.arguments[0])
                 extra = {"function_id": call.id or str(number)}
                 yield {"content": "", "function_call": function_call, "extra": extra}
 
@@ -123,8 +127,8 @@ class Fold:
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
 
     @contextmanager
-    def gathering(self, model: str) -> Iterator[None]:
-        """While an answer is read: an error carries the text that had arrived. At the end, as `check_complete`."""
+    def reading_from(self, model: str) -> Iterator[None]:
+        """Read an answer inside this context: errors get the text that had arrived; at the end, `check_complete`."""
         try:
             yield
         except ModelServiceError as error:
@@ -133,13 +137,13 @@ class Fold:
         self.check_complete(model)
 
     def check_complete(self, model: str) -> None:
-        """Raise if the stream ended before the answer did, so that only a part of it arrived.
+        """Check that the answer has arrived completely.
 
         Args:
-            model: Whose answer it is, for the error.
+            model: The model that answers, for the error.
 
         Raises:
-            ModelResponseError: It did.
+            ModelResponseError: The stream ended before the answer did.
         """
         if self.finished is None:
             raise ModelResponseError(
@@ -147,7 +151,7 @@ class Fold:
             )
 
     def response(self) -> ModelResponse:
-        """The answer as one object."""
+        """Return the answer as one object."""
         end = self.finished
         if end is None:
             return ModelResponse(messages=self.messages(), usage=self.usage)
@@ -162,13 +166,13 @@ class Fold:
         )
 
 
-def _whole(name: str) -> str:
-    """A name as a message may hold it: of half a character, nothing can be made."""
+def _without_surrogates(name: str) -> str:
+    """Replace lone surrogates, which a message cannot hold."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def fold(events: Iterable[ModelEvent], backend: str = "") -> ModelResponse:
-    """The whole answer that these events make."""
+    """Return the answer that these events make."""
     answer = Fold(backend)
     for event in events:
         answer.feed(event)

@@ -1,4 +1,4 @@
-"""Which result is that of which call."""
+"""Match results of tools with their calls."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from jackfield.messages import FunctionCall, Message
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that waits for its result; `given_id` is the one in the history."""
+    """A call that waits for its result; `original_id` is its id in the history."""
 
     id: str
-    given_id: str | None
+    original_id: str | None
     function: FunctionCall
 
 
-def paired(asked: Sequence[OpenCall], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
-    """For each call its result, those by id and name first, then by id, then by name; and the results that are left."""
-    found: list[Message | None] = [None] * len(asked)
-    left = dict(enumerate(results))
+def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
+    """Find the result of each call: first by id and name, then by id, then by name.
+
+    Returns:
+        For each call its result, or None; and the results that belong to no call.
+    """
+    paired: list[Message | None] = [None] * len(calls)
+    unpaired = dict(enumerate(results))
     for level in range(3):
-        places: defaultdict[object, deque[int]] = defaultdict(deque)
-        for place, result in left.items():
-            places[_keys(result.function_id, result.name)[level]].append(place)
-        for number, call in enumerate(asked):
-            alike = places.get(_keys(call.given_id, call.function.name)[level])
-            if found[number] is None and alike:
-                found[number] = left.pop(alike.popleft())
-    return found, [*left.values()]
+        numbers_by_key: defaultdict[object, deque[int]] = defaultdict(deque)
+        for number, result in unpaired.items():
+            numbers_by_key[_keys(result.function_id, result.name)[level]].append(number)
+        for index, call in enumerate(calls):
+            numbers = numbers_by_key.get(_keys(call.original_id, call.function.name)[level])
+            if paired[index] is None and numbers:
+                paired[index] = unpaired.pop(numbers.popleft())
+    return paired, list(unpaired.values())
 
 
 def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:
-    """What a call and its result have in common, the closest first. Two without an id have not the same one."""
-    alone = object()
-    return (alone, alone, name) if call_id is None else ((call_id, name), call_id, name)
+    """Return the keys that a call and its result share, the most exact first. Missing ids are never equal."""
+    unique = object()
+    return (unique, unique, name) if call_id is None else ((call_id, name), call_id, name)

@@ -1,4 +1,4 @@
-"""Retry what can succeed: decided by the class of the error, never by its text."""
+"""Retry failed requests that may succeed later. The class of the error decides, never its text."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ MAX_BACKOFF_S = 60.0
 MAX_DELAY_S = 120.0
 """The longest wait that a server may ask for, in seconds, unless the caller sets another one."""
 RATE_LIMIT_FLOOR_S = 2.0
-ONLY_BEFORE_OUTPUT = (
-    "retry_only_before_output"  # a key of ChatRequest.metadata: this consumer cannot be told of a reset
-)
+ONLY_BEFORE_OUTPUT = "retry_only_before_output"
+"""A key of `ChatRequest.metadata`, for consumers that cannot withdraw output: nothing is retried once there is any."""
 
 _TOO_LONG = (
-    "the server asks for a wait of {asked:g} s, longer than max_retry_delay={most:g}, so there was no retry; "
+    "the server asks for a wait of {wait_s:g} s, longer than max_retry_delay={limit:g}, so there was no retry; "
     "raise that setting, ask another model, or try again later"
 )
 
@@ -39,33 +38,29 @@ Sleep = Callable[[float], Awaitable[None]]
 def wait_before_retry(
     error: ModelServiceError, attempt: int, *, max_retries: int, max_delay_s: float = MAX_DELAY_S, jitter: float
 ) -> float | None:
-    """How long to wait before attempt `attempt + 1`, in seconds; None if there will be none.
+    """Return how long to wait before the next attempt, in seconds; None if there is no further attempt.
 
-    It doubles from half a second up to a minute. What the server asks for is a lower bound; without it, a rate limit
-    waits at least two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note in the error
-    says why.
+    The wait doubles from half a second up to a minute. A wait that the server asks for is a lower bound; without one,
+    a rate limit waits at least two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note
+    in the error gives the reason.
 
     Args:
-        error: How the last attempt ended.
-        attempt: Its number, from 1.
+        error: The error of the last attempt.
+        attempt: The number of the last attempt, from 1.
         max_retries: How often a request is repeated.
         max_delay_s: The longest wait.
-        jitter: From 0 to 1.
+        jitter: A random number from 0 to 1.
     """
     if not error.retryable or attempt > max_retries:
         return None
-    asked = error.retry_after_s
-    if asked is not None and not asked <= max_delay_s:  # "not a number" is no time to wait for, either
-        error.add_note(_TOO_LONG.format(asked=asked, most=max_delay_s))
+    backoff_s = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+    floor_s = error.retry_after_s
+    if floor_s is None:
+        floor_s = RATE_LIMIT_FLOOR_S if isinstance(error, RateLimitedError) or error.status == 429 else 0.0
+    elif not floor_s <= max_delay_s:  # also false for "not a number"
+        error.add_note(_TOO_LONG.format(wait_s=floor_s, limit=max_delay_s))
         return None
-    backoff = min(MAX_BACKOFF_S, 0.5 * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
-    return min(max_delay_s, max(_least_s(error), backoff))
-
-
-def _least_s(error: ModelServiceError) -> float:
-    if error.retry_after_s is not None:
-        return error.retry_after_s
-    return RATE_LIMIT_FLOOR_S if isinstance(error, RateLimitedError) or error.status == 429 else 0.0
+    return min(max_delay_s, max(floor_s, backoff_s))
 
 
 async def retry_request(
@@ -99,9 +94,9 @@ class Retry(Processor):
     """Repeats a failed call up to `max_retries` times (2 by default), within `deadline` seconds.
 
     It announces each retry (`RetryScheduled`), and withdraws the part of an answer that was already passed on
-    (`StreamReset`). An error that waiting cannot repair is raised at once, and so is one whose wait would pass the
-    deadline, or for which the server asks for a longer one than `max_retry_delay`: its `retry_after_s` says how long.
-    The error of the last attempt is raised as it was.
+    (`StreamReset`). It raises an error at once if waiting cannot help, if the wait would pass the deadline, or if the
+    server asks for a wait longer than `max_retry_delay`; `retry_after_s` of the error is that wait. The error of the
+    last attempt is raised unchanged.
     """
 
     name = "retry"
@@ -122,33 +117,37 @@ class Retry(Processor):
         ends_at = math.inf if request.config.deadline is None else now() + request.config.deadline
         attempt = 1
         while True:
-            produced = False
+            has_output = False
             last: ModelEvent | None = None
             try:
                 async with closing(_until(ends_at, call_next(request))) as events:
                     async for event in events:
-                        if not produced:
-                            produced = event.is_delta or isinstance(event, ModelFinished)
+                        if not has_output:
+                            has_output = event.is_delta or isinstance(event, ModelFinished)
                         last = event
                         yield event
                 if isinstance(last, ModelFinished):
                     return
                 raise ModelResponseError(f"{request.model} ended its answer in the middle")
             except Interrupted as error:
-                raise _too_late(request) from error
+                raise ModelTimeoutError(
+                    f"{request.model}: no complete answer in {request.config.deadline:g} s; "
+                    "raise `deadline` or ask for less"
+                ) from error
             except ModelServiceError as error:
-                wait_s = self._wait_s(request, error, attempt, produced=produced)
+                wait_s = self._wait_s(request, error, attempt, has_output=has_output)
                 if wait_s is None or now() + wait_s >= ends_at:
                     raise
                 yield RetryScheduled(attempt, wait_s, str(error))
-                if produced:
+                if has_output:
                     yield StreamReset(str(error))
                 await self._sleep(wait_s)
                 attempt += 1
 
-    def _wait_s(self, request: ChatRequest, error: ModelServiceError, attempt: int, *, produced: bool) -> float | None:
-        """How long to wait before another attempt; None if there will be none."""
-        if produced and request.metadata.get(ONLY_BEFORE_OUTPUT):
+    def _wait_s(
+        self, request: ChatRequest, error: ModelServiceError, attempt: int, *, has_output: bool
+    ) -> float | None:
+        if has_output and request.metadata.get(ONLY_BEFORE_OUTPUT):
             return None
         config = request.config
         return wait_before_retry(
@@ -161,12 +160,6 @@ class Retry(Processor):
 
 
 def _until(ends_at: float, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """The events up to a time, where `Interrupted` is raised."""
-    # Who sets no deadline pays for none: a scope around each event costs more than all the rest here.
+    """Yield events up to a time, in the loop's time; then raise `Interrupted`."""
+    # A scope around each event costs more than everything else here, so requests without a deadline have none.
     return events if ends_at == math.inf else interruptible(events, ends_at=ends_at)
-
-
-def _too_late(request: ChatRequest) -> ModelTimeoutError:
-    return ModelTimeoutError(
-        f"{request.model}: no complete answer in {request.config.deadline:g} s; raise `deadline` or ask for less"
-    )

@@ -16,21 +16,22 @@ from jackfield.streams import closing
 from jackfield.tags import StopSearch
 
 STOPPED = "jackfield.stopped"
-"""The name of the event that reports the stop word at which an answer was ended here, rather than by the server."""
+"""The name of the event that reports a stop word at which Jackfield, rather than the server, ended an answer."""
 
 
 async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """The events of an answer, up to the first of some texts in its text, whether or not the server knows of them.
+    """Yield the events of an answer up to the first stop word in its text, even if the server ignores stop words.
 
-    Text that was shown is never taken back: only what may be the beginning of a stop word is held back. At
-    a stop word the stream inside is closed, so that the server stops, and the answer ends with `STOPPED`, which has the
-    word as `stop`, and `ModelFinished("stop")`. A server that is left in the middle reports no usage.
+    Text that was shown is never withdrawn: text that may be the beginning of a stop word is held back until that is
+    decided. At a stop word, the stream from the server is closed, so that it stops generating. The answer then ends
+    with `STOPPED`, which has the word as `stop`, and `ModelFinished("stop")`. Such an answer has no usage, because
+    servers report it at the end.
 
-    Reasoning and the arguments of native calls are not searched. A call that begins after the stop word is dropped;
-    one that began before it is read to its end, and with it the answer, of which nothing else is shown.
+    Reasoning and the arguments of native calls are not searched. A call that begins after the stop word is dropped. A
+    call that began before it is read to its end, because half of its arguments would be a different call.
 
     Args:
-        words: At least one, none of them empty.
+        words: The stop words; at least one, and none of them empty.
         events: The events of the answer.
     """
     answer = _Answer(words)
@@ -59,16 +60,16 @@ class _Answer:
 
     @property
     def stop(self) -> str:
-        """The stop word that came; '' if none has."""
+        """The stop word that ended the answer; '' until then."""
         return self._search.found
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more is wanted. A call that has begun is: with half its arguments it would be another."""
+        """True once a stop word came, unless a call has begun: its other arguments are still needed."""
         return bool(self._search.found) and not self._calls
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """What to pass on for an event."""
+        """Yield what to pass on for an event."""
         if isinstance(event, StreamReset):
             self._begin()
         return self._after_stop(event) if self.stop else self._before_stop(event)
@@ -82,7 +83,7 @@ class _Answer:
             case FunctionCallDelta(index):
                 self._calls.add(index)
             case ModelFinished():
-                # Half a stop word at the end is the model's own text: nobody can tell that it meant more.
+                # Half a stop word at the end is the model's own text.
                 if rest := self._search.rest():
                     yield TextDelta(rest)
         yield event

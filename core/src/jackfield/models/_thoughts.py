@@ -1,4 +1,4 @@
-"""Tell the thoughts that begin an answer from the answer: `<think>…</think>`, wherever the pieces are cut."""
+"""Separate the thoughts at the beginning of an answer, `<think>…</think>`, from the answer, however it is cut."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from jackfield.events import (
 
 BEGIN = "<think>"
 END = "</think>"
-_MOST_SPACE = 200  # blank characters before a thought: to hold back more of them, piece by piece, would cost the square
+_MAX_SPACE = 200  # blank characters before a thought: holding back more would take quadratic time
 
-Place = Literal["before", "opening", "thought", "gap", "answer"]
+State = Literal["before", "opening", "thought", "gap", "answer"]
 
 
-class WithThoughtsApart(AsyncIterator[ModelEvent]):
-    """The events of an answer, the thoughts that its text begins with as reasoning.
+class ThoughtSeparator(AsyncIterator[ModelEvent]):
+    """Iterates over the events of an answer, with the thoughts at the beginning of its text as reasoning.
 
-    As soon as it is clear that there are none, or that they have ended, it only passes events on: each one then costs
-    one call of a function. All but texts pass unchanged, and no call, medium or end passes a text that is held back.
+    As soon as it is clear that there are no thoughts, or that they have ended, it only passes events on, at the cost of
+    one function call each. All events but texts pass unchanged. Calls, media and the end never overtake a text that is
+    held back.
 
     Args:
-        events: What a backend gives.
-        inside: Whether the prompt has already opened the thought.
+        events: The events of a backend.
+        inside: True if the prompt has already opened the thought.
     """
 
     __slots__ = ("_events", "_inside", "_next", "_out", "_splitter")
@@ -39,10 +40,10 @@ class WithThoughtsApart(AsyncIterator[ModelEvent]):
         self._events = events
         self._inside = inside
         self._splitter = ThoughtSplitter(inside=inside)
-        self._out: list[ModelEvent] = []  # few: a deque is larger than all the rest of this
-        self._next: Callable[[], Awaitable[ModelEvent]] = self._looking
+        self._out: list[ModelEvent] = []  # a few; a deque would be larger than the whole rest of this object
+        self._next: Callable[[], Awaitable[ModelEvent]] = self._next_while_undecided
 
-    def __anext__(self) -> Awaitable[ModelEvent]:  # no coroutine of its own for each event: that would cost more
+    def __anext__(self) -> Awaitable[ModelEvent]:  # no coroutine for each event, which would cost more
         return self._next()
 
     async def aclose(self) -> None:
@@ -51,17 +52,17 @@ class WithThoughtsApart(AsyncIterator[ModelEvent]):
         if close is not None:
             await close()
 
-    async def _looking(self) -> ModelEvent:
+    async def _next_while_undecided(self) -> ModelEvent:
         while not self._out:
             try:
                 event = await anext(self._events)
             except StopAsyncIteration:
-                self._out.extend(self._splitter.finish())  # broken off: the next call hears that this was the end
+                self._out.extend(self._splitter.finish())  # the stream broke off; the next call ends this one
                 if not self._out:
                     raise
                 break
             self._out.extend(self._read(event))
-        if len(self._out) == 1 and self._splitter.place == "answer":
+        if len(self._out) == 1 and self._splitter.state == "answer":
             self._next = self._events.__anext__
         return self._out.pop(0)
 
@@ -70,9 +71,9 @@ class WithThoughtsApart(AsyncIterator[ModelEvent]):
             case TextDelta(text) if text:
                 yield from self._splitter.feed(text)
                 return
-            case ReasoningDelta():  # the server takes thoughts apart itself
-                yield from self._splitter.give_way()
-            case FunctionCallDelta() | MediaDelta() if self._splitter.place == "before":
+            case ReasoningDelta():  # the server separates thoughts itself
+                yield from self._splitter.finish_unless_begun()
+            case FunctionCallDelta() | MediaDelta() if self._splitter.state == "before":
                 yield from self._splitter.finish()
             case ModelFinished():
                 yield from self._splitter.finish()
@@ -84,95 +85,97 @@ class WithThoughtsApart(AsyncIterator[ModelEvent]):
 
 
 class ThoughtSplitter:
-    """Splits one answer. Only text at the very beginning is a thought: a tag further on is text.
+    """Splits one answer. Only text at the very beginning is a thought; a later tag is text.
 
-    Blank lines at either end of a thought, and those between it and the answer, belong to neither.
+    Blank lines at either end of a thought, and between it and the answer, are dropped.
 
     Args:
-        inside: Whether the prompt has already opened the thought, as some chat templates do. A model that opens it all
-            the same opens the same thought.
+        inside: True if the prompt has already opened the thought, as some chat templates do. If the model opens it
+            again, it is still the same thought.
 
     Attributes:
-        place: What the next character belongs to.
+        state: The part of the answer that the next character belongs to.
     """
 
-    __slots__ = ("_began", "_blank", "_held", "place")
+    __slots__ = ("_blank", "_has_begun", "_held", "state")
 
     def __init__(self, *, inside: bool = False) -> None:
-        self.place: Place = "opening" if inside else "before"
+        self.state: State = "opening" if inside else "before"
         self._held = ""
-        self._blank: list[str] = []  # blank lines of a thought, which are its end if no more of it follows
-        self._began = False  # whether something of the thought was given
+        self._blank: list[str] = []  # blank lines of a thought, which are dropped if they turn out to be its end
+        self._has_begun = False  # true once a part of the thought was passed on
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """The parts of the answer that a piece makes certain."""
+        """Take a piece; yield the parts of the answer that are certain now."""
         self._held += piece
-        if self.place == "before":
+        if self.state == "before":
             self._look_for_thought()
-        elif self.place == "opening":
+        elif self.state == "opening":
             self._look_for_opening()
-        if self.place == "thought":
-            yield from self._think()
-        if self.place == "gap":
+        if self.state == "thought":
+            yield from self._read_thought()
+        if self.state == "gap":
             self._held = self._held.lstrip("\r\n")
             if self._held:
-                self.place = "answer"
-        if self.place == "answer" and self._held:
+                self.state = "answer"
+        if self.state == "answer" and self._held:
             yield TextDelta(self._held)
             self._held = ""
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was held back for more; nothing that comes is a thought."""
-        (held, self._held), (place, self.place) = (self._held, ""), (self.place, "answer")
-        is_thought = place in ("opening", "thought")
+        """Yield the text that was held back; nothing that follows is a thought."""
+        (held, self._held), (state, self.state) = (self._held, ""), (self.state, "answer")
+        is_thought = state in ("opening", "thought")
         if is_thought:
-            held = self._more_of_thought(held)
-        if held and place != "gap":
+            held = self._without_blank_ends(held)
+        if held and state != "gap":
             yield ReasoningDelta(held) if is_thought else TextDelta(held)
 
-    def give_way(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was held back, if none of a thought has come: nothing that comes is one, then."""
-        if self.place == "before" or not (self._began or self._held):
+    def finish_unless_begun(self) -> Iterator[TextDelta | ReasoningDelta]:
+        """Yield the text that was held back unless a thought has begun; then nothing that follows is a thought."""
+        if self.state == "before" or not (self._has_begun or self._held):
             yield from self.finish()
 
     def _look_for_thought(self) -> None:
         text = self._held.lstrip()
-        if len(self._held) - len(text) > _MOST_SPACE:
-            self.place = "answer"
+        if len(self._held) - len(text) > _MAX_SPACE:
+            self.state = "answer"
         elif text.startswith(BEGIN):
-            self.place, self._held = "thought", text[len(BEGIN) :]
+            self.state, self._held = "thought", text[len(BEGIN) :]
         elif not BEGIN.startswith(text):
-            self.place = "answer"
+            self.state = "answer"
 
     def _look_for_opening(self) -> None:
         text = self._held.lstrip()
-        if text == BEGIN or not BEGIN.startswith(text) or len(self._held) - len(text) > _MOST_SPACE:
-            self.place, self._held = "thought", text.removeprefix(BEGIN) if text.startswith(BEGIN) else self._held
+        if text == BEGIN or not BEGIN.startswith(text) or len(self._held) - len(text) > _MAX_SPACE:
+            self.state, self._held = "thought", text.removeprefix(BEGIN) if text.startswith(BEGIN) else self._held
 
-    def _think(self) -> Iterator[ReasoningDelta]:
+    def _read_thought(self) -> Iterator[ReasoningDelta]:
         end = self._held.find(END)
         has_ended = end >= 0
-        thought = self._more_of_thought(self._held[: end if has_ended else _half_of_end(self._held)])
-        self._held = self._held[end + len(END) if has_ended else _half_of_end(self._held) :]
+        if not has_ended:
+            end = _start_of_partial_end(self._held)
+        thought = self._without_blank_ends(self._held[:end])
+        self._held = self._held[end + len(END) :] if has_ended else self._held[end:]
         if has_ended:
-            self.place = "gap"
-        if thought or (has_ended and not self._began):
-            # Of an empty thought, too, something is told: who reads on then knows that it was taken out.
-            self._began = True
+            self.state = "gap"
+        if thought or (has_ended and not self._has_begun):
+            # An empty thought is reported as well, so that readers know it was taken out.
+            self._has_begun = True
             yield ReasoningDelta(thought)
 
-    def _more_of_thought(self, text: str) -> str:
-        """The text with the blank lines before it, if it is not blank itself; none at the beginning of a thought."""
+    def _without_blank_ends(self, text: str) -> str:
+        """Return a part of a thought, behind the blank lines that came before it unless they open the thought."""
         words = text.rstrip("\r\n")
         if not words:
             self._blank.append(text)
             return ""
         thought = "".join([*self._blank, words])
         self._blank = [text[len(words) :]]
-        return thought if self._began else thought.lstrip("\r\n")
+        return thought if self._has_begun else thought.lstrip("\r\n")
 
 
-def _half_of_end(text: str) -> int:
-    """Where an end tag begins that may go on in the next piece; the end of the text if none does."""
-    begun = text.rfind(END[0], -len(END) + 1)
-    return begun if begun >= 0 and END.startswith(text[begun:]) else len(text)
+def _start_of_partial_end(text: str) -> int:
+    """Return where an end tag begins that may continue in the next piece; the end of the text if there is none."""
+    start = text.rfind(END[0], -len(END) + 1)
+    return start if start >= 0 and END.startswith(text[start:]) else len(text)

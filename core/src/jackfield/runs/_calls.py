@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Container, Iterable, Sequence
 
 from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
-from jackfield.models._pairing import OpenCall, paired
+from jackfield.models._pairing import OpenCall, pair_results
 from jackfield.tools._executor import STOPPED_TEXT
 from jackfield.tools._plan import PlannedCall
 
@@ -21,9 +21,9 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
     if not calls:  # as after each answer
         return ()
-    results, _ = paired(calls, history[end:])
+    results, _ = pair_results(calls, history[end:])
     waiting = [(index, call) for index, call in enumerate(calls) if results[index] is None]
-    ids = _own_ids((call.given_id for _, call in waiting), {message.function_id for message in history[start:]})
+    ids = _own_ids((call.original_id for _, call in waiting), {message.function_id for message in history[start:]})
     return tuple(PlannedCall(index, one, call.function) for (index, call), one in zip(waiting, ids, strict=True))
 
 

@@ -153,7 +153,7 @@ def test_the_keys_of_helpers_are_in_no_record() -> None:
 
     def helper(name: str, token: str, said: str) -> FnCallAgent:
         model = ScriptedModel([answer(said)])
-        model._take_processors([Asks(token)], add=False)
+        model._use_processors([Asks(token)], add=False)
         return FnCallAgent(llm=model, name=name, description="Helps.")
 
     store = MemoryStore()
@@ -180,7 +180,7 @@ def test_the_keys_of_an_agent_that_only_a_function_knows_are_in_no_record() -> N
             return call_next(request)
 
     model = ScriptedModel([answer(f"it is {mark}")])
-    model._take_processors([Signs()], add=False)
+    model._use_processors([Signs()], add=False)
     helper = FnCallAgent(llm=model, name="helper", description="Helps.")
 
     @tool

@@ -207,7 +207,7 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         "test_its_lowest_core_has_all_the_names_it_uses",
     ),
     "private": (
-        replace(OK, tool="from jackfield.models._base import _unwrapped\n" + TOOL),
+        replace(OK, tool="from jackfield.models._base import _unwrap_schema\n" + TOOL),
         "test_its_lowest_core_has_all_the_names_it_uses",
     ),
     "ancient": (replace(OK, requires=("jackfield>=0.0.1,<2",)), "test_its_lowest_core_has_all_the_names_it_uses"),

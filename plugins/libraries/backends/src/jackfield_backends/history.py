@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from jackfield.jsontext import dumps, loads_lenient
 from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, FUNCTION, ContentItem, FunctionCall, Message
-from jackfield.models import OpenCall, paired
+from jackfield.models import OpenCall, pair_results
 
 NO_RESULT = "(no result: the call was not carried out)"
 RESULT_BELOW = "(the result is in the next message)"
@@ -152,7 +152,7 @@ def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
         return Answer((first,), text_of(first.content), text_of(first.reasoning_content), (), ())
     said = list(itertools.takewhile(_is_said, messages))  # results follow all of it
     asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
-    found, strays = paired(asked, messages[len(said) :])
+    found, strays = pair_results(asked, messages[len(said) :])
     return Answer(
         messages=tuple(said),
         text=_joined(message.content for message in said),

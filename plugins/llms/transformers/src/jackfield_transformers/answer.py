@@ -56,7 +56,7 @@ class AnswerReader:
             self.complete = True
             return []
         events = list(self._split(self._before_stop(self._decoder.feed(token))))
-        if self._splitter is not None and self._splitter.place == "thought":
+        if self._splitter is not None and self._splitter.state == "thought":
             self._reasoning_tokens = self.tokens
         return events
 
