@@ -1,4 +1,4 @@
-"""How much CPU a long call costs that arrives in many small pieces, for each format.
+"""Measure the CPU time of a long call that arrives in many small pieces, for each format.
 
 Run it with `python benchmarks/long_call.py`; it prints milliseconds, the best of several runs.
 """

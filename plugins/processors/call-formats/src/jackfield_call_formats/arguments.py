@@ -1,4 +1,4 @@
-"""Arguments of calls, as JSON text, whatever a model wrote. Pure; nothing here raises on any text."""
+"""Arguments of calls as JSON text, however a model wrote them. These functions are pure and raise on no text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FENCE = re.compile(r"(`{3,})[^`\n]*\n(?:.*?\n)??[ \t]{0,3}\1`*", re.DOTALL)
 
 
 def as_text(arguments: object) -> str:
-    """Arguments as JSON text that can be sent; what is a text already stays as it is."""
+    """Return arguments as JSON text that can be sent. A text stays unchanged."""
     if arguments is None or arguments == "":
         return "{}"
     if isinstance(arguments, str):
@@ -26,7 +26,7 @@ def as_text(arguments: object) -> str:
 
 
 def object_of(call: FunctionCall) -> dict[str, object] | None:
-    """The arguments of a past call; None if they are not a JSON object as they stand."""
+    """Return the arguments of a past call; None if they are not a JSON object."""
     if not call.arguments.strip():
         return {}
     try:
@@ -37,7 +37,7 @@ def object_of(call: FunctionCall) -> dict[str, object] | None:
 
 
 def mended(text: str) -> object:
-    """The value of JSON as models write it; None if there is none."""
+    """Return the value of JSON as models write it; None if there is none."""
     try:
         return loads_lenient(text)
     except ValueError:
@@ -60,7 +60,7 @@ class Written:
 
 
 def split_arguments(text: str) -> Written:
-    """The arguments at the beginning of a text, and the text that a model added."""
+    """Split a text into the arguments at its beginning and the text after them."""
     text = text.strip()
     if text.startswith("```"):
         return _split_fenced(text)

@@ -36,7 +36,7 @@ class Calls:
         return self._next > 0
 
     def start(self, name: str) -> tuple[int, list[FunctionCallDelta]]:
-        """The index of a new call, and the event for its beginning: none if the call is left out."""
+        """Return the index of a new call, and its first event; no event if the call is left out."""
         if self._at_most_one and self._has_own:
             self._left_out.append(name)
             return LEFT_OUT, []
@@ -45,13 +45,13 @@ class Calls:
         return index, [FunctionCallDelta(index, id=str(index + 1), name=name)]
 
     def native(self, delta: FunctionCallDelta) -> FunctionCallDelta:
-        """A native call's part, with an index that no other call has."""
+        """Return a part of a native call with an index that no other call has."""
         if delta.index not in self._native:
             self._native[delta.index], self._next = self._next, self._next + 1
         return replace(delta, index=self._native[delta.index])
 
     def left_out(self) -> list[PluginEvent]:
-        """A note about the calls that were not passed on, if there are any."""
+        """Return a note about the calls that were left out, if there are any."""
         if not self._left_out:
             return []
         names = ", ".join(self._left_out)

@@ -11,7 +11,7 @@ Content = str | list[ContentItem]
 
 
 def in_lines(parts: Sequence[Content]) -> Content:
-    """Parts in one content, each on a line of its own."""
+    """Join parts into one content, each on a line of its own."""
     texts = [part for part in parts if isinstance(part, str)]
     return _lines(texts) if len(texts) == len(parts) else as_content(_items(parts))
 
@@ -39,21 +39,21 @@ def _ends_line(item: ContentItem) -> bool:
 
 
 def between(before: str, content: Content, after: str) -> Content:
-    """A content with a text before and a text after it."""
+    """Put a text before and a text after a content."""
     if isinstance(content, str):
         return f"{before}{content}{after}"
     return as_content([ContentItem(text=before), *content, *([ContentItem(text=after)] if after else [])])
 
 
 def with_texts(content: Content, change: Callable[[str], str]) -> Content:
-    """A content with each of its texts changed."""
+    """Change each text of a content."""
     if isinstance(content, str):
         return change(content)
     return [ContentItem(text=change(item.text)) if item.text is not None else item for item in content]
 
 
 def as_content(items: Iterable[ContentItem]) -> Content:
-    """Items with neighbouring texts joined; a text if there is nothing else."""
+    """Join neighbouring texts of items; return a text if there is nothing else."""
     joined: list[ContentItem] = []
     for is_text, run in groupby(items, key=_is_text):
         together = list(run)

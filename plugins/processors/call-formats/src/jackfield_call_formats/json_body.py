@@ -25,7 +25,7 @@ _ANY_TAG = re.compile("</?(?:tool_call|code|function|parameter)")
 
 
 def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
-    """A call as the model should have written it. Arguments that are not a JSON object are written as a JSON string.
+    """Write a call as the model should have written it. Arguments that are no JSON object become a JSON string.
 
     With `code_apart`, the argument `code` follows the JSON, between tags, where nothing needs escaping.
     """
@@ -39,19 +39,19 @@ def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
 
 
 def early_json_name(head: str) -> str:
-    """The name of a call whose JSON begins like this; '' while it is incomplete, or does not come first."""
+    """Return the name of a call whose JSON begins like this; '' if it is incomplete or not the first key."""
     match = _EARLY_NAME.match(head)
     return match[1].strip() if match else ""
 
 
 def is_strict_json(text: str) -> bool:
-    """Whether a body is valid JSON without repairs, with a complete code block or without one."""
+    """Return True if a body is valid JSON without repairs, with or without a complete code block."""
     json_text, code = _parted(text)
     return _strict_values(json_text) is not None and (code is None or code.endswith(END_CODE))
 
 
 def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]:
-    """The calls in a body, usually one; [] if it is not a call.
+    """Return the calls in a body, usually one; [] if it is no call.
 
     Args:
         text: The text between the tags.
@@ -69,7 +69,7 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
 
 
 def _entries(json_text: str, *, mend: bool) -> list[object]:
-    """The values in a text, those of lists apart; [] if it is no JSON."""
+    """Return the values in a text, with lists flattened; [] if it is no JSON."""
     values = _strict_values(json_text)
     if values is None:
         value = mended(json_text) if mend else None
@@ -78,7 +78,7 @@ def _entries(json_text: str, *, mend: bool) -> list[object]:
 
 
 def raw_arguments(text: str) -> str:
-    """The text that looks like the arguments of a call that cannot be parsed; the whole body if nothing does."""
+    """Return the apparent arguments of a call that cannot be parsed; by default the whole body."""
     match = _ARGUMENTS.search(text)
     rest = text[match.end() :] if match else ""
     # The last brace closes the call, not its arguments. Nothing is not passed on: it would mean a call without any.
@@ -86,7 +86,7 @@ def raw_arguments(text: str) -> str:
 
 
 def _parted(text: str) -> tuple[str, str | None]:
-    """The JSON of a body, and what begins with `<code>` behind it."""
+    """Split a body into its JSON and the part after it that begins with `<code>`."""
     text = text.strip()
     if CODE not in text:
         return text, None
@@ -106,7 +106,7 @@ def _content_of(block: str | None) -> str | None:
 
 
 def _strict_values(text: str) -> list[Any] | None:
-    """The JSON values of which a text consists; None if it is anything else."""
+    """Return the JSON values of a text; None if it contains anything else."""
     values: list[object] = []
     position = 0
     try:

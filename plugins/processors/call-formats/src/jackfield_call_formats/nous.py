@@ -84,7 +84,7 @@ class NousFormat(TextFormat):
         self._code_mode = code_mode
 
     def prompt(self, request: ChatRequest) -> str:
-        """The end of the system message."""
+        """Return the end of the system message."""
         signatures = "\n".join(schema_json({"type": "function", "function": entry}) for entry in request.functions)
         parts = [_BLOCK[request.lang].format(signatures=signatures)]
         if any(self._is_code_apart(str(function["name"])) for function in request.functions):
@@ -92,16 +92,15 @@ class NousFormat(TextFormat):
         return "\n\n".join([*parts, *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """JSON in tags."""
+        """Write a call as JSON in tags."""
         return f"{CALL}\n{json_body.write_call(call, code_apart=self._is_code_apart(call.name))}\n{END_CALL}"
 
     def write_result(self, result: Message) -> Content:
-        """The result in tags that it cannot end itself."""
+        """Write a result in tags that it cannot close itself."""
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """The reader for one answer's text. A call is reported as soon as its name is complete, and its arguments when
-        it ends."""
+        """Return the reader of one answer. It reports a call at its complete name, and its arguments at its end."""
         return TaggedReader(request)
 
     def _is_code_apart(self, name: str) -> bool:
@@ -109,6 +108,6 @@ class NousFormat(TextFormat):
 
 
 def in_response_tags(result: Message) -> Content:
-    """A result in `<tool_response>` tags that it cannot end itself."""
+    """Return a result in `<tool_response>` tags that it cannot close itself."""
     inert = with_texts(result.content, lambda text: text.replace("</tool_response>", "<\\/tool_response>"))
     return between("<tool_response>\n", inert, "\n</tool_response>")

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The call formats of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import CallFormatSpec, hook
 
 @hook.call_formats
 def call_formats() -> list[CallFormatSpec]:
-    """Four ways to write a call."""
+    """Offer four ways to write a call."""
     return [
         CallFormatSpec(
             name="nous",

@@ -23,7 +23,7 @@ _ONE: Mapping[Lang, str] = {
 
 
 def demands(config: GenerateConfig, lang: Lang) -> list[str]:
-    """The demands on this answer in particular."""
+    """Return the demands on this answer."""
     asked = []
     if config.function_choice == "required":
         asked.append(_REQUIRED[lang])
@@ -47,7 +47,7 @@ _CODE_TOOL = "code_interpreter"
 
 
 def tool_texts(functions: Sequence[FunctionSchema], lang: Lang) -> list[str]:
-    """Each function as a heading and a paragraph.
+    """Return each function as a heading and a paragraph.
 
     `name_for_human` and `args_format` in a schema replace the name in the heading and our sentence.
     """

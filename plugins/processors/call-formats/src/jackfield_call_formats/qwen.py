@@ -85,7 +85,7 @@ class QwenFormat(TextFormat):
     name: ClassVar[str] = "qwen"
 
     def prompt(self, request: ChatRequest) -> str:
-        """The end of the system message."""
+        """Return the end of the system message."""
         lang = request.lang
         names = ", ".join(str(function["name"]) for function in request.functions)
         grammar = (_ONE if request.config.parallel_function_calls is False else _SEVERAL)[lang]
@@ -94,7 +94,7 @@ class QwenFormat(TextFormat):
         return "\n\n".join([block, *demands(request.config, lang)])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:
-        """The tokens that come after a call."""
+        """Return the tokens that follow a call."""
         # After results a model may begin its answer with ✿RETURN✿: a server that stops there would leave nothing.
         answers_results = bool(request.messages) and request.messages[-1].role == FUNCTION_ROLE
         return (RESULT,) if answers_results else (RESULT, RETURN)
@@ -104,15 +104,15 @@ class QwenFormat(TextFormat):
         return f"{FUNCTION}: {call.name}\n{ARGS}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
-        """The result behind its token, with no other token in it."""
+        """Write a result after its token, with no other token in it."""
         return between(f"{RESULT}: ", with_texts(result.content, lambda text: _TOKEN.sub(r"✽\1✽", text)), "")
 
     def write_results(self, results: Sequence[Message]) -> Content:
-        """The results, and where the answer goes on."""
+        """Write the results, and the token at which the answer continues."""
         return in_lines([*map(self.write_result, results), f"{RETURN}:"])
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """What finds the calls in one answer's text."""
+        """Return the reader of one answer."""
         return _Reader(request)
 
 
@@ -179,7 +179,7 @@ class _Reader(AnswerReader):
         return start + self._end_name(before)
 
     def _end_name(self, section: str) -> int:
-        """A call without arguments, if its name is offered; else text. How many characters are read."""
+        """Report a call without arguments if its name is offered, else text. Return how many characters were read."""
         self._read_on = self._in_text
         name = _NAME_LINE.match(section)
         if name and self._is_whole_name(name[1], is_last=name.end(1) == len(section)):

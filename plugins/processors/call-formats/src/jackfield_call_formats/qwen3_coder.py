@@ -74,20 +74,20 @@ class Qwen3CoderFormat(TextFormat):
     name: ClassVar[str] = "qwen3_coder"
 
     def prompt(self, request: ChatRequest) -> str:
-        """The end of the system message."""
+        """Return the end of the system message."""
         functions = "\n".join(map(_described, request.functions))
         return "\n\n".join([_BLOCK[request.lang].format(functions=functions), *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
-        """XML in tags."""
+        """Write a call as XML in tags."""
         return f"{CALL}\n{xml_body.write_call(call, request.functions)}\n{END_CALL}"
 
     def write_result(self, result: Message) -> Content:
-        """The result in tags that it cannot end itself."""
+        """Write a result in tags that it cannot close itself."""
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """What finds the calls in one answer's text; also those without `<tool_call>`, and those in JSON."""
+        """Return the reader of one answer. It also finds calls without `<tool_call>`, and calls in JSON."""
         return _Reader(request)
 
 
@@ -118,7 +118,7 @@ def _described(function: FunctionSchema) -> str:
 
 
 def _elements(schema: object) -> list[str]:
-    """Each key of a schema as an element: texts as they are, everything else as JSON."""
+    """Write each key of a schema as an element: texts unchanged, other values as JSON."""
     if not isinstance(schema, Mapping):
         return []
     written = {key: value if isinstance(value, str) else schema_json(value) for key, value in schema.items()}

@@ -75,14 +75,14 @@ class ReActFormat(TextFormat):
     name: ClassVar[str] = "react"
 
     def prompt(self, request: ChatRequest) -> str:
-        """The end of the system message."""
+        """Return the end of the system message."""
         lang = request.lang
         names = ", ".join(str(function["name"]) for function in request.functions)
         block = _BLOCK[lang].format(functions="\n\n".join(tool_texts(request.functions, lang)), names=names)
         return "\n\n".join([block, *demands(request.config, lang)])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - they are always the same
-        """What a model would invent."""
+        """Return the label of results, which a model would invent."""
         return (f"\n{OBSERVATION}:",)
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
@@ -90,13 +90,13 @@ class ReActFormat(TextFormat):
         return f"{ACTION}: {call.name}\n{INPUT}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
-        """The result behind its label; a line of it that begins with a label is quoted."""
+        """Write a result after its label. A line of it that begins with a label is quoted."""
         return between(
             f"{OBSERVATION}: ", with_texts(result.content, lambda text: _LABEL_IN_RESULT.sub("> ", text)), ""
         )
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
-        """The reasoning that led to calls is written as thoughts; that of a plain answer stays reasoning."""
+        """Write the reasoning before calls as thoughts. The reasoning of a plain answer stays reasoning."""
         if not any(message.function_call for message in turn):
             return super().write_turn(turn, request)
         parts = chain.from_iterable(self._thought_and_said(message, request) for message in turn)
@@ -108,7 +108,7 @@ class ReActFormat(TextFormat):
         yield from self.said(message, request)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """What finds thoughts, calls and the answer in one answer's text."""
+        """Return the reader of thoughts, calls and the answer in one text."""
         return _Reader(request)
 
 
@@ -122,7 +122,7 @@ def _written_arguments(call: FunctionCall) -> str:
 
 
 class _Section(Enum):
-    """What is being read, besides thoughts in `<think>` and the name of an action."""
+    """The section being read, besides thoughts in `<think>` and the name of an action."""
 
     TEXT = auto()
     THOUGHT = auto()
@@ -255,7 +255,7 @@ class _Reader(AnswerReader):
         return len(text)
 
     def _end_action(self, section: str) -> int:
-        """A call without arguments, if its name is offered; else text. How many characters are read."""
+        """Report a call without arguments if its name is offered, else text. Return how many characters were read."""
         self._read_on = self._in_text
         line = _NAME.match(section)
         if line and self._is_whole_name(self._name_in(line), is_last=line.end(1) == len(section)):
@@ -339,7 +339,7 @@ def _kind(label: str) -> str:
 
 
 def _may_be_label(text: str, start: int) -> bool:
-    """Whether the text ends before it is certain that no label begins here."""
+    """Return True if a label may begin here and the text ends too early to tell."""
     if len(text) - start > _INDENT + _LONGEST_LABEL:
         return False
     rest = text[start:].lstrip(" \t")

@@ -1,4 +1,4 @@
-"""Read one answer of a model: what all call formats have in common.
+"""The common part of reading one answer of a model in any call format.
 
 Text is passed on as soon as it is certain; only the possible beginning of a tag is held back, and a call until it ends.
 How the stream is cut into pieces makes no difference to the answer, and each character is looked at once.
@@ -64,7 +64,7 @@ class AnswerReader(ABC):
         self._read_on: Callable[[str, int], int] = self._in_thought if config.thought_in_content else self._in_text
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """What to pass on for an event.
+        """Return the events to pass on for an event.
 
         Raises:
             ModelRequestError: The server reports a call, but has removed its text.
@@ -92,7 +92,7 @@ class AnswerReader(ABC):
         return out
 
     def _is_plain(self, text: str) -> bool:
-        """Whether text can be passed on as it is; the most frequent case, so it has a short cut."""
+        """Return True if text can be passed on unchanged: the most frequent case, so it has a shortcut."""
         return (
             not self._held and not self._at_start and self._read_on == self._in_text and not self.tags.may_be_in(text)
         )
@@ -118,7 +118,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _open(self, tag: str) -> None:
-        """One of `tags` was found in text."""
+        """Handle one of `tags` that was found in text."""
 
     def _begin_thought(self) -> None:
         self._say(THINK)
@@ -133,7 +133,7 @@ class AnswerReader(ABC):
         return match.end()
 
     def _text_begins(self) -> None:
-        """After a thought or a call: white space counts only if more text follows."""
+        """Continue after a thought or a call: white space counts only if more text follows."""
         self._read_on, self._at_start = self._in_text, True
 
     def _all_but_half_tag(self, tags: Tags, text: str, start: int) -> int:
@@ -171,12 +171,12 @@ class AnswerReader(ABC):
         self._end_call(self._start_call(call.name), call.arguments)
 
     def _stop(self) -> None:
-        """A stop word: the answer is complete, whatever the server still sends."""
+        """Handle a stop word: the answer is complete, whatever the server sends afterwards."""
         self._stopped = True
         self._held = ""
 
     def _is_whole_name(self, name: str, *, is_last: bool) -> bool:
-        """Whether a name without arguments is an offered one; where nothing follows it, it may be half of another."""
+        """Return True if a name without arguments is an offered one. At the end, it may be half of another."""
         others = self._offered - {name}
         return name in self._offered and not (is_last and any(other.startswith(name) for other in others))
 

@@ -1,4 +1,4 @@
-"""What the schemas of the offered functions say: as JSON, and about the types of values."""
+"""Schemas of the offered functions: as JSON, and the types of their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Types = frozenset[str]
 
 
 def schema_json(schema: Mapping[str, object]) -> str:
-    """A schema as one line of JSON; it may be any mapping, and hold any."""
+    """Return a schema, which may consist of any mappings, as one line of JSON."""
     return json.dumps(schema, ensure_ascii=False, default=_as_dict)
 
 
@@ -25,13 +25,13 @@ def _as_dict(value: object) -> dict[str, object]:
 
 
 def properties_of(function: FunctionSchema) -> Mapping[str, object]:
-    """The schemas of a function's arguments, by name."""
+    """Return the schemas of a function's arguments by name."""
     properties = (function.get("parameters") or {}).get("properties") or {}
     return properties if isinstance(properties, Mapping) else {}
 
 
 def argument_types(name: str, functions: Sequence[FunctionSchema]) -> dict[str, Types]:
-    """The JSON types each argument of a function may have, as far as its schema says so."""
+    """Return the JSON types that the schema allows for each argument."""
     for function in functions:
         if function.get("name") == name:
             return {str(key): frozenset(_types_in(schema)) for key, schema in properties_of(function).items()}
@@ -48,6 +48,6 @@ def _types_in(schema: object) -> list[str]:
 
 
 def _types_of_values(schema: Mapping[str, Any]) -> list[str]:
-    """The type of the values that a schema allows, if all of them are texts."""
+    """Return the type of the allowed values if all of them are texts."""
     values = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else [])]
     return ["string"] if values and all(isinstance(value, str) for value in values) else []

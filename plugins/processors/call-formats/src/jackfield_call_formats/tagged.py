@@ -104,7 +104,7 @@ def _is_strict(text: str) -> bool:
 
 
 class _Body:
-    """What has been read of one call.
+    """The part of one call that has been read.
 
     Attributes:
         opening: The tag it began with.
@@ -139,7 +139,7 @@ class _Body:
             self._head = (self._head + text)[:NAME_WITHIN]
 
     def new_name(self) -> str:
-        """The call's name, the first time it is certain; '' before and if it never is."""
+        """Return the call's name once, when it is certain; otherwise ''."""
         if self._is_name_settled or self._is_json is None:
             return ""
         self.name = early_json_name(self._head) if self._is_json else early_xml_name(self._head)
@@ -167,7 +167,7 @@ class _Body:
         return "", end, end
 
     def _end_of_settled(self, text: str, position: int) -> int:
-        """Where a half tag begins, or half an escape: all the others have been matched with what they escape."""
+        """Return where half a tag or half an escape begins. The text before it is already matched."""
         end = _IN_CALL.half(text, position)
         is_half_escape = self._in_string and position < end == len(text) and text.endswith("\\")
         return end - 1 if is_half_escape else end
@@ -227,7 +227,7 @@ _MARKS: Mapping[str, Callable[[_Body], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A part of what was read as one call: `text` between an opening and an ending tag if it is a call."""
+    """A part of the text that was read as one call: `text` between two tags if it is a call."""
 
     text: str
     is_call: bool
@@ -240,7 +240,7 @@ class _Segment:
 
 
 def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
-    """What a body consists of: one call, or, if a broken string hid tags, what they part."""
+    """Yield the parts of a body: one call, or the texts between tags that a broken string hid."""
     text = body.text
     opening = body.opening if body.opening == CALL else ""
     ending = "" if ending == END_FUNCTION else ending
@@ -251,7 +251,7 @@ def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
 
 
 def _parted(pieces: Sequence[str], opening: str) -> Iterator[_Segment]:
-    """Texts and the tags behind them, in turn."""
+    """Yield texts and the tags after them, in turn."""
     is_call = True
     for segment, tag in zip(pieces[::2], pieces[1::2], strict=True):
         end_tag = "" if tag == CALL else tag

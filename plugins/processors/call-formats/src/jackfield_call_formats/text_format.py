@@ -20,7 +20,7 @@ class TextFormat(CallFormat):
     """A call format that writes tools at the end of the system message, and calls and results where they occurred."""
 
     def render(self, request: ChatRequest) -> ChatRequest:
-        """The request with tools, calls and results as text; the same object if there are none.
+        """Return the request with tools, calls and results as text; the same object if there are none.
 
         If no function may be called, none is offered, and past calls are described in the user's messages.
         """
@@ -39,32 +39,32 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def prompt(self, request: ChatRequest) -> str:
-        """The tools, how to call them, and the demands on this answer in particular."""
+        """Return the tools, how to call them, and the demands on this answer."""
 
     @abstractmethod
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
-        """A call as the model should have written it."""
+        """Write a call as the model should have written it."""
 
     @abstractmethod
     def write_result(self, result: Message) -> Content:
-        """A tool's result. What a tool brings from outside must not pass for anything else."""
+        """Write a tool's result. Foreign text in it must not look like anything else."""
 
     def write_results(self, results: Sequence[Message]) -> Content:
-        """The results of one turn."""
+        """Write the results of one turn."""
         return in_lines([self.write_result(result) for result in results])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - for formats that have some
-        """Where the model must end, so that it does not go on with the results itself."""
+        """Return the texts at which the model must stop, so that it does not invent the results."""
         return ()
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
-        """The assistant's messages of one turn in one, its calls as text."""
+        """Join the assistant's messages of one turn, with calls as text."""
         parts = [part for message in turn for part in self.said(message, request)]
         reasoning = in_lines([message.reasoning_content for message in turn if message.reasoning_content])
         return one_assistant(turn, in_lines(parts), reasoning or None)
 
     def said(self, message: Message, request: ChatRequest) -> Iterator[Content]:
-        """What a message of the assistant says, and its call, as they stand in its text."""
+        """Yield the text of an assistant's message, and its call."""
         if message.content:
             yield message.content
         if message.function_call:
@@ -84,7 +84,7 @@ class TextFormat(CallFormat):
 
 
 def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content | None) -> Message:
-    """An assistant's message with the name and origin of these, where they agree."""
+    """Return an assistant's message with the name and origin that these messages share."""
     first = turn[0]
     return Message(
         ASSISTANT,
@@ -96,7 +96,7 @@ def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content 
 
 
 def _groups(messages: Iterable[Message]) -> list[list[Message]]:
-    """Runs of assistant messages, and runs of results; every other message by itself."""
+    """Return runs of assistant messages and runs of results; every other message alone."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and message.role in (ASSISTANT, FUNCTION) and groups[-1][0].role == message.role:

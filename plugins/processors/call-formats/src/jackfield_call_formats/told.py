@@ -21,12 +21,12 @@ _BETWEEN_USERS = "..."
 
 
 def is_tool_traffic(message: Message) -> bool:
-    """Whether it is a call or a result."""
+    """Return True if a message is a call or a result."""
     return message.role == FUNCTION or message.function_call is not None
 
 
 def without_tools(messages: Iterable[Message], lang: Lang) -> list[Message]:
-    """The history with its calls and results described in the user's messages."""
+    """Return the history with calls and results described in messages of the user."""
     out: list[Message] = []
     for message in messages:
         if is_tool_traffic(message):
@@ -49,7 +49,7 @@ def _add(message: Message, out: list[Message]) -> None:
 
 
 def _told(message: Message, lang: Lang) -> list[ContentItem]:
-    """What is said of a call, or of a result."""
+    """Return a description of a call or a result."""
     if message.function_call:
         call = message.function_call
         return [ContentItem(text=_CALLED[lang].format(name=call.name, arguments=call.arguments))]

@@ -44,7 +44,7 @@ class _Function:
 
 
 def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
-    """A call as the model should have written it. Arguments that are not a JSON object are written as they are."""
+    """Write a call as the model should have written it. Arguments that are no JSON object stay unchanged."""
     arguments = object_of(call)
     lines = [f"<function={_written_name(call.name)}>"]
     if arguments is None:
@@ -79,19 +79,19 @@ def _escaped(text: str) -> str:
 
 
 def early_xml_name(head: str) -> str:
-    """The name of a call whose XML begins like this; '' while it is incomplete."""
+    """Return the name of a call whose XML begins like this; '' while it is incomplete."""
     match = _FUNCTION.match(head.lstrip())
     return _read_name(match[1]) if match else ""
 
 
 def is_strict_xml(text: str) -> bool:
-    """Whether a body is XML with all its end tags."""
+    """Return True if a body is XML with all its end tags."""
     functions = _functions_in(text)
     return bool(functions) and all(function.is_whole for function in functions)
 
 
 def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str = "") -> list[FoundCall]:
-    """The calls in a body, usually one; [] if it is not a call. `chosen` is the name for a call without one."""
+    """Return the calls in a body, usually one; [] if it is no call. `chosen` names a call without a name."""
     found = []
     for function in _functions_in(text):
         name = function.name or chosen
@@ -131,7 +131,7 @@ def _read_name(written: str) -> str:
 
 
 def _unescaped(text: str) -> str | None:
-    """The text that was written as a JSON string; None if it was not."""
+    """Return the text that was written as a JSON string; None if it was not."""
     if not _ESCAPED.fullmatch(text):
         return None
     try:
@@ -142,7 +142,7 @@ def _unescaped(text: str) -> str | None:
 
 
 def _typed(text: str, types: Types) -> object:
-    """What a value means, where it may have these types."""
+    """Return a value as one of these types, if it can be read as such."""
     escaped = _unescaped(text)
     if escaped is not None:
         return escaped
@@ -164,7 +164,7 @@ def _as_json(text: str, types: Types) -> object:
 
 
 def _as_structure(text: str) -> object:
-    """An object or a list, mended if need be; the text, if it is none."""
+    """Return an object or a list, repaired if necessary; the text if it is neither."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -1,4 +1,4 @@
-"""Compaction: a set of tools that has a summary stand for the older part of a run's history, and gives it back."""
+"""Compaction: a set of tools that replaces the older part of a run's history with a summary, and can read it back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Compaction(Toolset):
-    """Keeps what a model sees of a conversation below a share of its context, in runs of any length.
+    """Keeps the visible part of a conversation below a share of the model's context, in runs of any length.
 
     Above that, a model summarises the older part, and the summary stands for it in what the model sees; when more has
     to go, the summary is extended by that. The history itself stays whole, in the result and in the record of the run:
@@ -81,7 +81,7 @@ class Compaction(Toolset):
 
     @property
     def shared(self) -> _Shared:
-        """What all runs of the agent have in common."""
+        """The state that all runs of the agent share."""
         if self._made is None:  # not when it is made: its host is set after that
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
@@ -90,12 +90,12 @@ class Compaction(Toolset):
         return self._made
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """The tool that reads what a summary stands for, and what compacts each run."""
+        """Return the tool that reads summarised messages, and the set that compacts each run."""
         # The tool is the same for all runs: to check its schema in each would take longer than all the rest.
         return [ReadEarlier(), _OfEachRun(self)]
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
-        """The same."""
+        """Return the same tools."""
         return self.fixed_tools()
 
 
@@ -118,7 +118,7 @@ class _OfEachRun(Toolset):
 
 @dataclass(slots=True)
 class _Shared:
-    """What the runs of one agent have in common."""
+    """The state that the runs of one agent share."""
 
     config: CompactionConfig
     llm: BaseChatModel | None
@@ -128,14 +128,14 @@ class _Shared:
     learned: int | None = None  # how long a request may be, where nobody knows but the server has refused one
 
     def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
-        """How long a request may be; None if nobody knows, or if it shall have no limit."""
+        """Return the longest request; None if it is unknown or unlimited."""
         known = tokens_allowed(request, self.config, exact=exact)
         return self.learned if known is None and request.config.max_input_tokens is None else known
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """How long a request is, and may be.
+    """The length of a request, and its limit.
 
     Attributes:
         request: As the run makes it.
@@ -155,7 +155,7 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a look at a request gave.
+    """The result of looking at a request.
 
     Attributes:
         measure: How long it is.
@@ -170,7 +170,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What is the same in each question of a run.
+    """The part that is the same in each request of a run.
 
     Attributes:
         given: The tools of the request.
@@ -258,7 +258,7 @@ class Compacting(Processor):
             events = self._compacted(request, call_next)
 
     def _less_than(self, request: ChatRequest) -> int:
-        """How long requests may be from now on, after this one was too long, or what was made of it."""
+        """Return the limit of later requests, after this one or its shortened form was too long."""
         known = self._shared.learned
         return known // 2 if known else int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
 
@@ -311,7 +311,7 @@ class Compacting(Processor):
         return measure.around + self._sizes.seen(self._view) + note
 
     def _decided(self, measure: _Measure) -> Decided:
-        """What is sent: what the model shall see, shortened where that is still too long."""
+        """Decide what is sent: the visible part, shortened if it is still too long."""
         request, tokens = measure.request, self._tokens(measure)
         if self._note:
             request = replace(request, messages=self._view.seen(request.messages, self._note))
@@ -323,7 +323,7 @@ class Compacting(Processor):
         return Decided(trimmed, measure.counting)
 
     def _shortened(self, request: ChatRequest, measure: _Measure) -> Trimmed:
-        """A request that is short enough; the summary, and what stays beside it, is left alone if that can be."""
+        """Return a request that is short enough, with the summary and its neighbours unchanged if possible."""
         start = numbered_from(request.messages)
         end = start + (1 + len(self._view.kept) if self._note else 0)
         messages, counter = request.messages, measure.counter
@@ -357,7 +357,7 @@ class Compacting(Processor):
     # --- what it shall see from now on ---
 
     def _wanted(self, measure: _Measure) -> View | None:
-        """What a summary shall stand for from now on; None if nothing is to be done about it."""
+        """Return the part that a summary should replace from now on; None for no change."""
         tokens, before = self._tokens(measure), self._view
         if tokens <= measure.most or tokens < self._wait_for:
             return None
@@ -373,7 +373,7 @@ class Compacting(Processor):
         self._wait_for = self._tokens(measure) + measure.most // part
 
     async def _summarised(self, measure: _Measure, wanted: View, call_next: CallNext, spent: Spent) -> View:
-        """The view with its summary, which is kept.
+        """Write the summary of a view, and remember it.
 
         Raises:
             Exception: There is none; whatever it cost is in `spent`.
@@ -391,7 +391,7 @@ class Compacting(Processor):
         return replace(wanted, text=text)
 
     def _parts(self, numbers: Sequence[int], measure: _Measure, room: int) -> Iterator[list[int]]:
-        """Parts that fit into one question each, so that of a very long history nothing is left out."""
+        """Yield parts that fit into one request each, so that no part of a very long history is left out."""
         limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
         most = (limit - answer_tokens - room) * _FULL
         part: list[int] = []
@@ -420,7 +420,7 @@ class Compacting(Processor):
         return request_for(measure.request, messages, answer_tokens)
 
     def _told(self, measure: _Measure, *, note: str = "") -> PluginEvent:
-        """What is reported, and recorded: enough to go on from."""
+        """Return the event for people and records, complete enough to continue from it."""
         view = self._view
         before, after = measure.around + self._sizes.total, self._tokens(measure)
         data: dict[str, object] = {
@@ -441,7 +441,7 @@ def _said(request: ChatRequest) -> Sequence[Message]:
 
 
 def _view_from(data: Mapping[str, Any], said: Sequence[Message]) -> View | None:
-    """The view that an event reports; None if it is one of another conversation, or of another version."""
+    """Return the view in an event; None if it belongs to another conversation or version."""
     match data:
         case {"through": int(through), "kept": [*kept], "summary": str(text), "of": str(digest)}:
             if 0 < through <= len(said) and digest_of(said[:through]) == digest:
@@ -458,6 +458,6 @@ def _view_of(summary: Summary | None) -> View | None:
 
 
 def _without_tool(request: ChatRequest) -> ChatRequest:
-    """The request without the tool that reads what is not there to be read."""
+    """Return the request without the tool, if there are no summarised messages to read."""
     functions: tuple[FunctionSchema, ...] = tuple(one for one in request.functions if one.get("name") != NAME)
     return request if len(functions) == len(request.functions) else replace(request, functions=functions)

@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel
 
 
 def _as_model(value: object) -> object:
-    """A model, or what makes one. No value is shown: it may hold a key."""
+    """Return a model, or the settings of one. Errors show no value, because it may contain a key."""
     if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
         raise ValueError(
             f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(value).__name__}"
@@ -24,7 +24,7 @@ Model = Annotated[Any, BeforeValidator(_as_model)]
 
 
 class TruncationConfig(Config):
-    """How long a request may be if it does not say so itself, and how texts and media are counted."""
+    """The length of requests without a limit of their own, and the way to count texts and media."""
 
     context_tokens: int | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""The tool with which a model reads messages again that a summary stands for."""
+"""The tool with which a model reads summarised messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LANG: Lang = "en"  # of a call without a run
 
 
 class ReadEarlier(BaseTool):
-    """Gives messages of the conversation by their numbers, whole; what is too long for one result in parts."""
+    """Returns messages of the conversation by number, complete; a message too long for one result in parts."""
 
     name = NAME
     description = _DESCRIPTION
@@ -55,7 +55,7 @@ class ReadEarlier(BaseTool):
     read_only = True
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str | list[ContentItem]:
-        """The messages, each with its number; images and other media of the first one with them.
+        """Return the messages, each with its number, and the media of the first one.
 
         Raises:
             ToolArgumentError: There are no such messages.
@@ -74,7 +74,7 @@ class ReadEarlier(BaseTool):
 
 
 def _shown(texts: Sequence[str], first: int, offset: int, lang: Lang) -> Iterator[str]:
-    """As much as fits into a result, then how to go on."""
+    """Yield as much as fits into a result, and how to continue."""
     left = _MOST_CHARS
     for number, whole in enumerate(texts, start=first):
         text = whole[offset:]

@@ -1,4 +1,4 @@
-"""How long a request may be."""
+"""The longest request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: bool) -> int | None:
-    """The most tokens of a request; None if there is no limit.
+    """Return the most tokens of a request; None if there is no limit.
 
     Args:
         request: The request.

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The processors and the set of tools of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, ToolsetSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Truncation, plain and summarising, before anything is written in a model's own format."""
+    """Offer truncation, plain and summarising, before messages are converted to a model's own format."""
     return [
         ProcessorSpec(
             name="truncation",
@@ -29,7 +29,7 @@ def processors() -> list[ProcessorSpec]:
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Compaction, an entry of an agent's tools."""
+    """Offer compaction, an entry of an agent's tools."""
     return [
         ToolsetSpec(
             name="compaction",

@@ -24,14 +24,14 @@ _NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is sent, and what it was counted with."""
+    """The request that is sent, and its counter."""
 
     trimmed: Trimmed
     counting: Counting
 
 
 class Truncation(Preprocessor):
-    """Keeps requests within `max_input_tokens`, else within the model's context; one that fits passes unchanged.
+    """Keeps requests within `max_input_tokens`, or within the model's context. One that fits passes unchanged.
 
     `jackfield_truncation.trimming` describes what is shortened, and in which order. If anything is, the first event of
     the answer is `HistoryTrimmed`.
@@ -68,7 +68,7 @@ class Truncation(Preprocessor):
         return f"<Truncation context_tokens={self.config.context_tokens}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request, or a shorter one if it is too long. A vocabulary is loaded on the spot if it is needed.
+        """Return the request, shortened if it is too long. A needed vocabulary is loaded immediately.
 
         Raises:
             ContextLengthError: It cannot be made short enough; the message says what is too long, and by how much.
@@ -100,7 +100,7 @@ class Truncation(Preprocessor):
 
 
 async def answered(decided: Decided, call_next: CallNext, *, spent: Usage = _NOTHING) -> AsyncIterator[ModelEvent]:
-    """The answer to what was decided, after an event that tells what was left out.
+    """Yield an event about the omitted messages, then the answer to the shortened request.
 
     Args:
         decided: What is sent. How long the server says that it is teaches its counting.
@@ -124,6 +124,6 @@ async def answered(decided: Decided, call_next: CallNext, *, spent: Usage = _NOT
 
 
 def surely_fits(request: ChatRequest, config: TruncationConfig, countings: Countings) -> bool:
-    """Whether a request has no limit, or is within it however it is counted. Nothing is counted to find out."""
+    """Return True if a request has no limit, or surely is within it. Nothing is counted."""
     limit = tokens_allowed(request, config, exact=False)
     return limit is None or countings.roughly(request).surely_fits(request, limit)

@@ -11,7 +11,7 @@ _CLOSE_ENOUGH = 0.9  # of the tokens allowed: each step closer costs another cou
 
 
 def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str:
-    """A text without its middle, with a note there that says how much is missing.
+    """Return a text without its middle, with a note of how much is missing.
 
     Args:
         text: The text.
@@ -31,7 +31,7 @@ def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str
 
 
 def common_size(sizes: Iterable[int], total: int) -> int:
-    """The largest size such that `sizes`, each cut to it where longer, add up to at most `total`; -1 if none does.
+    """Return the largest size to which all longer `sizes` can be cut with a sum up to `total`; -1 if there is none.
 
     If nothing has to be cut, it is the largest of the sizes.
     """
@@ -46,7 +46,7 @@ def common_size(sizes: Iterable[int], total: int) -> int:
 
 
 def _longest(make: Callable[[int], str], guess: int, length: int, most: int, count: TokenCounter) -> str:
-    """What `make` gives for the most characters, fewer than `length`, that has at most `most` tokens, or nearly so."""
+    """Return the longest text from `make`, shorter than `length`, that has about `most` tokens at most."""
     best, low, high, kept = "", -1, length, guess
     while high - low > 1:
         made = make(kept)

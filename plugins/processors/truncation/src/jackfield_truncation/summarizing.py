@@ -1,4 +1,4 @@
-"""Truncation that writes down what it leaves out: a model summarises it, and the summary takes its place."""
+"""Truncation with a summary: a model summarises the omitted messages, and the summary replaces them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a summary has to cover.
+    """The messages that a summary has to cover.
 
     Attributes:
         covered: The places of the messages that it stands for, in order; none if no summary is of use.
@@ -55,7 +55,7 @@ class _Plan:
 
 @dataclass(slots=True)
 class _Written(Spent):
-    """What became of the wish for a summary.
+    """The outcome of a request for a summary.
 
     Attributes:
         summary: The one that was wished for; if there is an error, the one there was before, or an empty one.
@@ -67,7 +67,7 @@ class _Written(Spent):
 
 
 class SummarizingTruncation(Truncation):
-    """As `Truncation`; but one short summary, written by a model, stands for the turns and steps that are left out.
+    """Truncates like `Truncation`, but replaces the omitted turns and steps with one short summary.
 
     A summary is kept, and goes on being used while its conversation does; when more has to go, it is extended by that
     alone. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
@@ -131,7 +131,7 @@ class SummarizingTruncation(Truncation):
         return work() if self._countings.at_hand(request) else await sync.in_worker(work)
 
     def _plan(self, request: ChatRequest, decided: Decided) -> _Plan:
-        """What a summary has to cover so that the rest fits beside it."""
+        """Return the messages that a summary has to cover so that the rest fits beside it."""
         limit = tokens_allowed(request, self.config, exact=decided.counting.exact)
         assert limit is not None  # noqa: S101 - something had to go
         room = min(self.config.summary_tokens, limit // 4)
@@ -140,7 +140,7 @@ class SummarizingTruncation(Truncation):
         return _Plan(tuple(sorted((*known.covered, *new))), new, known, room, limit)
 
     async def _write(self, request: ChatRequest, plan: _Plan, counter: RequestCounter, call_next: CallNext) -> _Written:
-        """The summary that a plan needs: the one there is, or one that is asked for and then kept."""
+        """Return the summary for a plan: a known one, or one that is requested and remembered."""
         written = _Written(summary=plan.known)
         if not plan.new:
             return written
@@ -154,7 +154,7 @@ class SummarizingTruncation(Truncation):
         return written
 
     def _question(self, request: ChatRequest, plan: _Plan, counter: RequestCounter) -> ChatRequest:
-        """The request for a summary; it is no longer than the one it is made for may be, the answer included."""
+        """Return the request for a summary. With its answer, it is no longer than the original one may be."""
         limit, answer_tokens = sizes_of_question(self._llm, plan.limit, plan.room)
         messages = question(
             [message for place in plan.new if not is_only_reasoning(message := request.messages[place])],
@@ -170,7 +170,7 @@ class SummarizingTruncation(Truncation):
 def _to_go(
     request: ChatRequest, covered: Sequence[int], most: int, whole_limit: int, counter: RequestCounter
 ) -> tuple[int, ...]:
-    """The places of the messages that have to go besides those that a summary covers; none if the rest will fit.
+    """Return the positions of messages to omit besides those in a summary; none if the rest will fit.
 
     If any has to, more go than must.
     """
@@ -188,14 +188,14 @@ def _to_go(
 
 
 def _without(request: ChatRequest, covered: Iterable[int]) -> tuple[list[int], ChatRequest]:
-    """The places of the messages that no summary covers, and the request with these alone."""
+    """Return the positions of messages outside of the summary, and the request with these alone."""
     out = set(covered)
     left = [place for place in range(len(request.messages)) if place not in out]
     return left, replace(request, messages=tuple(request.messages[place] for place in left))
 
 
 def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: Summary) -> Decided:
-    """The request with a summary in the place of what it covers; as it was decided before if that cannot be made."""
+    """Return the request with a summary in place of its messages, or the earlier decision if that fails."""
     counter = decided.counting.counter()
     note = note_of(summary.text, plan.room, counter, request.lang)
     covered = summary.covered
@@ -226,6 +226,6 @@ def _last_step(request: ChatRequest, places: Iterable[int]) -> int:
 
 
 def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:
-    """What is told when a summary is used: how many messages it stands for, and how many were read for it now."""
+    """Return the event about a used summary: how many messages it covers, and how many were read now."""
     new = len(plan.new) if summary is not plan.known else 0
     return PluginEvent(SUMMARIZED_EVENT, {"messages": len(summary.covered), "new": new})

@@ -1,4 +1,4 @@
-"""Summaries of what was left out: how they are asked for, how they stand in a history, and how they are found again."""
+"""Summaries of omitted messages: their requests, their form in a history, and how they are found again."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What some messages of a history said, in short.
+    """A short text about some messages of a history.
 
     Attributes:
         covered: The places of these messages, in order.
@@ -81,7 +81,7 @@ class Summary:
 
 
 class Summaries:
-    """The summaries that were made, each found by all that its conversation said up to the last message it covers.
+    """The written summaries, found by the whole conversation up to the last message they cover.
 
     A history that goes on in another way finds none. It may be used from several threads at once; the longest unused
     ones go first.
@@ -96,7 +96,7 @@ class Summaries:
         return len(self._kept)
 
     def find(self, messages: Sequence[Message]) -> Summary | None:
-        """The summary that covers the longest beginning of a history."""
+        """Return the summary that covers the longest beginning of a history."""
         keys = list(_keys(messages))
         with self._lock:
             for key in reversed(keys):
@@ -116,7 +116,7 @@ class Summaries:
 
 
 def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
-    """A digest of each beginning of a history, the shortest first."""
+    """Yield a digest of each beginning of a history, the shortest first."""
     said = blake2b(digest_size=16)
     for message in messages:
         media = [] if isinstance(message.content, str) else [str(item.value) for item in message.content]
@@ -128,7 +128,7 @@ def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
 
 
 def digest_of(messages: Sequence[Message]) -> str:
-    """A digest of what messages say, for a record."""
+    """Return a digest of the texts of messages, for a record."""
     digest = b""
     for digest in _keys(messages):  # noqa: B007 - the last one counts
         pass
@@ -145,7 +145,7 @@ def question(
     lang: Lang,
     numbers: Sequence[int] = (),
 ) -> tuple[Message, Message]:
-    """What a model is asked, so that it writes a summary.
+    """Return the messages that ask a model for a summary.
 
     Args:
         messages: What is to be summarised.
@@ -176,12 +176,12 @@ def _digest(text: str) -> str:
 
 
 def _indented(text: str) -> str:
-    """A text of which only the first line begins at the margin, so that no text can pretend to be a message."""
+    """Indent all lines but the first, so that no text can imitate a message."""
     return f"\n{_INDENT}".join(text.splitlines())
 
 
 def note_of(summary: str, most: int, counter: RequestCounter, lang: Lang, *, more: str = "") -> Message:
-    """A summary as it stands in a history, of at most `most` tokens where that is enough for the words around it.
+    """Return a summary as a note in a history, with at most `most` tokens if possible.
 
     It has the role of a user, because many servers require that role at the beginning. Its text says that the user did
     not say it; whatever the summary contains, it stands between two lines of marks that it cannot imitate.
@@ -200,12 +200,12 @@ def _note(text: str, more: str, lang: Lang) -> Message:
 
 
 def is_only_reasoning(message: Message) -> bool:
-    """Whether a message says nothing to anybody."""
+    """Return True if a message contains only reasoning."""
     return bool(message.reasoning_content and not message.content and not message.function_call)
 
 
 def line_of(message: Message) -> str:
-    """A message as one text, with who said it, or which tool was called, or gave it."""
+    """Return a message as one text, with its role, or the tool that was called or answered."""
     text = text_of(message.content)
     if message.role == FUNCTION:
         return f"{message.name} → {text}"
@@ -217,7 +217,10 @@ def line_of(message: Message) -> str:
 
 
 def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -> list[str]:
-    """Lines of at most `most` tokens together, the longest shortened; the newest, if they are too many."""
+    """Return lines of at most `most` tokens together.
+
+    Long ones are shortened, and if there are too many, the oldest go.
+    """
     fit = max(1, most // SMALLEST_TEXT)
     left_out, lines = len(lines[:-fit]), [_indented(line) for line in lines[-fit:]]
     size = common_size(map(counter.text, lines), most)
@@ -227,7 +230,7 @@ def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -
 
 
 def _shortened(line: str, most: int, counter: RequestCounter, lang: Lang) -> str:
-    """An indented line of at most so many tokens, still indented."""
+    """Return an indented line of at most so many tokens, still indented."""
     if counter.text(line) <= most:
         return line
     return _indented(keep_both_ends(line, most, lambda text: counter.text(_indented(text)), lang))

@@ -1,4 +1,4 @@
-"""What a request is counted with: a tokenizer that was named, the model's own, or an estimate that learns."""
+"""The counter of a request: a tokenizer by name, the model's own, or an estimate that learns."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Counting:
         self._factor = 1.0
 
     def counter(self) -> RequestCounter:
-        """A counter for one request; what is learned meanwhile does not change it."""
+        """Return a counter for one request. It does not change with what is learned meanwhile."""
         if self._estimate and abs(self._estimate.factor - self._factor) >= _STEP:
             self._factor = self._estimate.factor
         return RequestCounter(self._counts, self._media_tokens, factor=self._factor)
 
     def learn(self, request: ChatRequest, tokens: int, reported: int) -> None:
-        """The server reports how many tokens a request has that was counted as `tokens` here.
+        """Learn from a server's number of tokens of a request that was counted as `tokens` here.
 
         Nothing is learned from media, whose figure is a guess, nor from numbers that mean something else: a server that
         reports only what was not in its cache would teach that texts are short.
@@ -60,7 +60,7 @@ class Counting:
 
 
 def _named(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The settings of a tokenizer, its name among them."""
+    """Return the settings of a tokenizer, with its name."""
     return {"name": wanted} if wanted is None or isinstance(wanted, str) else dict(wanted)
 
 
@@ -99,11 +99,11 @@ class Countings:
         self._vocabularies: dict[str, Counting | None] = {}  # None: this one cannot be used
 
     def roughly(self, request: ChatRequest) -> RequestCounter:
-        """A counter that says whether a request surely fits; it is not for counting."""
+        """Return a counter that shows if a request surely fits; it does not count exactly."""
         return (self._given or self._estimating(request)).counter()
 
     def at_hand(self, request: ChatRequest) -> Counting | None:
-        """The counting for a request if it is ready and counts quickly; None if `of` is better asked in a thread."""
+        """Return the counting of a request if it is ready and fast; None if `of` should run in a thread."""
         if self._given:
             return self._given
         name = self._name(request)
@@ -112,7 +112,7 @@ class Countings:
         return None
 
     def of(self, request: ChatRequest) -> Counting:
-        """The counting for a request; a vocabulary is loaded for it if need be.
+        """Return the counting of a request, and load a vocabulary if it needs one.
 
         Raises:
             PluginError, ConfigError: The tokenizer that the settings name cannot be used. The model's own is only a
@@ -128,12 +128,12 @@ class Countings:
         return self._vocabularies[name] or self._estimating(request)
 
     def _name(self, request: ChatRequest) -> str:
-        """The tokenizer that should count; '' for the estimate."""
+        """Return the name of the tokenizer; '' for the estimate."""
         name = self._wanted or request.facts.tokenizer
         return "" if name == ESTIMATE else name
 
     def _estimating(self, request: ChatRequest) -> Counting:
-        """The estimate, which learns for each model apart."""
+        """Return the estimate, which learns for each model separately."""
         key = (request.server, request.model)
         known = self._learning.get(key)
         if known is not None:

@@ -1,4 +1,4 @@
-"""Make a request short enough: what goes first, what goes next, and what never goes.
+"""Shorten a request: the order in which its parts are omitted, and the parts that always stay.
 
 The rules, each only as far as it is needed:
 
@@ -41,7 +41,7 @@ MOST_MEDIA = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A request that is short enough: the one that was given, or a shorter one.
+    """A request that is short enough: the original one, or a shorter one.
 
     Attributes:
         request: It.
@@ -58,12 +58,12 @@ class Trimmed:
 
     @property
     def is_shorter(self) -> bool:
-        """Whether anything was left out."""
+        """True if anything was omitted."""
         return bool(self.dropped or self.shortened)
 
 
 def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_limit: int | None = None) -> Trimmed:
-    """A request of at most `limit` tokens; the same object if it is one. Media may make it longer: see `MOST_MEDIA`.
+    """Return a request of at most `limit` tokens; the same object if it fits. For its media, see `MOST_MEDIA`.
 
     Args:
         request: It.
@@ -117,11 +117,11 @@ class _Draft:
 
     @property
     def excess(self) -> int:
-        """How many tokens are too many."""
+        """The number of tokens above the limit."""
         return self.tokens - max(0, self._media - self._most_media) - self._limit
 
     def size(self, places: Iterable[int]) -> int:
-        """The tokens of what is left of these messages."""
+        """Return the tokens of the remaining parts of these messages."""
         return sum(self._sizes.get(place, 0) for place in places)
 
     def drop(self, places: Iterable[int]) -> None:
@@ -140,7 +140,7 @@ class _Draft:
         self.messages[place] = message
 
     def slots(self, places: Iterable[int]) -> Iterator[_Slot]:
-        """The texts in the contents of what is left of these messages."""
+        """Yield the texts in the remaining contents of these messages."""
         for place in places:
             message = self.messages.get(place)
             if message is None:
@@ -164,7 +164,7 @@ class _Draft:
         self.put(slot.place, message.replace(content=items))
 
     def complaint(self) -> str:
-        """Why no more can go: which part is the longest, and how much is too much."""
+        """Explain why nothing more can be omitted: the longest part, and the tokens above the limit."""
         place, size = max(self._sizes.items(), key=lambda entry: entry[1], default=(0, 0))
         if self._functions_tokens > size:
             longest = f"the schemas of its {self._functions} functions, {self._functions_tokens} tokens"
@@ -181,7 +181,7 @@ class _Draft:
 
 
 def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
-    """Take away more and more, with a pause before each step: whoever asks for the next one goes on.
+    """Omit more and more, and yield before each step; the caller stops when the rest fits.
 
     So no rule has to ask whether enough has gone.
     """
@@ -222,7 +222,7 @@ def _shorten_results(draft: _Draft, places: Iterable[int]) -> Iterator[None]:
 
 
 def _reduce(draft: _Draft, turn: Turn) -> Iterator[None]:
-    """Take away from a turn what is too much, or all of it."""
+    """Trim a turn to fit the limit, or drop it."""
     yield
     if draft.size(turn.places) > draft.excess:
         yield from _drop_steps(draft, turn.steps[:-1])
@@ -252,7 +252,7 @@ def _level(draft: _Draft, places: Iterable[int], smallest: int) -> Iterator[None
 
 
 def _round_size(tokens: int, excess: int) -> int:
-    """To how many tokens a text is shortened: a power of two, the largest that is enough, or the smallest there is.
+    """Return the size to which a text is shortened: the largest power of two that is enough, or the smallest.
 
     Round sizes, because a history grows from call to call: while the same size will do, the text stays the same, and
     so does the beginning of the request that a provider keeps in its cache.

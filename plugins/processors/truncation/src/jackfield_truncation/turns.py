@@ -10,7 +10,7 @@ from jackfield.messages import FUNCTION, SYSTEM, USER, Message
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What follows from one user message. Messages are given by their place in the history.
+    """The messages after one user message, by position in the history.
 
     Attributes:
         user: The user message; None in a history that begins with something else.
@@ -28,7 +28,7 @@ class Turn:
 
 
 def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """The turns of a history, oldest first; the system message is in none of them."""
+    """Return the turns of a history, oldest first. The system message is in none of them."""
     turns: list[Turn] = []
     user: int | None = None
     steps: list[tuple[int, ...]] = []
@@ -48,5 +48,5 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
 
 
 def _turn(user: int | None, steps: list[tuple[int, ...]]) -> list[Turn]:
-    """The turn, if there is anything in it."""
+    """Return the turn, unless it is empty."""
     return [] if user is None and not steps else [Turn(user, tuple(steps))]

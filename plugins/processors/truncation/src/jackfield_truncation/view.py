@@ -1,4 +1,4 @@
-"""What a model sees of a conversation whose older part is compacted: which messages, and what stands for the others.
+"""The visible part of a compacted conversation: its messages, and the summary of the others.
 
 Messages are numbered from 1; the system message, at the front, has no number.
 """
@@ -22,7 +22,7 @@ _MOST_FILES = 0.25
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which messages a summary stands for.
+    """The messages that a summary covers.
 
     Attributes:
         through: The number of the last message that it may stand for; 0 if there is no summary.
@@ -35,18 +35,18 @@ class View:
     text: str = ""
 
     def covered(self) -> list[int]:
-        """The numbers of the messages that the summary stands for."""
+        """Return the numbers of the messages that the summary covers."""
         return [number for number in range(1, self.through + 1) if number not in self.kept]
 
     def seen(self, messages: Sequence[Message], note: Message | None) -> tuple[Message, ...]:
-        """The messages as the model sees them; `note` has the summary."""
+        """Return the messages as the model sees them; `note` contains the summary."""
         first = numbered_from(messages)
         kept = (messages[first + number - 1] for number in sorted(self.kept))
         return (*messages[:first], *([note] if note else []), *kept, *messages[first + self.through :])
 
 
 def numbered_from(messages: Sequence[Message]) -> int:
-    """The place of the message that has the number 1."""
+    """Return the position of the message with the number 1."""
     return 1 if messages and messages[0].role == SYSTEM else 0
 
 
@@ -58,7 +58,7 @@ class Sizes:
         self._sums = [0]
 
     def take(self, messages: Sequence[Message], size_of: Callable[[Message], int]) -> None:
-        """Take what is new in the conversation; all of it if it is another one than before."""
+        """Measure the new messages, or all of them if the conversation is another one."""
         known, first = len(self._sums) - 1, numbered_from(messages)
         if known and (len(messages) < first + known or messages[first + known - 1] is not self._last):
             self._sums, known = [0], 0
@@ -73,20 +73,20 @@ class Sizes:
         return self._sums[-1]
 
     def of(self, number: int) -> int:
-        """The size of one."""
+        """Return the size of one message."""
         return self._sums[number] - self._sums[number - 1]
 
     def after(self, number: int) -> int:
-        """The size of all that come after one."""
+        """Return the size of all messages after one."""
         return self._sums[-1] - self._sums[number]
 
     def seen(self, view: View) -> int:
-        """The size of what stays of a conversation, without the summary."""
+        """Return the size of the remaining conversation, without the summary."""
         return self.after(view.through) + sum(map(self.of, view.kept))
 
 
 def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns: int, most: int) -> View:
-    """Where the part ends that goes next, and what of it stays whole; its text is still that of `before`.
+    """Return where the next part to summarise ends, and what stays of it. Its text is still that of `before`.
 
     It ends between two turns, or between two steps of a turn: a call and its results are never parted. The last step
     and the question before it always stay.
@@ -113,7 +113,7 @@ def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns:
 
 
 def _end_of_part(starts: Sequence[int], wanted: int, sizes: Sizes, most: int) -> int:
-    """How many messages may go: few enough that the tail is as long as it should be, and never the last step."""
+    """Return how many messages may go: the tail keeps its length, and the last step always stays."""
     through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
     if sizes.after(wanted) <= _MOST_TAIL * most:
         through = min(through, wanted)
@@ -121,7 +121,7 @@ def _end_of_part(starts: Sequence[int], wanted: int, sizes: Sizes, most: int) ->
 
 
 def _marked(gone: Sequence[tuple[int, ...]], said: Sequence[Message], through: int) -> set[int]:
-    """The numbers of what stays whatever it is: pinned messages with what belongs to them, and system messages."""
+    """Return the numbers of messages that always stay: pinned ones with their calls, and system messages."""
     pinned = chain(*(unit for unit in gone if any(_is_pinned(said[place]) for place in unit)))
     of_system = (place for place, message in enumerate(said[:through]) if message.role == SYSTEM)
     return {place + 1 for place in chain(pinned, of_system)}
@@ -140,7 +140,7 @@ def _is_pinned(message: Message) -> bool:
 
 
 def _files(places: Sequence[int], said: Sequence[Message], sizes: Sizes, most: int) -> set[int]:
-    """The numbers of the newest messages with which a user gave files, of at most so many tokens together."""
+    """Return the numbers of the newest messages with files of a user, of at most so many tokens together."""
     kept: set[int] = set()
     for place in reversed(places):
         message = said[place]

@@ -22,13 +22,13 @@ _ANSWER_TOKENS = 2048  # enough for a model that reasons before it writes
 
 @dataclass(slots=True)
 class Spent:
-    """What summaries cost, also those that failed."""
+    """The usage of summaries, including failed ones."""
 
     usage: Usage = field(default_factory=Usage)
 
 
 def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple[int, int]:
-    """How many tokens a question for a summary may have together with the answer, and the answer alone.
+    """Return the most tokens of a request for a summary with its answer, and of the answer alone.
 
     Args:
         llm: The model that writes it; None for the one of the conversation.
@@ -41,7 +41,7 @@ def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple
 
 
 def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens: int) -> ChatRequest:
-    """The request that asks for a summary, made of the one that it is for."""
+    """Return the request for a summary, derived from the request it is for."""
     changes = {
         "max_tokens": answer_tokens,
         "max_input_tokens": None,
@@ -53,7 +53,7 @@ def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens
 
 
 async def summary_from(llm: BaseChatModel | None, asked: ChatRequest, call_next: CallNext, spent: Spent) -> str:
-    """The summary that a model writes; what it costs is added to `spent`.
+    """Return the summary that a model writes, and add its usage to `spent`.
 
     Raises:
         ModelResponseError: There is no text in its answer.
@@ -77,6 +77,6 @@ async def summary_from(llm: BaseChatModel | None, asked: ChatRequest, call_next:
 
 
 def failed(error: Exception, lang: Lang) -> PluginEvent:
-    """What is reported when there is no summary."""
+    """Return the event for a failed summary."""
     why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": _FAILED[lang].format(why=why)})

@@ -1,4 +1,4 @@
-"""The tool: the weather of a place, which Amap knows by its code."""
+"""The tool `amap_weather`: the weather of a place, which Amap knows by its code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_SHOWN = 10
 
 
 class AmapWeatherConfig(ServiceConfig):
-    """Where Amap is asked: `url` is the address of the service, without a path."""
+    """The settings of the service: `url` is its address, without a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _District:
 
 
 class AmapWeather(BaseTool):
-    """Gives the weather now. The codes of places are asked of Amap, and kept; nothing is downloaded before."""
+    """Returns the present weather. The codes of places are requested from Amap and remembered."""
 
     name = "amap_weather"
     description = tools()[0].description
@@ -54,7 +54,7 @@ class AmapWeather(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """The weather of a place, in Chinese.
+        """Return the weather of a place, in Chinese.
 
         Raises:
             ToolArgumentError: There is no such place, or there are several.
@@ -88,7 +88,7 @@ class AmapWeather(BaseTool):
 
 
 def _read_weather(wire: Any) -> tuple[str, str, dict[str, str]] | None:
-    """What the weather is, the temperature, and all else that is known; None if nothing is."""
+    """Return the weather, the temperature and all other facts; None if there are none."""
     _check_status(wire)
     if not wire["lives"] or not wire["lives"][0]:
         return None
@@ -108,7 +108,7 @@ def _check_status(wire: Any) -> None:
 
 
 def _only(location: str, found: list[_District]) -> str:
-    """The code of the one place that is meant.
+    """Return the code of the only place that fits a name.
 
     Raises:
         ToolArgumentError: There is none, or there are several of the name.

@@ -13,7 +13,7 @@ _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # a line for IPython
 
 
 def code_of(text: str) -> str:
-    """The code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
+    """Return the code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
     Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks
     as opened it, so that backticks inside a line of code cut nothing off. A fence that never closes does not count.
@@ -26,7 +26,7 @@ def code_of(text: str) -> str:
 
 
 def without_fence(code: str) -> str:
-    """Code without the Markdown fence around it, and without the words around that, if there is one."""
+    """Return code without the Markdown fence around it, and without the words around the fence."""
     if "```" not in code or _is_python(code):
         return code
     block = first_block(code)
@@ -34,7 +34,7 @@ def without_fence(code: str) -> str:
 
 
 def _is_python(text: str) -> bool:
-    """Whether a text is a whole program as it stands: outside of strings and comments, that has no backtick."""
+    """Return True if a text is a whole program with no backtick outside of strings and comments."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an odd escape: whoever runs the code is told
@@ -45,7 +45,7 @@ def _is_python(text: str) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be sent and stored: JSON can contain half of a character, but a file cannot."""
+    """Return True if a text can be encoded. JSON may contain a lone surrogate, but a file cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -54,7 +54,7 @@ def is_utf8(text: str) -> bool:
 
 
 def first_block(text: str) -> str | None:
-    """What stands in the first fenced block, its last newline included; None if there is no such block."""
+    """Return the first fenced block with its last newline; None if there is no block."""
     for opening in _OPENING.finditer(text):
         closing = re.compile(rf"^ {{0,3}}{opening[1]}", re.MULTILINE).search(text, opening.end())
         if closing:

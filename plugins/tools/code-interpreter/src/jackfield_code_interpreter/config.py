@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText, ProgramText
 
 
 class CodeInterpreterConfig(Config):
-    """How code is run, and what it may use. A limit of None means unlimited."""
+    """The settings and limits of code. A limit of None means unlimited."""
 
     timeout: float = Field(
         default=30, gt=0, le=3600, description="Seconds one call may take, without the start of the kernel"

@@ -1,4 +1,4 @@
-"""The files of a conversation, copied to where the code runs: regular ones, within limits, and through no link.
+"""Copies of a conversation's files for the code: regular files only, within limits, and through no link.
 
 Code that a model wrote may be changing the folders meanwhile: a name is opened once, and what was opened is looked at.
 """
@@ -24,7 +24,7 @@ _MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much is copied over the life of one folder; None means unlimited."""
+    """The limits of copies over the life of one folder; None means unlimited."""
 
     file_bytes: int | None = 256 << 20
     total_bytes: int | None = 1 << 30
@@ -46,7 +46,7 @@ class BroughtFiles:
         self._copied_bytes = 0
 
     def bring(self, paths: Sequence[str]) -> list[str]:
-        """Copy what is new. Anything but a local file (a URL, a folder) is left out.
+        """Copy new files. Anything but a local file (a URL, a folder) is skipped.
 
         Returns:
             Sentences about files that are not where one would look for them.
@@ -80,7 +80,7 @@ class BroughtFiles:
 
     @contextmanager
     def _opened(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
-        """A file and its facts; None for the file if it is in the folder already."""
+        """Open a file, and return it with its facts; None for the file if it is in the folder already."""
         # Links on the way to a file are followed once, when it is first named: code could put others there later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
         with open_folder(real_folder) as parent:
@@ -123,7 +123,7 @@ class BroughtFiles:
                 raise
 
     def _room(self, size_bytes: int, *, new: bool) -> float:
-        """How many bytes of a file of a size may be copied now."""
+        """Return how many bytes of a file of this size may be copied now."""
         limits = (self._limits.file_bytes, self._limits.files, self._limits.total_bytes)
         file_bytes, files, total_bytes = (math.inf if limit is None else limit for limit in limits)
         if size_bytes > file_bytes:
@@ -143,7 +143,7 @@ class BroughtFiles:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and what is in it, however deep, through no link; what cannot be removed stays."""
+    """Remove a folder and its contents, however deep, through no link. Contents that cannot be removed stay."""
     with suppress(OSError):
         handle = os.open(folder, _LISTED)
         try:
@@ -173,7 +173,7 @@ def _empty(handle: int) -> None:
 
 
 def _moved_up(inner: int, handle: int) -> list[str]:
-    """Move what is in a folder to another; the new names."""
+    """Move the contents of a folder into another, and return the new names."""
     moved = []
     for name in os.listdir(inner):
         fresh = f".{uuid4().hex}"
@@ -200,14 +200,14 @@ def _copy_bytes(source: int, target: int, most: float) -> int:
 
 
 def _give_to_owner(file: int, folder: int) -> None:
-    """Where root copies, the file is whose folder it is in: code in a sandbox is not root there."""
+    """Give a file that root copied to the owner of its folder: code in a sandbox is not root there."""
     owner = os.fstat(folder).st_uid
     if os.geteuid() == 0 and owner != 0:
         os.fchown(file, owner, owner)
 
 
 def _may_be_copied(path: Path) -> bool:
-    """Whether something is there that is not a folder; a link is, wherever it points."""
+    """Return True if there is anything but a folder. A link counts, wherever it points."""
     try:
         return path.name not in ("", "..") and not stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -215,5 +215,5 @@ def _may_be_copied(path: Path) -> bool:
 
 
 def _shown(name: str) -> str:
-    """A name for a sentence, on one line and not too long."""
+    """Return a name for a sentence: on one line and not too long."""
     return repr(name if len(name) <= 100 else f"{name[:80]}…{name[-19:]}")

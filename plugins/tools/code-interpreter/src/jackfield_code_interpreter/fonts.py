@@ -40,7 +40,7 @@ def write_matplotlibrc(folder: Path) -> None:
 
 @cache
 def chinese_families(folders: Sequence[Path]) -> tuple[str, ...]:
-    """The first family of those below some folders that has Chinese characters; () if there is none."""
+    """Return the first font family below some folders that has Chinese characters; () if there is none."""
     files = [file.name for folder in folders for file in folder.rglob("*.[to]t[fc]")]
     for start, family in _FAMILIES.items():
         if any(name.startswith(start) for name in files):

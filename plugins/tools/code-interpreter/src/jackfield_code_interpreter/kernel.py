@@ -1,4 +1,4 @@
-"""One kernel process: start it, send it code, read what it says, interrupt it, end it."""
+"""One kernel process: start it, send it code, read its messages, interrupt it, end it."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class KernelDiedError(Exception):
 
 
 class FloodError(Exception):
-    """The code said so much that reading on would only cost time."""
+    """The code printed so much that reading on would only cost time."""
 
 
 class Kernel:
-    """A kernel that runs; made by `start`, ended by `aclose`, or at once by `end`.
+    """A running kernel, made by `start` and ended by `aclose`, or immediately by `end`.
 
     One of the two must be called. Left to the garbage collector, a context may be collected before its sockets, and
     then waits for them for ever.
@@ -127,7 +127,7 @@ class Kernel:
             raise RuntimeError(f"it did not answer in {timeout_s:g} s") from None
 
     async def _answer(self) -> None:
-        """Wait until the kernel answers, and until what it says about requests arrives."""
+        """Wait until the kernel answers, and until its messages about requests arrive."""
         client = self._connected()
         while True:
             requests = {self._send("kernel_info_request", {})}
@@ -138,7 +138,7 @@ class Kernel:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process still runs."""
+        """True if the process still runs."""
         return self.process is not None and self.process.poll() is None
 
     def submit(self, code: str) -> str:
@@ -159,7 +159,7 @@ class Kernel:
     async def messages(
         self, request: str, *, most_bytes: int | None = None
     ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """What the kernel says about a request, as type and content, until it has done it.
+        """Yield the kernel's messages about a request, as type and content, until it is done.
 
         Leaving early loses nothing: iterating again goes on. The code can forge what its kernel says. What has no form
         is passed over, "done" is believed when a reply confirms it, and nothing can be sent ahead for a later request,
@@ -188,7 +188,7 @@ class Kernel:
             yield "error", error  # its message was lost, or could not be written: half a character in it
 
     async def _concerns(self, course: _Course, message: _Message) -> bool:
-        """Whether a message says something about the request; what it says about its end is noted."""
+        """Return True if a message concerns the request, and note messages about its end."""
         course.silence_s = 0.0
         if message.request not in course.awaited:
             return False
@@ -208,7 +208,7 @@ class Kernel:
             course.awaited = {course.request, self._send("kernel_info_request", {})}
 
     async def _is_silent(self, course: _Course) -> bool:
-        """Whether the kernel has replied and says no more: its last words are lost."""
+        """Return True if the kernel has replied and sends no more. Its last output is then lost."""
         # The reply comes on another channel: it is there even if a flood of output made this one lose its end.
         if course.reply is None:
             course.reply = await self._take_reply(course.awaited, timeout_s=0)
@@ -216,7 +216,7 @@ class Kernel:
         return course.silence_s >= _LOST_AFTER_S
 
     def interrupt(self) -> None:
-        """Raise KeyboardInterrupt in the code that runs, and in what it started."""
+        """Raise KeyboardInterrupt in the running code, and in the processes it started."""
         client = self._connected()
         client.control_channel.send(client.session.msg("interrupt_request", content={}))
 
@@ -240,7 +240,7 @@ class Kernel:
         await self._manager.cleanup_resources()
 
     def close_from_anywhere(self) -> None:
-        """As `aclose`, from any thread, with or without an event loop; it blocks until the kernel has ended."""
+        """Close the kernel as `aclose` does, from any thread, with or without an event loop. It blocks."""
         if self.process is not None:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -285,7 +285,7 @@ class Kernel:
         return str(message["msg_id"])
 
     async def _take_reply(self, requests: Set[str], *, timeout_s: float = 1.0) -> Mapping[str, object] | None:
-        """The reply to one of the requests, if it comes in time; others are dropped."""
+        """Return the reply to one of the requests if it comes in time. Other messages are dropped."""
         client = self._connected()
         give_up = time.monotonic() + timeout_s
         for _ in range(_MAX_REPLIES):
@@ -301,7 +301,7 @@ class Kernel:
 
 @dataclass(slots=True)
 class _Course:
-    """How far a request is.
+    """The progress of a request.
 
     Attributes:
         awaited: The requests whose reply means that the code has ended.
@@ -318,7 +318,7 @@ class _Course:
     received_bytes: int = 0
 
     def untold_error(self) -> Mapping[str, object] | None:
-        """The error of the reply, if no message has told it."""
+        """Return the error of the reply if no message has reported it."""
         if self.reply is None or self.error_told:
             return None
         return self.reply if self.reply.get("status") == "error" else None
@@ -335,7 +335,7 @@ class _Course:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """What a kernel said: about which request, of which kind."""
+    """A message of a kernel: its type, its content, and its request."""
 
     request: str
     kind: str
@@ -343,7 +343,7 @@ class _Message:
 
 
 async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
-    """The parts of the next message; [] if none comes in time."""
+    """Return the parts of the next message; [] if none comes in time."""
     socket: Any = channel.socket
     if socket is None or not await socket.poll(int(timeout_s * 1000)):
         return []
@@ -352,7 +352,7 @@ async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
 
 
 def _parsed(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
-    """A message; None if it has no form: whoever holds the key, as the code does, can sign anything."""
+    """Parse a message; None if it has no valid form. The code holds the key, so it can sign anything."""
     try:
         _, rest = client.session.feed_identities(parts)
         message = client.session.deserialize(rest)
@@ -376,7 +376,7 @@ class _OneSpec(KernelSpecManager):
         )
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - there is one
-        """The spec, whatever it is called."""
+        """Return the spec, whatever its name."""
         return self._spec
 
 
@@ -415,7 +415,7 @@ def _end_of_log(launch: KernelLaunch) -> str:
 
 
 def signal_name(exit_code: int) -> str:
-    """`SIGKILL` for 137; '' for an exit code that does not mean a signal."""
+    """Return `SIGKILL` for 137; '' for an exit code that means no signal."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

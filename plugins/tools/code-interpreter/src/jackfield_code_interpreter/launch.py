@@ -1,4 +1,4 @@
-"""How a kernel's process is started: its command, its environment, its folders. Decided here, done in `kernel.py`."""
+"""The start of a kernel's process: its command, its environment, its folders. `kernel.py` carries it out."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class KernelFolders:
 
     @property
     def report(self) -> Path:
-        """Where the guard writes which barrier it found, before any code runs."""
+        """The file in which the guard names the barrier it found, before any code runs."""
         return self.connection / "barrier"
 
     @property
     def log(self) -> Path:
-        """What the process itself wrote to stderr, before the kernel took it over."""
+        """The output of the process to stderr before the kernel redirected it."""
         return self.connection / "log"
 
 
@@ -131,7 +131,7 @@ def kernel_launch(
 
 
 def _folder_of_user() -> tuple[str, ...]:
-    """Where the user's own packages are, if this interpreter sees them."""
+    """Return the folder of the user's own packages if this interpreter sees it."""
     user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
     return (user,) if user and Path(user).is_dir() else ()
 
@@ -142,12 +142,12 @@ def absolute_paths(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def isolation(barrier: str) -> str:
-    """What a barrier keeps the code from, for people to read."""
+    """Describe the barrier around the code, for people."""
     return _ISOLATION.get(barrier, _NO_ISOLATION)
 
 
 def limits_of(config: CodeInterpreterConfig) -> Limits:
-    """The limits of each process of the code."""
+    """Return the limits of each process of the code."""
     return Limits(
         memory_bytes=config.memory_mb and config.memory_mb * _MB,
         cpu_s=config.cpu_s,
@@ -157,7 +157,7 @@ def limits_of(config: CodeInterpreterConfig) -> Limits:
 
 
 def file_limits(config: CodeInterpreterConfig) -> FileLimits:
-    """How much of the files of a conversation is copied to the code."""
+    """Return the limits for copies of a conversation's files."""
     return FileLimits(
         file_bytes=config.file_mb and config.file_mb * _MB,
         total_bytes=config.brought_mb and config.brought_mb * _MB,
@@ -166,7 +166,7 @@ def file_limits(config: CodeInterpreterConfig) -> FileLimits:
 
 
 def stated_limits(config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> dict[str, int | str]:
-    """The limits for people to read, those that this system does not enforce marked."""
+    """Return the limits for people, with a mark on those that this system does not enforce."""
     limits = asdict(limits_of(config))
     stated: dict[str, int | str] = {name: value for name, value in limits.items() if value is not None}
     counts = "process_count" in sandbox.protection().covers if sandbox else os.getuid() != 0

@@ -1,4 +1,4 @@
-"""Which files a call has made or changed, so that somebody can keep them before the run takes its folder away."""
+"""The files that a call made or changed, so that they can be saved before the run removes its folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = tuple[int, int]
 
 
 class FolderWatch:
-    """Compare a folder with what it was: regular files that are not hidden, reached through no link.
+    """Compares a folder with an earlier state: regular files that are not hidden, reached through no link.
 
     Args:
         folder: Absolute, without links.
@@ -30,11 +30,11 @@ class FolderWatch:
         self._before: dict[str, State] = {}
 
     def begin(self) -> None:
-        """Remember the files that exist."""
+        """Remember the present files."""
         self._before = dict(_states(self._folder))
 
     def changed(self) -> tuple[str, ...]:
-        """The paths of what is new or has changed since `begin`, sorted; the first `MOST_FILES` of them."""
+        """Return the paths of files that are new or changed since `begin`, sorted, at most `MOST_FILES`."""
         return tuple(sorted(path for path, state in _states(self._folder) if self._before.get(path) != state))[
             :MOST_FILES
         ]

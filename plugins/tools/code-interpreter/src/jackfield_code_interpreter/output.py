@@ -1,4 +1,4 @@
-"""What code printed, showed and raised, as what a model reads. Bounded while it is read, whatever the code does."""
+"""The printed, displayed and raised output of code, for a model. It is bounded while it is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Piece:
 
 
 class Output:
-    """Collects the messages of one execution; beyond `max_chars` it keeps the beginning and the end.
+    """Collects the messages of one execution. Beyond `max_chars`, it keeps the beginning and the end.
 
     Attributes:
         received_chars: How much has arrived, images included, kept or not.
@@ -74,12 +74,12 @@ class Output:
                 self._add_text("error", _error_text(content))
 
     def text(self, *notes: str) -> str:
-        """The blocks, then the notes, with blank lines between; `FINISHED` if there is none of either."""
+        """Return the blocks, then the notes, with blank lines between; `FINISHED` if there are none."""
         parts = [*self._blocks(), *notes]
         return "\n\n".join(parts) or FINISHED
 
     def content(self, *notes: str) -> str | list[ContentItem]:
-        """The text alone, or the text and the images as items."""
+        """Return the text alone, or the text and the images as items."""
         text = self.text(*notes)
         if not self.images:
             return text
@@ -159,14 +159,14 @@ class Output:
 
 
 def fenced(text: str) -> str:
-    """A text between fences of backticks, longer than any run of them inside it."""
+    """Return a text between fences of backticks that are longer than any run of them inside."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def clean_text(text: str) -> str:
-    """A text as a terminal would leave it: no colours, and of a line that was overwritten only its last state."""
+    """Return a text as a terminal shows it: without colours, with only the last state of a rewritten line."""
     text = _ANSI.sub("", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -184,7 +184,7 @@ def _append(pieces: deque[_Piece], piece: _Piece) -> None:
 
 
 def _missing(content: Mapping[str, object]) -> str:
-    """The module of `PLOTS` for whose absence an error stands."""
+    """Return the module of `PLOTS` whose absence caused an error."""
     if _text(content.get("ename")) not in ("ModuleNotFoundError", "ImportError"):
         return ""
     found = re.search(r"No module named '(\w+)'", _text(content.get("evalue")))

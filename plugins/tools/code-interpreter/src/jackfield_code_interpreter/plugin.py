@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tools of this package."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EFFECTS = frozenset({"files", "network", "processes"})
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tool `code_interpreter`."""
+    """Offer the tools `code_interpreter` and `python_executor`."""
     return [
         ToolSpec(
             name=NAME,

@@ -58,7 +58,7 @@ except Exception as error:
 
 
 class PythonExecutorConfig(Config):
-    """How one program is run. A limit of None means unlimited."""
+    """The settings of a program's run. A limit of None means unlimited."""
 
     sandbox: str = Field(
         default=AUTO, min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"
@@ -69,7 +69,7 @@ class PythonExecutorConfig(Config):
 
 
 class PythonExecutor(BaseTool):
-    """Runs a Python program in a sandbox, and gives what it prints and the value of its last line.
+    """Runs a Python program in a sandbox, and returns its output and the value of its last line.
 
     Nothing is kept for the next program. In a sandbox that runs programs, it is one of this Python, with its packages.
     One that runs code by itself (`monty`) has what it has, and starts faster.
@@ -116,7 +116,7 @@ class PythonExecutor(BaseTool):
         return ToolResult(_text(done, self.config.max_output_chars), {"report": report, "sandbox": layer})
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """As every tool's, but bare code is taken as well: models leave the JSON away."""
+        """Check the arguments, and accept bare code as well: models often omit the JSON."""
         if isinstance(params, str):
             return {"code": code_of(params)}
         return super().parse_arguments(params)
@@ -153,7 +153,7 @@ class _Unprotected(ProgramSandbox):
 
 
 def _chosen(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
-    """The sandbox of a setting; it may block for a second. `auto` takes one that runs code if none runs programs."""
+    """Return the sandbox of a setting. It may block for a second; `auto` prefers one that runs programs."""
     if name == AUTO:
         try:
             return _best(ProgramSandbox, host)

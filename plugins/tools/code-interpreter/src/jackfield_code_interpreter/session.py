@@ -1,4 +1,4 @@
-"""What keeps state over calls: a kernel in its folders, restarted when it is lost, used by one call at a time."""
+"""State over several calls: a kernel in its folders, restarted after it is lost, used by one call at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ State = Literal["kept", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of one call; `state` is whether the next call will find its variables, `made` are paths of files."""
+    """The result of one call. `state` is True if the next call finds its variables; `made` are paths of files."""
 
     output: Output
     notes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Execution:
 
 @dataclass
 class _Holdings:
-    """What must not outlive the session, even if nobody closes it. It knows nothing of the session itself."""
+    """The resources that must not outlive the session, even if it is never closed. It has no link to the session."""
 
     folder: Path
     kernel: Kernel | None = None
@@ -62,7 +62,7 @@ class _Holdings:
 
 
 class KernelSession:
-    """Runs code, one call after the other, in a kernel started at the first.
+    """Runs code, one call after the other, in a kernel that is started at the first call.
 
     It may be used from one event loop after another, but not from two at once. A forked child starts a new kernel.
     """
@@ -117,7 +117,7 @@ class KernelSession:
 
     @property
     def is_warm(self) -> bool:
-        """Whether a kernel runs that has not been lost, in this process."""
+        """True if a kernel runs in this process and has not been lost."""
         return self._pid == os.getpid() and self._kernel is not None and self._kernel.is_alive
 
     async def aclose(self) -> None:
@@ -147,7 +147,7 @@ class KernelSession:
     # --- the kernel ---
 
     async def _running_kernel(self) -> tuple[Kernel, tuple[str, ...]]:
-        """The kernel, and what to say if it is not the one that was left."""
+        """Return the kernel, and a note if it is a new one."""
         notes: tuple[str, ...] = ()
         kernel = self._kernel
         if kernel is not None and kernel.is_alive and kernel.loop is not self._loop:
@@ -224,7 +224,7 @@ class KernelSession:
         return Execution(output, (f"{why} It could not be interrupted, so the kernel was ended. {LOST}",), "lost")
 
     async def _stop(self, kernel: Kernel, request: str, output: Output) -> bool:
-        """Interrupt the code; if it does not stop, end the kernel. Whether the kernel with its state is still there."""
+        """Interrupt the code, and end the kernel if it does not stop. Return True if the kernel keeps its state."""
         stopped = False
         try:
             kernel.interrupt()
@@ -255,6 +255,6 @@ class KernelSession:
 
 
 def _short_folder() -> str | None:
-    """Where to make the private folder; None for the usual place, unless its path is too long for sockets below it."""
+    """Return the parent of the private folder; None for the default, unless its path is too long for sockets."""
     usual = tempfile.gettempdir()
     return None if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108 - made with mkdtemp, mode 0700

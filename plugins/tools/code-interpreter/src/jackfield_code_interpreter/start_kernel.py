@@ -36,7 +36,7 @@ def _write_readme() -> None:
 
 
 def _leave_out_the_debugger() -> None:
-    """Keep ipykernel from importing debugpy, a third of the time of its start: nobody attaches a debugger here."""
+    """Keep ipykernel from importing debugpy, which nothing uses and takes a third of the start."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     import ipykernel.debugger  # noqa: F401 - it looks for debugpy once, now
 
@@ -44,7 +44,7 @@ def _leave_out_the_debugger() -> None:
 
 
 def _send_output_in_small_messages() -> None:
-    """Make printing wait for the sending of what was printed.
+    """Make `print` wait until earlier output is sent.
 
     ipykernel collects for a fifth of a second and sends that as one message: a loop that prints could fill the memory
     of the kernel, and of the host, with it.

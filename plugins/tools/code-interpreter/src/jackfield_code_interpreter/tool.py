@@ -95,7 +95,7 @@ class CodeInterpreter(BaseTool):
         return ToolResult(done.output.content(*done.notes, *([missing] if missing else [])), metadata)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """As every tool's, but bare code is taken as well: models leave the JSON away."""
+        """Check the arguments, and accept bare code as well: models often omit the JSON."""
         if isinstance(params, str):
             return {"code": code_of(params)}
         return super().parse_arguments(params)
@@ -142,7 +142,7 @@ class CodeInterpreter(BaseTool):
         return (warm and warm.take()) or KernelSession(self.config, await self._chosen_sandbox())
 
     async def _warm_sessions(self) -> WarmSessions | None:
-        """The kernels that are started ahead; a folder of the user's is for one kernel at a time, so there are none."""
+        """Return the pool of kernels that are started ahead; there is none for a folder of the user."""
         if not self.config.warm_kernels or self.config.work_dir is not None:
             return None
         sandbox = await self._chosen_sandbox()
@@ -168,7 +168,7 @@ class CodeInterpreter(BaseTool):
 
 
 def _how_to_install(module: str) -> str:
-    """What to say to a model and to people where the code lacks a module of the extra `plots`; '' for none."""
+    """Return a hint for models and people if the code lacks a module of the extra `plots`; '' for none."""
     if not module:
         return ""
     return f'{module} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'

@@ -36,7 +36,7 @@ class WarmSessions:
         self._pid = os.getpid()
 
     def take(self) -> KernelSession | None:
-        """One that is ready, None if none is; in its place another is started."""
+        """Return a ready session, None if there is none, and start another in its place."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
@@ -45,7 +45,10 @@ class WarmSessions:
         return taken
 
     def _popped(self) -> list[KernelSession]:
-        """The sessions up to the first that runs; those before it have died, and their folders go with them."""
+        """Remove and return the sessions up to the first that runs.
+
+        Those before it have died; their folders go with them.
+        """
         popped = []
         while self._ready:
             popped.append(self._ready.popleft())
@@ -54,7 +57,7 @@ class WarmSessions:
         return popped
 
     def refill(self) -> None:
-        """Start what is missing, without waiting for it."""
+        """Start missing sessions without waiting for them."""
         with self._lock:
             missing = 0 if self._is_closed else self._most - len(self._ready) - self._starting
             self._starting += missing
@@ -62,7 +65,7 @@ class WarmSessions:
             threading.Thread(target=self._start, name="jackfield-warm-kernel", daemon=True).start()
 
     def wait_until_full(self, timeout_s: float) -> bool:
-        """Whether as many run as are kept, within a time."""
+        """Wait until all sessions run, and return True if they do in time."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._ready) >= self._most, timeout_s)
 

@@ -1,4 +1,4 @@
-"""What the tools of this package have in common."""
+"""The common part of this package's tools."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _KEPT = 4  # of what was made of documents: whoever asks for one part soon asks 
 
 
 class Made(Generic[T]):
-    """What was made of some documents, kept for the next part of it."""
+    """A cache of derived parts of documents, so that the next part is ready."""
 
     def __init__(self) -> None:
         self._lists: Kept[tuple[str, ...], Sequence[T]] = Kept(_KEPT)
 
     def of(self, readings: Readings, make: Callable[[], Sequence[T]], *, and_of: str = "") -> Sequence[T]:
-        """What is made of these documents; `and_of` is what else it depends on. It blocks."""
+        """Return the derived list of these documents; `and_of` names its other inputs. It blocks."""
         documents = (part for one in readings.documents for part in (one.source, one.content_hash))
         return self._lists.get((and_of, *documents), make)
 
@@ -40,7 +40,7 @@ class DocumentTool(BaseTool):
         self._made: Documents | None = None
 
     async def read(self, names: Iterable[str]) -> Readings:
-        """The documents of files, folders and patterns that the caller trusts.
+        """Read the documents of files, folders and patterns that the caller trusts.
 
         Raises:
             ConfigError: There are too many.
@@ -56,4 +56,4 @@ class DocumentTool(BaseTool):
 
 
 def _nobody(text: str) -> None:
-    """Report to nobody."""
+    """Discard a report."""

@@ -41,7 +41,7 @@ class _Entry:
 
 
 class DocumentCache:
-    """Keeps parsed documents by what they were made of, up to a total size.
+    """Keeps parsed documents by their source, up to a total size.
 
     Any number of threads and processes share a folder. A file appears whole or not at all, and says for itself whether
     it still is; two processes that write the same one write the same bytes.
@@ -57,7 +57,7 @@ class DocumentCache:
         self._has_warned = False
 
     def get(self, fingerprint: Fingerprint, *, source: str) -> Document | None:
-        """The document that was kept, as one of this source; None if there is none that is whole."""
+        """Return the cached document of this source; None if there is no intact one."""
         path = self._path(fingerprint)
         try:
             data = path.read_bytes()
@@ -108,7 +108,7 @@ class DocumentCache:
             excess -= entry.size_bytes
 
     def _entries(self) -> Iterator[_Entry]:
-        """The documents that are kept; what a process left half written is removed on the way."""
+        """Yield the cached documents, and remove files that a process left incomplete."""
         with os.scandir(self.folder) as found:
             for one in found:
                 with contextlib.suppress(OSError):  # it may be gone by now
@@ -130,7 +130,7 @@ class DocumentCache:
 
 
 def default_folder() -> Path:
-    """`jackfield/documents` below `$XDG_CACHE_HOME`, or `~/.cache`."""
+    """Return `jackfield/documents` below `$XDG_CACHE_HOME`, or below `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "documents"
 
@@ -143,7 +143,7 @@ def _bytes(document: Document) -> bytes:
 
 
 def _document(data: bytes, source: str, content_hash: str) -> Document:
-    """A document as it was kept.
+    """Read a cached document.
 
     Raises:
         ValueError, KeyError, TypeError, zlib.error: It is not whole, or not of this cache.
@@ -166,5 +166,5 @@ def _text(value: object) -> str:
 
 
 def _comes_back(data: bytes, document: Document) -> bool:
-    """Whether it is the same when it is read; a parser may give metadata that JSON does not have, such as dates."""
+    """Return True if the document survives a round trip; JSON cannot hold dates in its metadata, for example."""
     return _document(data, document.source, document.content_hash) == document

@@ -30,7 +30,7 @@ class DocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Cut a document, or all that a folder or a pattern stands for.
+        """Cut a document, or all documents of a folder or a pattern.
 
         Returns:
             A record: `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,

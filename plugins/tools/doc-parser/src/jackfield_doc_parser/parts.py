@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """A part of something that is given in order.
+    """A part of a result that is returned in order.
 
     Attributes:
         items: What is in it.
@@ -27,7 +27,7 @@ class Part(Generic[T]):
 
     @property
     def note(self) -> str:
-        """What a model should know about the others; '' if there are none."""
+        """A note for the model about the other parts; '' if there are none."""
         if self.count == 1:
             return ""
         here = f"This is part {self.number} of {self.count}"
@@ -35,7 +35,7 @@ class Part(Generic[T]):
 
 
 def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Callable[[T], int]) -> Part[T]:
-    """A part of some items: as many as have at most `max_tokens` together, and at least one.
+    """Return a part of some items: as many as have at most `max_tokens` together, and at least one.
 
     Raises:
         ToolArgumentError: There is no part of this number.

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tools of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tools that give documents to a model."""
+    """Offer the tools that read documents for a model."""
     return [
         ToolSpec(
             name="doc_parser",

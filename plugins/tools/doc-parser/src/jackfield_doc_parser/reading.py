@@ -1,4 +1,4 @@
-"""Which documents a call means, and what they say: several are read at once, each is parsed once."""
+"""The documents that a call means, and their contents. Several are read concurrently, each is parsed once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INDEX = "index:"
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What was read.
+    """The documents that were read.
 
     Attributes:
         documents: In the order of their names.
@@ -39,11 +39,11 @@ class Readings:
 
     @property
     def problems(self) -> list[str]:
-        """What a model should know about the documents that are missing, a line each."""
+        """A line for the model about each missing document."""
         return [*(f"could not be read: {error}" for error in self.errors), *self.skipped]
 
     def metadata(self) -> dict[str, object]:
-        """What programs get."""
+        """The facts for programs."""
         return {
             "sources": [shown_name(document.source) for document in self.documents],
             "errors": [str(error) for error in self.errors],
@@ -52,7 +52,7 @@ class Readings:
 
 
 def shown_name(source: str) -> str:
-    """The name of a document, for a model."""
+    """Return the name of a document for a model."""
     return shown_path(basename_of(source))  # in this order: what is escaped has backslashes
 
 
@@ -73,7 +73,7 @@ class Documents:
             self._cache = DocumentCache(folder, max_bytes=config.cache_max_bytes)
 
     async def of_call(self, names: Sequence[str], context: ToolContext) -> Readings:
-        """The documents that a model names; all of the conversation's for no name.
+        """Read the documents that a model names, or all of the conversation's if it names none.
 
         Raises:
             ToolArgumentError: A name means no document that the model may read.
@@ -95,7 +95,7 @@ class Documents:
         return await self._read_found(found, context.report)
 
     async def read(self, names: Iterable[str], *, report: Callable[[str], None]) -> Readings:
-        """The documents that names of files, folders and patterns stand for, whoever named them.
+        """Read the documents of files, folders and patterns, from any source.
 
         Raises:
             ConfigError: There are too many.
@@ -107,7 +107,7 @@ class Documents:
         return await in_worker(expand, list(names), why_not=why_nothing_reads(self._host))
 
     async def _known(self, context: ToolContext) -> list[str]:
-        """The files that a model may name one by one."""
+        """Return the files that a model may name one by one."""
         found = await self._expanded(context.files)
         return [name for name in (*found.files, *found.missing) if not name.startswith(_INDEX)]
 
@@ -155,7 +155,7 @@ class Documents:
 
 
 def _meant(name: str, known: Sequence[str], context: ToolContext) -> list[str]:
-    """The files that a model means by a name, or by a pattern of names of the conversation's files.
+    """Return the files that a model means by a name, or by a pattern of the conversation's file names.
 
     Raises:
         ToolArgumentError: There is none that it may read.

@@ -9,7 +9,7 @@ from jackfield_documents.rag_config import ChunkSizeConfig
 
 
 class ReadingConfig(Config):
-    """What all of these tools have in common: how much a model is given, and where parsed documents are kept."""
+    """The settings of all these tools: how much a model gets, and where parsed documents are cached."""
 
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one result")
     path: PathText | None = Field(
@@ -28,13 +28,13 @@ class ReadingConfig(Config):
 
 
 class SimpleDocParserConfig(ReadingConfig):
-    """How documents are given whole."""
+    """The settings for whole documents."""
 
     structured_doc: bool = Field(default=False, description="Give a list of pages with their texts and tables")
 
 
 class DocParserConfig(ChunkSizeConfig, ReadingConfig):
-    """How documents are cut."""
+    """The settings for cut documents."""
 
     parser_page_size: int = Field(
         default=500, ge=1, description="The size of a chunk, in tokens; `chunk_size` is the same"
@@ -43,6 +43,6 @@ class DocParserConfig(ChunkSizeConfig, ReadingConfig):
 
 
 class VocabularyConfig(ReadingConfig):
-    """How much of a vocabulary is given."""
+    """The settings for vocabularies."""
 
     max_words: int = Field(default=500, ge=1, description="The most words")

@@ -35,7 +35,7 @@ class SimpleDocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Read a document, or all that a folder or a pattern stands for.
+        """Read a document, or all documents of a folder or a pattern.
 
         Returns:
             A text. With `structured_doc` a list of pages, `{"page_num", "title", "content": [{"text" or "table",
@@ -79,7 +79,7 @@ class SimpleDocParser(DocumentTool):
 
 
 def _by_document(items: Iterable[_Item], *, named: bool) -> list[object]:
-    """The pages of a document, or documents by name with the pages of each."""
+    """Return the pages of one document, or of several documents by name."""
     content: list[object] = []
     for document, of_one in groupby(items, lambda item: item.document):
         pages = _as_pages(list(of_one))
@@ -114,7 +114,7 @@ def _items_of(document: Document, most: int) -> Iterator[_Item]:
 
 
 def _as_pages(items: Sequence[_Item]) -> list[dict[str, object]]:
-    """The items of one document by their pages; the first of these has the title."""
+    """Group the items of one document into pages. The first page has the title."""
     pages: list[dict[str, object]] = []
     for number, of_page in groupby(items, lambda item: item.page):
         content = [{"table" if item.is_table else "text": item.text, "token": item.tokens} for item in of_page]

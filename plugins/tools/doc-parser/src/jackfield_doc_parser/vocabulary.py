@@ -27,7 +27,7 @@ class ExtractDocVocabulary(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """The words, with commas between them, and a line for each document that could not be read.
+        """Return the words, separated by commas, and a line for each document that could not be read.
 
         Raises:
             ToolArgumentError: It names a document that the model may not read.
@@ -52,7 +52,7 @@ class ExtractDocVocabulary(DocumentTool):
         )
 
     def _within(self, words: list[str]) -> list[str]:
-        """As many of the words as fit into a result."""
+        """Return as many of the words as fit into a result."""
         used = 0
         for place, word in enumerate(words):
             used += estimate_tokens(word) + 1  # and a comma

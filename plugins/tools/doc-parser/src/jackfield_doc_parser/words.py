@@ -20,7 +20,7 @@ _SHORTEST = 2
 
 
 def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]:
-    """The most characteristic words of some texts, best first, as the texts write them most often.
+    """Return the most characteristic words of some texts, best first, in their most frequent spelling.
 
     A word counts the more, the more often it occurs, and the fewer of the texts have it. The forms of an English word
     are one word; numbers, single letters and words that say nothing (`the`, `的`) are left out.
@@ -38,7 +38,7 @@ def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]
 
 
 def _counted(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str, Counter[str]], int]:
-    """How often each term occurs, in how many texts, how it is written; and how many texts there are."""
+    """Count each term, its texts and its spellings; return them with the number of texts."""
     counts: Counter[str] = Counter()
     passages: Counter[str] = Counter()
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -23,7 +23,7 @@ _CODECS = frozenset(
 
 
 class FilesConfig(Config):
-    """What the tools read, and how much."""
+    """The files that the tools read, and the limits."""
 
     encodings: list[str] = Field(
         default=["utf-8"], min_length=1, description="Tried in turn on files without a byte order mark"

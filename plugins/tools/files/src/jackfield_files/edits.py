@@ -31,14 +31,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What an edit has replaced: how often, and the lines, from 1, on which the first of them began."""
+    """The replacements of an edit: their number, and the lines, from 1, on which the first of them began."""
 
     count: int
     lines: list[int]
 
 
 def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
-    """A text after all edits, each applied to what the one before it left.
+    """Apply all edits to a text, each to the result of the one before.
 
     Where all lines of the text end in CRLF, line breaks in the edits mean CRLF, too.
 
@@ -83,7 +83,7 @@ def _with_crlf(text: str) -> str:
 
 
 def _first_starts(text: str, old: str, *, overlapping: bool) -> list[int]:
-    """Where a text occurs first. Overlapping places count where only one may be, as of `aa` in `aaa`."""
+    """Return the first positions of a text. Overlapping ones count if only one is allowed (`aa` in `aaa`)."""
     starts: list[int] = []
     start = text.find(old)
     while start >= 0 and len(starts) <= _MOST_PLACES:
@@ -93,7 +93,7 @@ def _first_starts(text: str, old: str, *, overlapping: bool) -> list[int]:
 
 
 def _lines(text: str, starts: Sequence[int]) -> list[int]:
-    """The lines of places that are in order."""
+    """Return the lines of sorted positions."""
     lines, line, seen = [], 1, 0
     for start in starts:
         line += text.count("\n", seen, start)
@@ -108,7 +108,7 @@ def _listed(lines: Sequence[int]) -> str:
 
 
 def _near(text: str, old: str) -> str:
-    """The lines of a text that are most like one that is looked for: those that differ in spaces only, else any."""
+    """Return the lines most similar to a wanted text: those that differ only in spaces, else any."""
     wanted = _bare(old.split("\n"))
     if not any(wanted):
         return ""
@@ -128,6 +128,6 @@ def _bare(lines: Sequence[str]) -> list[str]:
 
 
 def _place_of(wanted: Sequence[str], lines: Sequence[str]) -> int:
-    """The line, from 1, from which others stand in a row; 0 if they do not."""
+    """Return the line, from 1, at which a sequence of lines begins; 0 if there is none."""
     begins = (number for number, line in enumerate(lines) if line == wanted[0])
     return next((start + 1 for start in begins if lines[start : start + len(wanted)] == wanted), 0)

@@ -1,4 +1,4 @@
-"""Files of a workspace, opened one folder after the other, so that nothing planted meanwhile leads out of it.
+"""Files of a workspace, opened folder by folder, so that no link planted meanwhile leads out of it.
 
 `Workspace.resolve` says which file a name means, links followed. Between that answer and its use, whoever else can
 write there (code that the model runs, say) may put a link in the place of a folder. So every part of the resolved path
@@ -58,7 +58,7 @@ class Entry:
 
 @contextmanager
 def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """A file to read from, and its size in bytes.
+    """Open a file to read, and return its size in bytes.
 
     Raises:
         ToolArgumentError: It does not exist, is not a regular file, is outside of the workspace, or may not be read.
@@ -71,7 +71,7 @@ def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, i
 
 
 class Target:
-    """A file that is changed: nobody who uses this class changes anything in its folder meanwhile."""
+    """A file to change. No other user of this class changes anything in its folder meanwhile."""
 
     def __init__(self, folder: int, name: str, status: os.stat_result | None) -> None:
         self._folder = folder
@@ -80,11 +80,11 @@ class Target:
 
     @property
     def is_new(self) -> bool:
-        """Whether there is no such file yet."""
+        """True if the file does not exist yet."""
         return self._status is None
 
     def read(self, most_bytes: int) -> bytes:
-        """What the file contains, at most so much of it."""
+        """Return the beginning of the file, at most so many bytes."""
         if self.is_new:
             raise FileNotFoundError(errno.ENOENT, "no such file")
         with _opened(self._folder, self._name, self._name) as stream:
@@ -111,7 +111,7 @@ class Target:
 
 @contextmanager
 def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> Iterator[Target]:
-    """A file to be replaced, or made.
+    """Open a file to be replaced or made.
 
     Args:
         workspace, name: Which.
@@ -139,7 +139,7 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
 def entries(
     workspace: Workspace, name: str, *, skipped: Collection[str] = (), deepest: int = _DEEPEST
 ) -> Iterator[Entry]:
-    """What is in a folder and below it, the upper levels first, each in order. Links are not followed.
+    """Yield the contents of a folder and all below it, upper levels first, each in order. Links are not followed.
 
     Args:
         workspace, name: Which folder.
@@ -168,12 +168,12 @@ def entries(
 
 
 def shown(name: str) -> str:
-    """A name as a line can show it: a file may have a line break in its name."""
+    """Return a name that fits on a line: a file may have a line break in its name."""
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
-    """The root, and the parts of the path below it; no part is a link now."""
+    """Return the root, and the parts of the path below it. No part is a link now."""
     if os.open not in os.supports_dir_fd:
         raise ToolServiceError("the tools for files need Linux or macOS")
     if len(name) > _LONGEST:
@@ -185,7 +185,7 @@ def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
 
 @contextmanager
 def _folder(root: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below the root."""
+    """Return a descriptor of a folder below the root."""
     folder = os.open(root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
     try:
         for part in parts:
@@ -269,7 +269,7 @@ def _explained(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
 
 
 def _close_names(root: str, parts: Sequence[str]) -> str:
-    """Names of the same folder that are like one that is not there."""
+    """Return similar names in the same folder for one that does not exist."""
     try:
         with _folder(root, parts[:-1]) as folder:
             names = list(islice((entry.name for entry in os.scandir(folder)), 1000))

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tools of this package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EDIT = {
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tools `read_file`, `write_file`, `edit_file`, `list_files` and `search_files`."""
+    """Offer the tools `read_file`, `write_file`, `edit_file`, `list_files` and `search_files`."""
     return [
         ToolSpec(
             name="read_file",
@@ -186,7 +186,7 @@ def tools() -> list[ToolSpec]:
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """All of them as `files`."""
+    """Offer all of them as the set `files`."""
     return [
         ToolsetSpec(
             name="files",

@@ -14,7 +14,7 @@ _PIECE = 65536  # characters that are read of a line at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is read: of a file, of a result, of a line; and until when, of the monotonic clock."""
+    """The limits of a file, a result and a line; and a deadline by the monotonic clock."""
 
     scan_chars: int
     lines: int
@@ -41,7 +41,7 @@ class Part:
 
 
 def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int | None, bounds: Bounds) -> Part:
-    """The lines `first` to `last`, counted from 1, as far as the bounds allow; at least one if there is one.
+    """Return the lines `first` to `last`, counted from 1, within the bounds; at least one if there is one.
 
     Bytes that are not in the encoding come as `\\xNN`.
     """
@@ -68,7 +68,7 @@ def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int |
 
 
 def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int]]:
-    """The beginning of each line, and how long it is, or how far it was read."""
+    """Yield the beginning of each line, and its length, or how far it was read."""
     is_first = True
     while piece := wrapper.readline(_PIECE):
         text, length = piece.removeprefix(BOM) if is_first else piece, len(piece)

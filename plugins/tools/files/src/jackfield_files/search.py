@@ -24,7 +24,7 @@ class Line:
 
 
 def compiled(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
-    """An expression that matches within one line.
+    """Compile an expression that matches within one line.
 
     Raises:
         ToolArgumentError: It is empty, too long, or not a valid regular expression; the message says why.
@@ -54,7 +54,7 @@ def _check(query: str) -> None:
 
 
 def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:
-    """The lines of a text in UTF-8 that match, with those around them, in order; at most `most` matches."""
+    """Return the matching lines of a text in UTF-8 with their context, in order; at most `most` matches."""
     found: dict[int, Line] = {}
     for number, start, match in _matches(expression, data, most):
         for line in _around(data, number, start, context):
@@ -64,7 +64,7 @@ def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list
 
 
 def _matches(expression: Any, data: bytes, most: int) -> Iterator[tuple[int, int, int]]:
-    """The number of each line that matches, where it begins, and where in it the match begins."""
+    """Yield the number of each matching line, its start, and the start of the match in it."""
     place, number, counted = 0, 1, 0
     for _ in range(most):
         match = expression.search(data, place)
@@ -95,7 +95,7 @@ def _around(data: bytes, number: int, start: int, context: int) -> Iterator[Line
 
 
 def _shown(data: bytes, start: int, match: int) -> str:
-    """The line that begins at a place; of a long one, what is around the match."""
+    """Return the line at a position; of a long line, the part around the match."""
     end = data.find(b"\n", match)
     end = len(data) if end < 0 else end
     first, last = max(start, match - _AROUND), min(end, match + _AROUND)

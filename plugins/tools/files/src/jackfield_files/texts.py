@@ -1,4 +1,4 @@
-"""Bytes of files as text, and back, without changing what nobody asked to change."""
+"""Bytes of files as text, and back, with nothing changed but the edits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS = (
 
 
 def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str | None:
-    """The encoding of a text that begins like this; None for what is not a text.
+    """Return the encoding of a text by its beginning; None if it is no text.
 
     A byte order mark stays in the text as its first character, so that it is written again.
 
@@ -44,7 +44,7 @@ def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str
 
 
 def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
-    """A text and its encoding; None for what is not a text. Bytes that do not fit come back from `encode` unchanged."""
+    """Return a text and its encoding; None for a file that is no text. Invalid bytes survive `encode` unchanged."""
     encoding = encoding_of(data, encodings, is_whole=True)
     if encoding is None:
         return None
@@ -55,7 +55,7 @@ def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """The bytes of a text.
+    """Return the bytes of a text.
 
     Raises:
         ToolArgumentError: The encoding has no such character; the message names it.

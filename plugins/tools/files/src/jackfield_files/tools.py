@@ -21,7 +21,7 @@ _SPECS = {spec.name: spec for spec in tools()}
 
 
 class _FilesTool(BaseTool):
-    """What the tools share: their settings, and the workspace."""
+    """The common part of the tools: their settings, and the workspace."""
 
     config_class = FilesConfig
     config: FilesConfig
@@ -35,7 +35,7 @@ class _FilesTool(BaseTool):
         cls.idempotent = spec.idempotent
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
-        """Do it, and say what was done or found; it blocks.
+        """Do the work and report it. It blocks.
 
         Raises:
             ToolArgumentError: A path or another argument does not fit, or there is no such file.
@@ -47,7 +47,7 @@ class _FilesTool(BaseTool):
         raise NotImplementedError
 
     def _whole_text(self, target: folder.Target, path: str) -> tuple[str, str]:
-        """The text of a file that is to be changed, and its encoding."""
+        """Return the text of a file that will be changed, and its encoding."""
         data = target.read(self.config.max_file_bytes + 1)
         if len(data) > self.config.max_file_bytes:
             raise ToolArgumentError(f"{folder.shown(path)} has more than {self.config.max_file_bytes:,} bytes")
@@ -147,7 +147,7 @@ def _edit(given: Mapping[str, Any]) -> Edit:
 
 
 class ListFiles(_FilesTool):
-    """Lists what is below a folder, folders with a `/` behind them."""
+    """Lists the contents of a folder, folders with a `/` at the end."""
 
     name = "list_files"
 
@@ -210,7 +210,7 @@ class SearchFiles(_FilesTool):
         return found.text()
 
     def _paths(self, arguments: dict[str, Any], workspace: Workspace) -> Iterator[tuple[str, bool]]:
-        """The files to look into, and whether each was met in a folder."""
+        """Yield the files to search, and True for those from a folder."""
         path, fits = arguments.get("path", "."), matcher(arguments.get("pattern", ""))
         if _is_unmade(workspace, path):
             return
@@ -223,7 +223,7 @@ class SearchFiles(_FilesTool):
                 yield _joined(path, entry.path), True
 
     def _data(self, workspace: Workspace, path: str, found: _Found) -> bytes | None:
-        """The text of a file in UTF-8, lines ending in `\\n`; None if it is no text, or too large."""
+        """Return the text of a file in UTF-8 with `\n` line ends; None if it is no text, or too large."""
         with folder.reading(workspace, path) as (stream, size):
             if size > self.config.max_file_bytes:
                 found.too_large += 1
@@ -240,7 +240,7 @@ class SearchFiles(_FilesTool):
 
 
 class _Found:
-    """What a search has found, and how much it may still find."""
+    """The matches of a search, and how many more it may find."""
 
     def __init__(self, config: FilesConfig) -> None:
         self._config = config
@@ -252,7 +252,7 @@ class _Found:
         self.too_large = 0
 
     def is_over(self) -> bool:
-        """Whether nothing more is looked for."""
+        """True if the search has ended."""
         return (
             self.matches >= self._config.max_matches
             or self._chars >= self._config.max_chars
@@ -278,7 +278,7 @@ class _Found:
         self.matches += sum(line.matches for line in lines)
 
     def text(self) -> str:
-        """What a model reads."""
+        """Return the result for the model."""
         notes = []
         if self.is_over():
             notes.append("[and maybe more: search in one folder, or for something longer]")
@@ -297,5 +297,5 @@ def _joined(path: str, name: str) -> str:
 
 
 def _is_unmade(workspace: Workspace, path: str) -> bool:
-    """Whether all of a workspace is asked for that nobody has written to yet."""
+    """Return True if the search is for the whole of a workspace that does not exist yet."""
     return path in (".", "./") and not workspace.root.exists()

@@ -1,4 +1,4 @@
-"""The tool: images that another model makes."""
+"""The tool `image_gen`: another model makes images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENDINGS = {"image/jpeg": ".jpg", "image/tiff": ".tif"}
 
 
 class ImageGenConfig(Config):
-    """Which model makes the images."""
+    """The model that makes the images."""
 
     llm: str | ComponentSettings | None = Field(
         default=None, description="A model that makes images: 'backend:model', or its configuration"
@@ -38,7 +38,7 @@ class ImageGenConfig(Config):
 
 
 class ImageGen(BaseTool):
-    """Has images made by a model, and saves them in the workspace.
+    """Lets a model make images, and saves them in the workspace.
 
     Images that the model gives by URL are fetched, and not from private networks unless `fetch_cfg` allows it.
     """
@@ -59,7 +59,7 @@ class ImageGen(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Make images: a text with their paths in the workspace, then the images.
+        """Make images: return a text with their paths in the workspace, then the images.
 
         Raises:
             ToolArgumentError: There is nothing to show.
@@ -112,7 +112,7 @@ def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
 
 
 def _images_of(answer: ModelResponse) -> Iterator[str]:
-    """The images of an answer. A path of this machine is not one: a model's answer may not have a file read."""
+    """Yield the images of an answer. A local path is none: a model's answer must not cause a file to be read."""
     for message in answer.messages:
         for item in message.items:
             if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):

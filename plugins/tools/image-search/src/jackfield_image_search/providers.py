@@ -1,4 +1,4 @@
-"""The services that search by images: how each is asked, and what it answers."""
+"""The services that search by images: their requests and answers."""
 
 from __future__ import annotations
 

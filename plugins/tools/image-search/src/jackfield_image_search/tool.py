@@ -94,7 +94,7 @@ class ImageSearch(BaseTool):
         await self._service.aclose()
 
     async def _picture(self, match: Match) -> ContentItem | None:
-        """The image of a page, in the result: an address that nobody can fetch would cost the model its answer."""
+        """Return the image of a page for the result. An address that cannot be fetched would break the request."""
         for url in (url for url in match.images if url.startswith(("https://", "http://"))):
             try:
                 return ContentItem(image=data_uri(await image_bytes(url, self._fetcher)))

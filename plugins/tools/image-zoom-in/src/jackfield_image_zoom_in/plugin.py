@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tool of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tool `image_zoom_in_tool`."""
+    """Offer the tool `image_zoom_in_tool`."""
     return [
         ToolSpec(
             name="image_zoom_in_tool",

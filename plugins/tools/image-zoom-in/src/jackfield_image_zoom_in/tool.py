@@ -49,7 +49,7 @@ class ImageZoomIn(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Enlarge a part: a text with its label and its path in the workspace, and the image.
+        """Enlarge a part: return a text with its label and its path in the workspace, and the image.
 
         Raises:
             ToolArgumentError: There is no such image, or no such part of it.

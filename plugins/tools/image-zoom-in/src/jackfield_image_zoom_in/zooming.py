@@ -19,7 +19,7 @@ _MOST_RATIO = 200  # of the longer side to the shorter one
 
 
 def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
-    """A part of an image as a PNG, which has nothing of the file but its pixels. It blocks.
+    """Return a part of an image as a PNG without metadata of the file. It blocks.
 
     The part is as a viewer sees it: turned as the file says; of an animation, the first frame. It has at least 32
     pixels a side where the image has them, and is scaled so that vision models see it well.
@@ -64,7 +64,7 @@ def _decoded(content: bytes, max_pixels: int) -> Image.Image:
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """With colours, and transparency where there is some, of eight bits each."""
+    """Convert an image to eight bits per colour, with transparency if it has any."""
     if image.mode.startswith(("I", "F")):  # more than eight bits, which a conversion would cut off instead of scale
         lowest, highest = image.getextrema()
         scale = 255 / max(1e-9, float(highest) - float(lowest))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _grown(start: float, end: float, side: int) -> tuple[int, int]:
-    """A stretch of a side in pixels: at least 32 of them, around the same middle, as far as the side has them."""
+    """Widen a range of a side to at least 32 pixels around its middle, within the side."""
     first, last = math.floor(start / 1000 * side), math.ceil(end / 1000 * side)
     missing = min(_FACTOR, side) - (last - first)
     if missing > 0:
@@ -85,7 +85,7 @@ def _grown(start: float, end: float, side: int) -> tuple[int, int]:
 
 
 def _size_for_models(width: int, height: int) -> tuple[int, int]:
-    """Multiples of 32, with about the same ratio, and neither few pixels nor many.
+    """Return a size in multiples of 32, with about the same ratio, neither small nor large.
 
     Source: `smart_resize` of Qwen's vision models.
     """

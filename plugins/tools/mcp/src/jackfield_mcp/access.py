@@ -38,7 +38,7 @@ _MOST_LINE = 8192
 
 
 def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
-    """What puts tokens on the requests to a server, and gets them where there are none."""
+    """Return the authorization for requests to a server, which gets tokens if there are none."""
     oauth = server.oauth
     assert oauth is not None  # noqa: S101 - it is asked for only then
     kept = KeptTokens(server.url, oauth)
@@ -68,7 +68,7 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
 
 
 class KeptTokens:
-    """The tokens for one server in a file of the user's that nobody else may read.
+    """The tokens for one server, in a file that only the user may read.
 
     Its methods are those that the SDK asks of such a store.
     """
@@ -79,7 +79,7 @@ class KeptTokens:
         self.path = (folder or _state_folder()) / f"{named[:40]}.json"
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens that were kept."""
+        """Return the saved tokens."""
         found: OAuthToken | None = await self._get("tokens", OAuthToken)
         _learn(found)
         return found
@@ -90,7 +90,7 @@ class KeptTokens:
         await sync.in_worker(self._set, "tokens", tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The client as it is registered."""
+        """Return the registration of the client."""
         kept: OAuthClientInformationFull | None = await self._get("client", OAuthClientInformationFull)
         if kept is None and self._oauth.client_id:
             secret = self._oauth.client_secret
@@ -107,7 +107,7 @@ class KeptTokens:
         await sync.in_worker(self._set, "client", client_info)
 
     def port(self) -> int:
-        """Where the client that was registered comes back to; 0 if there is none."""
+        """Return the port of the registered client's callback; 0 if there is none."""
         try:
             return urlsplit(self._read()["client"]["redirect_uris"][0]).port or 0
         except (LookupError, TypeError, ValueError):
@@ -167,7 +167,7 @@ class _Browser:
         await sync.in_worker(webbrowser.open, url)
 
     async def answer(self) -> AuthorizationCodeResult:
-        """What the person brings back.
+        """Return the callback's answer.
 
         Raises:
             ToolServiceError: Nobody came in time, or the server refused.
@@ -202,7 +202,7 @@ class _Browser:
 
 
 def _query_of(line: bytes) -> dict[str, list[str]]:
-    """What a request for the callback says; {} for any other request."""
+    """Return the query of a callback request; {} for any other request."""
     parts = line.decode("latin-1").split(" ")
     target = urlsplit(parts[1]) if len(parts) == 3 and parts[0] == "GET" else urlsplit("")
     return parse_qs(target.query) if target.path == "/callback" else {}

@@ -1,4 +1,4 @@
-"""What a server asks while a call runs: a confirmation (elicitation), which a person gives as an approval."""
+"""Questions of a server during a call: confirmations (elicitation), answered by an approval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_QUESTIONS = 10  # of one call: a server that asks more wants something els
 
 
 class Asked:
-    """Answers the questions of one server with the approvals of the calls that run.
+    """Answers the questions of one server with approvals of the running calls.
 
     A yes to a form fills it with its defaults; yes-or-no fields without one become yes, because that is what was
     confirmed. What else a form wants nobody can give, so it is declined. A yes to an address says that the person
@@ -32,19 +32,19 @@ class Asked:
         self._calls: list[Asking] = []
 
     def begin(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Asking:
-        """A call runs, and whoever made it can be asked, on its own loop; until `end`."""
+        """Register a running call, whose caller can be asked on its own loop, until `end`."""
         call = Asking(ask, loop)
         self._calls.append(call)
         return call
 
     def end(self, call: Asking) -> None:
-        """A call no longer runs; the questions it has not answered are withdrawn."""
+        """Remove a call that has ended. Its open questions are withdrawn."""
         self._calls.remove(call)
         for waiting in call.waiting:
             waiting.cancel()
 
     async def elicit(self, context: Any, params: Any) -> mcp_types.ElicitResult:  # noqa: ARG002 - it is called by name
-        """The answer to a question of the server; the SDK's form of such a function."""
+        """Answer a question of the server. The SDK prescribes the signature."""
         from mcp_types import ElicitResult
 
         if len(self._calls) != 1:
@@ -95,7 +95,7 @@ async def _awaited(ask: Ask, question: Mapping[str, object]) -> bool:
 
 
 def _filled(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A form filled by a yes; None if it needs more than that."""
+    """Return a form that an approval fills; None if it needs more than that."""
     filled: dict[str, Any] = {}
     required = schema.get("required") or ()
     for name, entry in (schema.get("properties") or {}).items():

@@ -31,7 +31,7 @@ class Variables:
     folder: Path | None = None
 
     def expanded(self, value: Any, where: str) -> Any:
-        """A value with its variables replaced, in all texts of lists and dicts as well.
+        """Replace the variables in a value, including all texts of lists and dicts.
 
         Raises:
             ConfigError: A variable has no value. The text names it and where it stands, and shows no value.

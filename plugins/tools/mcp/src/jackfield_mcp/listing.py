@@ -1,4 +1,4 @@
-"""What a server offers: its tools as they were listed, kept between starts, and which of them somebody approved.
+"""The offer of a server: its listed tools, cached between starts, and which of them were approved.
 
 One file for each configuration of a server. Building an agent reads it, and starts no server. A tool counts as approved
 as it was first listed: whoever wrote the configuration wanted this server. One that has changed since then, or has
@@ -45,14 +45,14 @@ class Definition:
     hints: Mapping[str, Any] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """What stands for all of it: another one if anything has changed."""
+        """Return a digest of the listing, which changes with any part of it."""
         parts = [self.name, self.description, self.parameters, self.hints]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server offers.
+    """The offer of a server.
 
     Attributes:
         tools: Its tools, in its order.
@@ -68,26 +68,26 @@ class Listing:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def tool(self, name: str) -> Definition | None:
-        """The tool of this name."""
+        """Return the tool of this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def is_approved(self, tool: Definition) -> bool:
-        """Whether the tool is as somebody approved it."""
+        """Return True if the tool is unchanged since it was approved."""
         return self.approved.get(tool.name) == tool.digest()
 
     def following(self, earlier: Listing | None) -> Listing:
-        """This listing with the approvals of an earlier one; without one, all is approved as it is."""
+        """Return this listing with the approvals of an earlier one. Without one, everything is approved."""
         if earlier is None:
             return replace(self, approved={tool.name: tool.digest() for tool in self.tools})
         return replace(self, approved=earlier.approved)
 
     def approving(self, tool: Definition) -> Listing:
-        """This listing with a tool approved as it is."""
+        """Return this listing with a tool approved in its present form."""
         return replace(self, approved={**self.approved, tool.name: tool.digest()})
 
 
 def sound(name: str, description: object, parameters: object, hints: Mapping[str, Any]) -> Definition:
-    """The definition of a tool, in the form that models take.
+    """Return the definition of a tool in the form that models accept.
 
     Raises:
         ConfigError: Its schema is not one.
@@ -118,14 +118,14 @@ class Keeper:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """The folder of the files."""
         if self._folder is not None:
             return self._folder
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "mcp"
 
     def load(self, identity: str) -> Listing | None:
-        """What was kept of a server; None if nothing, or if it is damaged."""
+        """Return the cached listing of a server; None if there is none, or if it is damaged."""
         try:
             kept = json.loads(self._path(identity).read_bytes())
             if kept["format"] != _FORMAT or kept["server"] != identity:
@@ -182,7 +182,7 @@ T = TypeVar("T")
 async def read_pages(
     fetch: Callable[[str | None], Awaitable[P]], entries_of: Callable[[P], Iterable[T]], *, most: int
 ) -> tuple[list[T], bool]:
-    """Read the pages of a list, in the server's order.
+    """Read all pages of a list, in the server's order.
 
     Args:
         fetch: Fetches the page of a cursor; None is the first page.

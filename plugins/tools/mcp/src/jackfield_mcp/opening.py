@@ -8,7 +8,7 @@ from jackfield_mcp.servers import ServerConfig
 
 
 async def ways(name: str, server: ServerConfig) -> list[tuple[Any, Any]]:
-    """What speaks to the server, and its streams; of an address without a type, first as new servers have it."""
+    """Return connections to try. For an address without a type, the transport of new servers is first."""
     if server.command:
         from jackfield_mcp.stdio import ServerProcess
 

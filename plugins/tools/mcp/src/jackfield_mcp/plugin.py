@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The set of tools of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolsetSpec, hook
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """The set of tools `mcp`."""
+    """Offer the set of tools `mcp`."""
     return [
         ToolsetSpec(
             name="mcp",

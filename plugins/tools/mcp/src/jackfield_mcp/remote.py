@@ -37,7 +37,7 @@ class RemoteServer:
 
     @asynccontextmanager
     async def streams(self, transport: str) -> AsyncIterator[Any]:
-        """Its messages, and where to send some; `transport` is `http` or `sse`."""
+        """Open the streams of its messages; `transport` is `http` or `sse`."""
         server = self._server
         if transport == "sse":
             async with sse_client(
@@ -71,7 +71,7 @@ class RemoteServer:
             self.problem = f"answered HTTP {response.status_code}"
 
     def told(self) -> str:
-        """What it has printed for people: nothing that reaches us."""
+        """Return its output for people: none of a remote server reaches us."""
         return ""
 
 

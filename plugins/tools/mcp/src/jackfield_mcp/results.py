@@ -1,4 +1,4 @@
-"""What a server answers, as content for a model."""
+"""The answers of a server as content for a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TEXTUAL = frozenset(
 
 
 def of_call(result: Any, server: str) -> ToolResult:
-    """The result of a tool.
+    """Return the result of a tool.
 
     Raises:
         ToolServiceError: The server says that the call failed; the text is what it says.
@@ -56,12 +56,12 @@ def _failed(items: list[ContentItem], structured: object) -> ToolServiceError:
 
 
 def of_resource(result: Any, server: str) -> ToolResult:
-    """The contents of a resource."""
+    """Return the contents of a resource."""
     return ToolResult(_content([_of_contents(one) for one in result.contents]), {"server": server})
 
 
 def of_prompt(result: Any, server: str) -> ToolResult:
-    """The messages of a prompt, each with its role before it."""
+    """Return the messages of a prompt, each after its role."""
     items = []
     for message in result.messages:
         item = _item(message.content)
@@ -73,7 +73,7 @@ def of_prompt(result: Any, server: str) -> ToolResult:
 
 
 def _content(items: list[ContentItem]) -> str | list[ContentItem]:
-    """One text if all are texts, as most models want it."""
+    """Return one text if all items are texts, as most models prefer it."""
     if any(item.text is None for item in items):
         return items
     return "\n\n".join(item.text or "" for item in items) or "(empty)"
@@ -117,7 +117,7 @@ def _is_textual(media_type: str) -> bool:
 
 
 def _charset(media_type: str) -> str:
-    """The charset of a media type if it is a plain one, else UTF-8; some decoders take hours for a small text."""
+    """Return the charset of a media type if it is plain, else UTF-8: some decoders take hours for a small text."""
     _, _, value = media_type.lower().partition("charset=")
     charset = value.partition(";")[0].strip(" \"'")
     return charset if charset in _CHARSETS else "utf-8"
@@ -136,7 +136,7 @@ def _decode(encoded: str) -> bytes | None:
 
 
 def _medium(kind: str, data: str, media_type: str) -> ContentItem:
-    """An image or sound as its bytes show it to be; the server's label does not count."""
+    """Return an image or sound by its bytes. The server's label does not count."""
     try:
         medium = decode_image(data) if kind == "image" else _decode_audio(data)
     except UnsupportedInputError as error:

@@ -33,7 +33,7 @@ class Sampler:
         self._left = _MOST_ANSWERS
 
     async def __call__(self, context: Any, params: Any) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:  # noqa: ARG002 - the SDK's form of such a function
-        """What the model answers, or why there is no answer."""
+        """Return the model's answer, or an error."""
         from mcp_types import CreateMessageResult, TextContent
 
         self._left -= 1

@@ -50,7 +50,7 @@ _READ_APART = _OF_OTHERS | {*_SAFETY, "disabled", "envFile"}
 
 
 def _texts(values: object) -> object:
-    """Values of an environment are often written as numbers."""
+    """Convert values of an environment to texts: they are often written as numbers."""
     if not isinstance(values, Mapping):
         return values
     return {key: str(value) if isinstance(value, int | float) else value for key, value in values.items()}
@@ -79,7 +79,7 @@ Secrets = Annotated[
 
 
 class OAuth(Config):
-    """How a server is asked for access.
+    """The settings of a login to a server.
 
     With a secret and `grant="client_credentials"` nobody is asked; otherwise a browser is opened once, and the tokens
     are kept for the user.
@@ -102,7 +102,7 @@ class OAuth(Config):
 
 
 class ServerConfig(Config):
-    """How one server is reached, and what an agent gets of it."""
+    """The address of one server, its access, and the tools that an agent gets."""
 
     command: str = Field(default="", description="The program of a server that is started and spoken to by stdio")
     args: tuple[str, ...] = Field(default=(), repr=False)  # some take a secret as an argument
@@ -151,18 +151,18 @@ class ServerConfig(Config):
         return self
 
     def identity(self) -> str:
-        """What stands for the server: the same for the same program or address, with the same access."""
+        """A digest that is equal for the same program or address with the same access."""
         oauth = None if self.oauth is None else [self.oauth.grant, self.oauth.client_id, self.oauth.scope]
         parts = [self.command, self.args, self.env, self.cwd, self.url, self.transport, self.headers, oauth]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def offers(self, tool: str) -> bool:
-        """Whether an agent gets the tool of this name."""
+        """Return True if an agent gets the tool of this name."""
         included = not self.include or any(fnmatchcase(tool, pattern) for pattern in self.include)
         return included and not any(fnmatchcase(tool, pattern) for pattern in self.exclude)
 
     def secrets(self) -> list[str]:
-        """The values that may be in no text, the longest first."""
+        """The values that no text may contain, longest first."""
         values = [*self.env.values(), *self.headers.values()]
         if self.oauth and self.oauth.client_secret:
             values.append(self.oauth.client_secret.get_secret_value())
@@ -180,19 +180,19 @@ class ServerConfig(Config):
                 yield Secret("mcp.args", value, is_named=False)
 
     def without_secrets(self, text: str) -> str:
-        """A text of the server or about it, without the values of its environment and headers."""
+        """Remove the values of its environment and headers from a text of the server or about it."""
         for secret in self.secrets():
             text = text.replace(secret, "…")
         return text
 
 
 def is_servers(entry: object) -> bool:
-    """Whether an entry of `function_list` is a configuration of servers."""
+    """Return True if an entry of `function_list` is a configuration of servers."""
     return isinstance(entry, Mapping) and any(isinstance(entry.get(shape), Mapping) for shape in _SHAPES)
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
-    """The configuration in a file such as `mcp.json`.
+    """Read the configuration in a file such as `mcp.json`.
 
     Raises:
         ConfigError: It cannot be read, or is not a JSON object.
@@ -210,7 +210,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
 
 
 def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = None) -> dict[str, ServerConfig]:
-    """The servers of a configuration, by name; those that are disabled are left out.
+    """Return the servers of a configuration by name, without disabled ones.
 
     Args:
         given: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them `input_values`, the
@@ -228,7 +228,7 @@ def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = Non
 
 
 def _parts(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """The servers of a configuration, and the inputs it asks for."""
+    """Return the servers of a configuration, and the inputs it asks for."""
     shape = next((one for one in _SHAPES if one in given), "")
     if not shape:
         raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
@@ -261,7 +261,7 @@ def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
 
 
 def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
-    """What an entry of a server is called here."""
+    """Return our name of a setting in a server's entry."""
     match key:
         case "httpUrl":
             return {"url": value, "transport": "http"}

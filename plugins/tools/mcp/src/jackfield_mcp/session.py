@@ -1,4 +1,4 @@
-"""A session with one server: connected at first use, again after it has ended, and from any event loop.
+"""A session with one server: connected at first use, reconnected after it ends, usable from any event loop.
 
 The SDK's client must be closed in the task that opened it. So each connection has a task of its own, on the core's
 background loop. Calls from other loops are handed over to that loop.
@@ -443,7 +443,7 @@ class Session:
         return _with_note(ServerEndedError(text, code="server_ended"), told)
 
     def text_of(self, error: BaseException) -> str:
-        """The text of an error, the first of a group, without secrets."""
+        """Return the text of an error, the first of a group, without secrets."""
         error = _first(error)
         text = " ".join(str(error).split())
         named = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -557,14 +557,14 @@ async def _sign_of(client: Client) -> None:
 
 
 def _with_note(error: ToolServiceError, told: str) -> ToolServiceError:
-    """An error for the model with what people want to know; that is in the event of the call."""
+    """Return an error for the model with a note for people, which appears in the call's event."""
     if told:
         error.add_note(told)
     return error
 
 
 def _first(error: BaseException) -> BaseException:
-    """An error, or the first one of a group."""
+    """Return an error, or the first one of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""A server that is a process: started, spoken to by lines on its pipes, and ended with everything it has started.
+"""A server as a process: started, addressed by lines on its pipes, and ended with all processes it started.
 
 The SDK has such a transport. This one also has a bound for what a server may send at once, passes over what a server
 prints that is not part of the protocol, keeps the end of its standard error, and leaves no process at the end of the
@@ -72,7 +72,7 @@ class ServerProcess:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
-        """Its messages, and where to send some.
+        """Open the streams of its messages.
 
         Raises:
             OSError: It cannot be started.
@@ -131,7 +131,7 @@ class ServerProcess:
             self.ended.set()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Notice that the server has ended, even while a process that it started holds its pipes open."""
+        """Notice the end of the server, even while a process that it started holds its pipes open."""
         await _wait_for_exit(process.pid)
         await asyncio.sleep(_DRAIN_S)
         if not self.ended.is_set():
@@ -172,7 +172,7 @@ class ServerProcess:
             self._stderr = (self._stderr + piece)[-_KEPT_BYTES:]
 
     def told(self) -> str:
-        """What it has printed for people: the end of its standard error, and what it printed between its messages."""
+        """Return its output for people: the end of its standard error, and text between its messages."""
         texts = [self._stderr.decode(errors="replace").strip()]
         if self._passed_over:
             texts.append(f"It printed to its standard output what is not a message: {self._passed_over!r}")
@@ -197,7 +197,7 @@ async def _wait_for_exit(pid: int) -> None:
 
 
 class _Lines:
-    """Lines out of pieces, each byte looked at once."""
+    """Splits pieces into lines, and reads each byte once."""
 
     def __init__(self, most: int) -> None:
         self.is_too_long = False
@@ -206,7 +206,7 @@ class _Lines:
         self._size = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that a piece completes."""
+        """Return the lines that a piece completes."""
         first, newline, rest = piece.partition(b"\n")
         self._pieces.append(first)
         self._size += len(first)
@@ -255,7 +255,7 @@ def _remember(group: int, mark: str) -> None:
 
 
 def _end_all() -> None:
-    """End what still runs when the interpreter ends, because the loop that should do it ends, too."""
+    """End running servers at the interpreter's exit, because their event loop ends as well."""
     # A fork's are its parent's.
     own = {group: started.mark for group, started in _processes.items() if started.parent == os.getpid()}
     for group in own:

@@ -57,17 +57,17 @@ _OF_PROMPT: Mapping[str, object] = {
 
 
 class Source(Protocol):
-    """Where the tools of one server find it."""
+    """Finds the session for the tools of one server."""
 
     name: str
     server: ServerConfig
 
     async def session(self, context: ToolContext) -> Session:
-        """The session of a run; it is closed by whoever owns it."""
+        """Return the session of a run. Its owner closes it."""
 
 
 def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
-    """The tools that an agent gets of a server, under names that no two of them share."""
+    """Return the tools that an agent gets of a server, under unique names."""
     server, found = source.server, dict[str, BaseTool]()
     for definition in listing.tools:
         if server.offers(definition.name):
@@ -81,7 +81,7 @@ def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
 
 
 def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]]:
-    """The tools for what a server has besides its own tools."""
+    """Return tools for the resources and prompts of a server."""
     kinds: list[type[_ServerTool]] = []
     if listing.resources and server.resources:
         kinds += [ListResources, ReadResource]
@@ -91,7 +91,7 @@ def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]
 
 
 def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -> str:
-    """The name of a server's tool, `server-tool`, as every provider takes it.
+    """Return the name of a server's tool, `server-tool`, in a form that every provider accepts.
 
     Where that is too long, or taken by a tool of nearly the same name, its end follows from the whole name.
     """
@@ -136,7 +136,7 @@ class _ServerTool(BaseTool):
 
     @abstractmethod
     async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """The result of a call."""
+        """Return the result of a call."""
 
     @property
     def _what(self) -> str:
@@ -144,7 +144,7 @@ class _ServerTool(BaseTool):
 
 
 class ChangedError(ToolServiceError):
-    """A tool is not as somebody approved it; `tool` is what it is now."""
+    """A tool has changed since it was approved; `tool` is its present form."""
 
     def __init__(self, server: str, tool: Definition) -> None:
         super().__init__(
@@ -207,7 +207,7 @@ class MCPTool(_ServerTool):
         )
 
     async def _check(self, session: Session, one: Opened, accepted: str) -> None:
-        """See whether the tool is as somebody approved it, or as somebody did just now."""
+        """Check that the tool is as it was approved, perhaps just now."""
         listing = await session.listing_of(one)
         tool = listing.tool(self.definition.name)
         if tool is None:
@@ -220,7 +220,7 @@ class MCPTool(_ServerTool):
 
 
 def _reporting(context: ToolContext) -> ProgressFnT:
-    """What the server says about its progress, for people."""
+    """Return the function that reports the server's progress to people."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"

@@ -67,7 +67,7 @@ class MCPServers(Toolset):
         self._parts: list[ServerTools] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """The tools of the servers that are known from an earlier start; of the others, a set for each run."""
+        """Return the tools of servers known from an earlier start, and a set for each other server."""
         if self._parts is None:
             keeper = Keeper(self.config.cache_folder)
             servers = parse_servers(self._given(), variables=self._variables())
@@ -75,11 +75,11 @@ class MCPServers(Toolset):
         return self._parts
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
-        """The same."""
+        """Return the same tools."""
         return self.fixed_tools()
 
     def shared(self, key: str, make: Callable[[], Session]) -> Session | None:
-        """The session that all runs share while the set is open; None if each run has its own."""
+        """Return the session that all runs share while the set is open; None if each run has its own."""
         with self._lock:
             if self._sessions is None:
                 return None
@@ -170,7 +170,7 @@ class ServerTools(Toolset):
         self.changes = self._known.changes
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """Its tools, if they are known from an earlier start."""
+        """Return the tools if they are known from an earlier start."""
         listing = self._keeper.load(self._identity)
         if listing is None:
             return None
@@ -178,7 +178,7 @@ class ServerTools(Toolset):
         return tools_of(self, listing) or None  # without tools, each run asks again
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """Its tools: those of the server if it runs, else the kept ones. It is started if nothing is known of it."""
+        """Return the tools: of the running server, else the cached ones. An unknown server is started."""
         session = self._owner.shared(self._identity, self._made) or self._known.sessions.get(context.resources)
         if session is not None and session.is_connected():
             try:
@@ -191,7 +191,7 @@ class ServerTools(Toolset):
         return tools_of(self, await (await self.session(context)).listing())
 
     async def session(self, context: ToolContext) -> Session:
-        """The session of a run, or of the set while that is open."""
+        """Return the session of a run, or of the set while that is open."""
         shared = self._owner.shared(self._identity, self._made)
         if shared is not None:
             shared.watch(self._known)

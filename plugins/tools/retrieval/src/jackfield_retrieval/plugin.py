@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tool of this package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VECTOR = "searcher.vector_search"
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tool `retrieval`."""
+    """Offer the tool `retrieval`."""
     return [
         ToolSpec(
             name="retrieval",

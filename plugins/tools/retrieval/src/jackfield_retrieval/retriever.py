@@ -38,7 +38,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """What was found.
+    """The result of a search.
 
     Attributes:
         passages: By source, in document order.
@@ -59,7 +59,7 @@ class RetrievalResult:
     failures: tuple[str, ...] = ()
 
     def metadata(self) -> dict[str, object]:
-        """What programs get of it: `sources`, `hits` with the place that each searcher gave them, and problems."""
+        """The facts for programs: `sources`, `hits` with the rank that each searcher gave them, and problems."""
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
         places = [_place(hit.chunk) for hit in hits]
@@ -79,7 +79,7 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class _Knowledge:
-    """What is searched: the chunks of files, and indexes on disk."""
+    """The sources of a search: the chunks of files, and indexes on disk."""
 
     files: Corpus
     indexes: tuple[KeptCorpus, ...]
@@ -108,7 +108,7 @@ class Retriever:
         self._indexes: dict[str, KnowledgeIndex] = {}
 
     async def expand(self, files: Iterable[str]) -> Expanded:
-        """The files that names of files, folders and patterns stand for, and indexes as they are named.
+        """Return the files that names of files, folders and patterns mean; indexes stay as they are named.
 
         Raises:
             ConfigError: There are too many for one conversation.
@@ -175,7 +175,7 @@ class Retriever:
         return tuple(opened), errors
 
     async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
-        """Files and indexes as one corpus if it can be given whole, else as they are."""
+        """Join files and indexes into one corpus if it can be returned whole; otherwise leave them separate."""
         # What chunks repeat of each other does not count in the end; it is at most half of them.
         if not indexes or sum(one.facts.tokens for one in indexes) > 2 * self._config.max_ref_token:
             return plain, indexes
@@ -192,7 +192,7 @@ class Retriever:
         return self._corpora.get(key, cut)
 
     def _together(self, plain: Corpus, indexes: Sequence[KeptCorpus]) -> Corpus:
-        """Files and small indexes as one corpus; a file that is in several is there once."""
+        """Join files and small indexes into one corpus. A file in several of them is included once."""
         key = ("together", plain.content_hash, *(one.content_hash for one in indexes))
 
         def join() -> Corpus:
@@ -205,7 +205,7 @@ class Retriever:
         return len(corpora) == 1 and self._fits(corpora[0])
 
     def _fits(self, corpus: Corpus) -> bool:
-        """Whether all of a corpus is given; of an index that is not, no chunk is read to find out."""
+        """Return True if a whole corpus is returned. No chunk of a large index is read for this."""
         if isinstance(corpus, KeptCorpus):
             return False
         return fits_whole(corpus, max_tokens=self._config.max_ref_token)
@@ -248,7 +248,7 @@ class Retriever:
 
 
 def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """What one searcher found in several corpora, as one ranking; a chunk that is in several of them comes once."""
+    """Merge the hits of one searcher in several corpora into one ranking. A chunk in several comes once."""
     if len(rankings) == 1:
         return list(rankings[0])
     best: dict[str, Hit] = {}
@@ -258,7 +258,7 @@ def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _place(chunk: Chunk) -> dict[str, object]:
-    """Where a chunk stands: file, page and headings, as far as there are any."""
+    """Return the position of a chunk: file, page and headings, if it has them."""
     place: dict[str, object] = {"location": basename_of(chunk.source)}
     if chunk.page is not None:
         place["page"] = chunk.page

@@ -59,7 +59,7 @@ class RetrievalTool(BaseTool):
         return ToolResult("\n\n".join([_passages_in(found), *_problems_in(found)]), found.metadata())
 
     async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
-        """The files of the conversation that a model has named."""
+        """Return the files of the conversation that a model named."""
         known = await self._retriever.expand(scope.files)
         given = (*known.files, *known.missing)
         return [
@@ -81,7 +81,7 @@ class RetrievalTool(BaseTool):
 
 
 def _problems_in(found: RetrievalResult) -> Iterator[str]:
-    """A line for each file that could not be read, and for each searcher that failed."""
+    """Yield a line for each file that could not be read, and for each searcher that failed."""
     for error in found.errors:
         yield f"could not be read: {error}"
     for failure in found.failures:

@@ -10,7 +10,7 @@ from jackfield.config import Config
 
 
 class ShellConfig(Config):
-    """Where commands run, and what they may use. A limit of None means unlimited."""
+    """The folder of commands, and their limits. A limit of None means unlimited."""
 
     sandbox: str = Field(
         default="auto", min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"

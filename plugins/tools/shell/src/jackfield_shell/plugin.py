@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tool of this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_COMMAND = 100_000  # bytes; a system takes about 128 KiB in one argument
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tool `shell`."""
+    """Offer the tool `shell`."""
     return [
         ToolSpec(
             name="shell",

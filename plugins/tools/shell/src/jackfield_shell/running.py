@@ -1,4 +1,4 @@
-"""Run one command to its end, with what it prints kept within bounds."""
+"""Run one command to its end, and keep its output within bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END_S = 5.0  # for a sandbox to end what it has started
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: its exit code as a shell has it, what it printed, and whether its time was over."""
+    """The end of a command: its exit code as a shell reports it, its output, and True if it timed out."""
 
     exit_code: int
     output: Output
@@ -21,7 +21,7 @@ class Ended:
 
 
 class Output:
-    """The beginning and the end of what is printed, half of the bytes each."""
+    """Keeps the beginning and the end of an output, half of the bytes each."""
 
     def __init__(self, most_bytes: int) -> None:
         self._half = most_bytes // 2
@@ -41,7 +41,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """As a text, with a note of what is missing."""
+        """The output as a text, with a note of what is missing."""
         if not self._left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
@@ -87,7 +87,7 @@ async def _read(stream: asyncio.StreamReader | None, output: Output) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process if it still runs: first so that it can end what it has started, then at once."""
+    """End a process that still runs: first gently, so that it can end its children, then by force."""
     try:
         for stop in (process.terminate, process.kill):
             if process.returncode is None:

@@ -73,7 +73,10 @@ class Shell(BaseTool):
         return ToolResult(_described(ended, timeout_s), {"sandbox": layer, "exit_code": ended.exit_code})
 
     def _sandbox(self) -> tuple[ProgramSandbox | None, str]:
-        """The sandbox of the settings and what it is, for people; it may block for a second the first time."""
+        """Return the sandbox of the settings, and its description for people.
+
+        The first time, it may block for a second.
+        """
         if self._chosen is None:
             name = self.config.sandbox
             try:

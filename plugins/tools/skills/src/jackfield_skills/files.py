@@ -1,4 +1,4 @@
-"""Files of a folder that somebody else has written: no name leads out of it, and nothing but a regular file is read."""
+"""Files of a folder from an untrusted author: no name leads out of it, and only regular files are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ENTRIES = 5000
 
 
 def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
-    """The text of a file below a folder.
+    """Return the text of a file below a folder.
 
     Args:
         folder: The folder.
@@ -39,7 +39,7 @@ def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
 
 
 def files_below(folder: Path, *, most: int) -> tuple[list[str], bool]:
-    """The names of the files below a folder, in order, and whether there are more. No link is followed."""
+    """Return the names of the files below a folder, in order, and True if there are more. Links are not followed."""
     found: list[str] = []
     for name in _walk(folder):
         if len(found) == most:

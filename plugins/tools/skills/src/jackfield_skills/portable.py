@@ -48,7 +48,7 @@ def check_manifest(root: Path) -> str:
 
 
 def servers_of(root: Path, *, name: str, data: Path) -> dict[str, object]:
-    """The MCP servers of a folder, as other programs write them, with its placeholders replaced (9.2).
+    """Return the MCP servers of a folder in the common format, with its placeholders replaced (9.2).
 
     A server whose entry does not fit is left out with a warning, as the specification says (7.2.2).
 
@@ -151,7 +151,7 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text without variables: the tool that reads it would put the user's own in their place, keys among them."""
+    """Escape the variables in a text: the tool that reads it would insert the user's values, including keys."""
     if "${" in text:
         raise ValueError(f"it has a variable of its own in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed")
     return text

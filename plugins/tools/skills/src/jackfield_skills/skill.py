@@ -34,7 +34,7 @@ class Skill:
 
     @property
     def line(self) -> str:
-        """What a model reads before it asks for more."""
+        """The line about the skill that a model reads first."""
         return f"- {self.name}: {self.description}"
 
 
@@ -53,7 +53,7 @@ def load_skill(folder: Path) -> Skill:
 
 
 def body_of(text: str) -> str:
-    """The text of a SKILL.md without its front matter."""
+    """Return the text of a SKILL.md without its front matter."""
     found = _FRONT_MATTER.match(text)
     return text[found.end() :].strip() if found else text
 

@@ -48,7 +48,7 @@ class Skills(Toolset):
     config: SkillsConfig
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """The tool `skill`, and the MCP servers that come with the skills.
+        """Return the tool `skill`, and the MCP servers of the skills.
 
         Raises:
             ConfigError: A folder is not what it should be, two skills have one name, or there are none.
@@ -64,7 +64,7 @@ class Skills(Toolset):
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
-        """The same."""
+        """Return the same tools."""
         return self.fixed_tools()
 
 
@@ -79,7 +79,7 @@ def _by_name(skills: Iterable[Skill]) -> dict[str, Skill]:
 
 
 def _of_project(host: Plugins) -> Path:
-    """The folder of skills of the project, which counts after the user has agreed to the project."""
+    """Return the project's folder of skills, which counts after the user has trusted the project."""
     project = host.settings.project
     if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
         raise ConfigError(
@@ -98,7 +98,7 @@ def _of_project(host: Plugins) -> Path:
 
 
 def _skills_in(folder: Path) -> Iterator[Skill]:
-    """The skills of a folder: itself, those of an Agent Plugin, or those in it."""
+    """Yield the skills of a folder: itself, those of an Agent Plugin, or those in its subfolders."""
     if not folder.is_dir():
         raise ConfigError(f"skills: {folder} is not a folder")
     if (folder / FILE).exists():
@@ -120,7 +120,7 @@ def _skills_in(folder: Path) -> Iterator[Skill]:
 
 
 def _valid_ones(root: Path, within: Path) -> Iterator[Skill]:
-    """The skills in a folder; one that is not valid is left out with a warning, and the others stay (7.1)."""
+    """Yield the valid skills in a folder. An invalid one is skipped with a warning (7.1)."""
     inside = root.resolve()
     for entry in sorted(within.iterdir()):
         if not (entry / FILE).exists():

@@ -18,7 +18,7 @@ _SCHEMA = "CREATE TABLE entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITH
 
 
 class Entries:
-    """Texts by their keys. Each change is whole or not there, whatever happens to the process.
+    """Texts by key. Each change is atomic, even if the process ends.
 
     Args:
         path: The file; it is made when something is kept in it.
@@ -29,7 +29,7 @@ class Entries:
         self._file = OwnFile(path, application_id=0x4A465354, version=1, schema=_SCHEMA, owner="jackfield-storage")
 
     def put(self, key: str, value: str, *, most_bytes: int) -> bool:
-        """Keep a text; False if there is no room, and then what was there before is kept."""
+        """Save a text. Return False if there is no room; the earlier text then stays."""
         row = (_bytes(key), _bytes(value))
 
         def write(connection: sqlite3.Connection) -> bool:
@@ -44,18 +44,18 @@ class Entries:
         return self._used(write)
 
     def get(self, key: str) -> str | None:
-        """The text of a key; None if there is none."""
+        """Return the text of a key; None if there is none."""
         query = "SELECT value FROM entries WHERE key = ?"
         row = self._used(lambda connection: connection.execute(query, (_bytes(key),)).fetchone())
         return None if row is None else _text(row[0])
 
     def delete(self, key: str) -> bool:
-        """Forget a key; gives whether there was one."""
+        """Delete a key, and return True if it existed."""
         statement = "DELETE FROM entries WHERE key = ?"
         return self._used(lambda connection: connection.execute(statement, (_bytes(key),)).rowcount > 0)
 
     def below(self, key: str) -> list[tuple[str, str]]:
-        """The keys below one, without its part, and their texts, in order; all of them below ''."""
+        """Return the keys below one, without its part, and their texts, in order; all keys below ''."""
         start = _bytes(f"{key}/") if key else b""
         query = "SELECT key, value FROM entries WHERE substr(key, 1, ?) = ? ORDER BY key"
         rows = self._used(lambda connection: connection.execute(query, (len(start), start)).fetchall())

@@ -1,4 +1,4 @@
-"""The tool: texts that a model keeps under keys."""
+"""The tool `storage`: texts that a model saves under keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_KEY = 500  # characters
 
 
 class StorageConfig(Config):
-    """Where texts are kept, and how much of them."""
+    """The folder of the texts, and their limits."""
 
     storage_root_path: PathText | None = Field(
         default=None, min_length=1, description="The folder; tools/storage in the workspace if it is not set"
@@ -29,7 +29,7 @@ class StorageConfig(Config):
 
 
 class Storage(BaseTool):
-    """Keeps texts under keys in one file, which any number of processes may use at once.
+    """Saves texts under keys in one file, which any number of processes may use at the same time.
 
     A key is a name and never a path: no key leads out of the file.
     """
@@ -46,7 +46,7 @@ class Storage(BaseTool):
         self._entries: dict[Path, Entries] = {}
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
-        """Do one thing, and say what was done; it blocks.
+        """Carry out one operation and report it. It blocks.
 
         Raises:
             ToolArgumentError: The key or the value does not fit, or there is nothing under the key.
@@ -121,7 +121,7 @@ def _delete(entries: Entries, key: str) -> str:
 
 
 def _normal(key: str) -> str:
-    """A key in one form, whichever slashes are around it or doubled."""
+    """Return a key without leading, trailing and double slashes."""
     return "/".join(part for part in key.split("/") if part)
 
 

@@ -1,4 +1,4 @@
-"""The set `cached_results`: results that are given again for the same arguments."""
+"""The set `cached_results`: results that are reused for the same arguments."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CachedResultsConfig(WrappingConfig):
 
 
 class CachedResults(WrappingToolset):
-    """Gives a result again that a tool has given for the same arguments. Errors are not kept.
+    """Reuses a tool's result for the same arguments. Errors are not cached.
 
     A tool that reads `context.deps` may answer each caller differently. Its results are kept only with a `key` or a
     `scope`; without either, it is called each time, and a warning says so.
@@ -79,11 +79,11 @@ class CachedResults(WrappingToolset):
         self._personal: set[str] = set()  # names of tools whose results are for one caller
 
     def applies_to(self, safety: Safety) -> bool:
-        """Whether its results may be kept."""
+        """Return True if its results may be cached."""
         return safety.cacheable
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
-        """A tool whose results are kept."""
+        """Wrap a tool so that its results are cached."""
         return _CachedTool(tool, self._store, self.config, self._personal, here=self._here, clock=self._clock)
 
 
@@ -131,7 +131,7 @@ class _CachedTool(WrappedTool):
             )
 
     def _key(self, arguments: Mapping[str, Any], context: ToolContext) -> bytes | None:
-        """32 bytes that are equal for equal calls; None for arguments that are not JSON."""
+        """Return 32 bytes that are equal for equal calls; None for arguments that are not JSON."""
         caller = self._caller(context)
         called = [FORMAT, self._scope, caller, context.lang, _identity_of(self.inner, self._here), arguments]
         try:
@@ -156,7 +156,7 @@ class _CachedTool(WrappedTool):
 
 
 def _identity_of(tool: BaseTool, here: str) -> list[object]:
-    """What tells a tool from all others, in its version, with its settings but without secrets.
+    """Return the identity of a tool: its version and its settings, without secrets.
 
     What cannot be known outside of this process (an object, the state of a closure) is `here`.
     """
@@ -188,7 +188,7 @@ def _encoded(result: ToolResult) -> bytes | None:
 
 
 def _decoded(kept: bytes) -> ToolResult | None:
-    """The result in bytes that somebody may have changed on disk; None if it is none any more."""
+    """Decode a result that may have been changed on disk; None if it is invalid."""
     try:
         content, metadata = json.loads(kept)
         if not isinstance(content, str):
@@ -236,7 +236,7 @@ def _store_of(entry: CachedResults, clock: Callable[[], float]) -> _Store:
 
 
 class _Disk:
-    """In a file, but for results that contain a known secret: hiding it would change what a tool has given."""
+    """Keeps results in a file, except results with a known secret: hiding it would change them."""
 
     def __init__(self, file: CacheFile, entry: CachedResults) -> None:
         self._file = file

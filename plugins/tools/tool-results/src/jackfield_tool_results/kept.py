@@ -25,7 +25,7 @@ PART_CHARS = 20_000
 
 
 class KeptResultsConfig(WrappingConfig):
-    """Which results are kept, and how much of them a model reads at once."""
+    """The results that are kept, and how much of them a model reads at a time."""
 
     max_chars: int = Field(default=20_000, ge=200, description="A longer result is kept; the model reads its beginning")
 
@@ -38,15 +38,15 @@ class KeptResults(WrappingToolset):
     name = "kept_results"
 
     def applies_to(self, safety: Safety) -> bool:  # noqa: ARG002 - of the contract
-        """Any tool's results may be long."""
+        """Return True: any tool may return long results."""
         return True
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
-        """A tool whose long results are kept."""
+        """Wrap a tool so that its long results are kept."""
         return _KeptTool(tool, self.config.max_chars)
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """The tools, wrapped, and the one that reads."""
+        """Return the wrapped tools, and the tool that reads kept results."""
         return [*super().fixed_tools(), read_result]
 
 
@@ -100,13 +100,13 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
 
 
 def _lines_with(wanted: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:
-    """The lines from one on that have a text, in either case, with their numbers; all of them if it is ''."""
+    """Return the numbered lines from a position that contain a text in either case; all of them for ''."""
     numbered = enumerate(lines[first - 1 :], first)
     return [(number, line) for number, line in numbered if not wanted or wanted in line.casefold()]
 
 
 def _fitting(found: Sequence[tuple[int, str]]) -> list[str]:
-    """As many lines as fit, with their numbers."""
+    """Return as many numbered lines as fit."""
     numbered = [f"{number}: {line}" for number, line in found]
     sizes = itertools.accumulate(len(line) + 1 for line in numbered)
     return [line for line, size in zip(numbered, sizes, strict=True) if size <= PART_CHARS] or numbered[:1]
@@ -141,7 +141,7 @@ class _Kept:
         return name, len(lines)
 
     def lines_of(self, name: str) -> list[str]:
-        """The lines of a kept result.
+        """Return the lines of a kept result.
 
         Raises:
             ToolServiceError: There is none of this name.
@@ -152,13 +152,13 @@ class _Kept:
         return self._lines[name]
 
     def close(self) -> None:
-        """The run is over."""
+        """Forget the results of a run that has ended."""
         self._lines.clear()
         self._sizes.clear()
 
 
 def _lines_of(text: str) -> list[str]:
-    """The lines of a text, none too long to be read: JSON in one line gets lines of its own."""
+    """Split a text into lines that can be read. JSON on one line is split into several lines."""
     lines = text.split("\n")
     if max(map(len, lines)) > MAX_LINE_CHARS and text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # it only begins like JSON, or is nested too deeply

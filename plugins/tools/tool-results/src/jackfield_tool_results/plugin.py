@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The sets of tools of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolsetSpec, hook
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """The sets; the tools in them are those that their users name."""
+    """Offer the sets. Their users name the tools in them."""
     return [
         ToolsetSpec(
             name="cached_results",

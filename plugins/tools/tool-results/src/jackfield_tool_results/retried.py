@@ -49,11 +49,11 @@ class RetriedCalls(WrappingToolset):
         self._sleep = sleep
 
     def applies_to(self, safety: Safety) -> bool:
-        """Whether its calls may be made again."""
+        """Return True if its calls may be repeated."""
         return safety.read_only or safety.idempotent
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
-        """A tool whose failed calls are made again."""
+        """Wrap a tool so that its failed calls are repeated."""
         return _RetriedTool(tool, self)
 
 
@@ -86,7 +86,7 @@ class _RetriedTool(WrappedTool):
 
 
 def _may_pass(error: Exception, codes: tuple[str, ...]) -> bool:
-    """Whether another attempt may succeed: the error says so, or is about a connection or a time."""
+    """Return True if another attempt may succeed: the error says so, or concerns a connection or a time-out."""
     retryable = getattr(error, "retryable", None)
     if isinstance(retryable, bool):
         return retryable

@@ -52,36 +52,36 @@ class WrappedTool(StandIn):
         """Do the work, with `call_inner`."""
 
     async def call_inner(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """The result of the other tool as a model would read it: a text or content items, its own files inside."""
+        """Return the result of the inner tool as a model would read it: a text or content items with files embedded."""
         content, metadata = await content_of(await run_tool(self.inner, dict(arguments), context))
         return ToolResult(content, metadata)
 
     def claims(self) -> Safety:
-        """What the other tool says."""
+        """Return the claims of the inner tool."""
         return self.inner.safety()
 
     def schema(self, lang: str = "en") -> FunctionSchema:
-        """That of the other tool."""
+        """Return the schema of the inner tool."""
         return self.inner.schema(lang)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """As the other tool does."""
+        """Let the inner tool check the arguments."""
         return self.inner.parse_arguments(params)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the other tool is loaded."""
+        """True if the inner tool is loaded."""
         return not isinstance(self.inner, StandIn) or self.inner.is_loaded
 
     def load(self) -> BaseTool:
-        """Load the other tool."""
+        """Load the inner tool."""
         if isinstance(self.inner, StandIn):
             self.inner.load()
         return self
 
 
 class WrappingConfig(Config):
-    """Which tools are wrapped."""
+    """The tools to wrap."""
 
     tools: tuple[Any, ...] = Field(min_length=1, description="The tools, as they would stand in function_list")
 
@@ -94,14 +94,14 @@ class WrappingToolset(Toolset):
 
     @abstractmethod
     def wrapped(self, tool: BaseTool) -> WrappedTool:
-        """A tool in its new form."""
+        """Wrap a tool."""
 
     @abstractmethod
     def applies_to(self, safety: Safety) -> bool:
-        """Whether the set does anything for a tool of which this holds."""
+        """Return True if the set changes a tool with these attributes."""
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """The tools, wrapped.
+        """Return the wrapped tools.
 
         Raises:
             ConfigError: A tool that was named by itself would have nothing from it.
@@ -115,15 +115,15 @@ class WrappingToolset(Toolset):
         return made
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
-        """All of them are known, or in sets."""
+        """Return the same tools: each is known, or in a set."""
         return self.fixed_tools()
 
     def parts_of(self, entries: Iterable[ToolEntry]) -> list[BaseTool | Toolset]:
-        """The tools and sets that entries stand for."""
+        """Return the tools and sets that entries mean."""
         return [part for entry in entries for part in tools_of(entry, self.host or default_host())]
 
     def all_wrapped(self, parts: Iterable[BaseTool | Toolset]) -> list[BaseTool | Toolset]:
-        """Tools and sets in their new form."""
+        """Wrap tools and sets."""
         return [self._wrapped_part(part) for part in parts]
 
     def _wrapped_part(self, part: BaseTool | Toolset) -> BaseTool | Toolset:
@@ -152,5 +152,5 @@ class _WrappedSet(Toolset):
         self.changes = inner.changes
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """The tools of the other set, wrapped."""
+        """Return the wrapped tools of the other set."""
         return self._outer.all_wrapped(self._outer.parts_of(await self._inner.tools_of_run(context)))

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The tool of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """The tool `web_extractor`."""
+    """Offer the tool `web_extractor`."""
     return [
         ToolSpec(
             name="web_extractor",

@@ -1,4 +1,4 @@
-"""The tool: which pages a model may read, and what it gets of them."""
+"""The tool `web_extractor`: the pages that a model may read, and the text it gets of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REFUSED = 500  # from here on a server has failed, and what it would say is not
 
 
 class WebExtractorConfig(Config):
-    """Which pages may be read, and how much of them at once."""
+    """The pages that may be read, and how much of them at a time."""
 
     part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
     hosts: tuple[str, ...] = Field(
@@ -44,7 +44,7 @@ class WebExtractorConfig(Config):
 
 
 class WebExtractor(BaseTool):
-    """Reads pages and documents of the web: HTML, and whatever installed parsers read.
+    """Reads pages and documents of the web: HTML, and all formats of installed parsers.
 
     What servers in private networks have is not read unless `fetch_cfg` allows it, wherever a redirect leads.
     """
@@ -67,7 +67,7 @@ class WebExtractor(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """Read a page; a text with its title first, and a line that says which part it is.
+        """Read a page: return a text with its title first, and a line that names the part.
 
         Raises:
             ToolArgumentError: It is not a URL, or there is no such part.
@@ -109,7 +109,7 @@ class WebExtractor(BaseTool):
             raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
 
     async def _robots(self, server: str) -> Protego:
-        """What a server asks of programs (RFC 9309): nothing where it has no such file.
+        """Return the rules of a server for programs (RFC 9309); none if it has no such file.
 
         Raises:
             FetchError: The server failed, so that nobody knows.
@@ -133,7 +133,7 @@ class WebExtractor(BaseTool):
 
 
 def _server_of(url: str) -> tuple[str, int | None]:
-    """The host and the port of a URL.
+    """Return the host and the port of a URL.
 
     Raises:
         ToolServiceError: The URL cannot be read.
@@ -146,7 +146,7 @@ def _server_of(url: str) -> tuple[str, int | None]:
 
 
 def _is_below(host: str, port: int | None, name: str) -> bool:
-    """True if a server is the named one, or below it; a name with a port means that port only."""
+    """Return True if a server is the named one, or below it. A name with a port means only that port."""
     domain, colon, named_port = name.rpartition(":")
     if colon and named_port.isdecimal():
         return port == int(named_port[:6]) and _is_below(host, port, domain)
@@ -169,7 +169,7 @@ def _note(part: int, parts: int) -> str:
 
 
 def _texts(document: Document, url: str) -> list[str]:
-    """The blocks of a page as Markdown, with links that lead somewhere from anywhere."""
+    """Return the blocks of a page as Markdown, with absolute links."""
     texts = []
     for block in document.blocks:
         text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
@@ -180,7 +180,7 @@ def _texts(document: Document, url: str) -> list[str]:
 
 
 def _parts(texts: Iterable[str], most: int) -> list[str]:
-    """Blocks in parts of at most so many characters; a longer block is cut."""
+    """Join blocks into parts of at most so many characters; a longer block is cut."""
     parts = [""]
     for text in texts:
         if parts[-1] and len(parts[-1]) + 2 + len(text) > most:
@@ -192,7 +192,7 @@ def _parts(texts: Iterable[str], most: int) -> list[str]:
 
 
 def _written(parts: Sequence[str], number: int, title: str) -> str:
-    """One part of a page, with the title before the first, and which one it is if there are several."""
+    """Return one part of a page, with the title before the first, and its number if there are several."""
     heading = f"# {title}\n\n" if title and number == 1 else ""
     note = f"\n\n{_note(number, len(parts))}" if len(parts) > 1 else ""
     return heading + parts[number - 1] + note

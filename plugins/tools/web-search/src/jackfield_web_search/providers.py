@@ -1,4 +1,4 @@
-"""The services that search: how each is asked, and what it answers."""
+"""The services that search: their requests and answers."""
 
 from __future__ import annotations
 
