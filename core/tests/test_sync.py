@@ -891,8 +891,8 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         sync.run(hang())
     """
     told = (
-        "no thread for a plain function: all 4 worker threads are held by functions that were given up (timed out or "
-        "cancelled) but still run: b (3), a (1); set a time-out on what they wait for, or restart the process"
+        "no thread for a plain function: all 4 worker threads are held by functions that were abandoned (timed out or "
+        "cancelled) but still run: b (3), a (1); set timeouts inside them, or restart the process"
     )
     assert with_few_workers(script) == [told, told, told, told, "['again']"]
 

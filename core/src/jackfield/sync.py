@@ -1,12 +1,12 @@
-"""The one bridge from async to sync, and the worker threads for plain functions.
+"""The bridge from async to sync, and the worker threads for plain functions.
 
-What waits is written once, as `async`. Callers without an event loop cross over here: one background thread per process
-runs an event loop, started at first use. A stream is pumped by one task (it opens, iterates and closes the generator)
-into a bounded queue, which the caller's thread drains in batches, so that many events cost one hop.
+Code that waits is written once, as `async`. Callers without an event loop use this bridge: a background thread, started
+at first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator and fills
+a bounded queue. The caller's thread drains the queue in batches, so that many events cost one switch of threads.
 
-It works under a running event loop, too (in a notebook, in a web handler), because the loop is another thread's. It
-works after a fork: the child starts its own. Nothing that runs on the loop can end it; if it breaks anyway,
-whoever waits gets an error, and the next call starts another one.
+The bridge also works under a running event loop (in a notebook, in a web handler), because its own loop is in another
+thread. After a fork, the child starts its own. Tasks cannot end the loop. If it breaks anyway, waiting callers get an
+error, and the next call starts a new loop.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ U = TypeVar("U")
 P = ParamSpec("P")
 
 MAX_WORKERS = 256
-"""How many worker threads run at once, not counting those that only wait for the bridge."""
+"""The limit of worker threads at work, not counting those that only wait for the bridge."""
 MAX_ABANDONED = 256
-"""How many more there may be for functions that were given up and still run, so that these starve no others."""
+"""The number of additional threads for abandoned functions that still run, so that these do not block others."""
 IDLE_S = 10.0
-"""How long an idle worker thread is kept, in seconds."""
+"""The seconds after which an idle worker thread ends."""
 
-_QUEUE_LIMIT = 1024  # events a slow consumer may lag behind before the producer waits
-_CLOSING_S = 5.0  # how long who leaves waits for work that takes its time to end
-_EXIT_S = 1.0  # the same at the end of the process, for everything together
+_QUEUE_LIMIT = 1024  # events that a slow consumer may lag behind before the producer waits
+_CLOSING_S = 5.0  # how long a caller that leaves waits for slow work to end
+_EXIT_S = 1.0  # the same at the end of the process, for all work together
 
 _LEFT_RUNNING = "_jackfield_left_running"
 _RESULT = "_jackfield_result"
@@ -51,17 +51,17 @@ _log = logging.getLogger(__name__)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on the background loop and return its result.
+    """Run a coroutine on the background loop and return its result.
 
-    Ctrl-C cancels it. Errors arrive as they were raised.
+    Ctrl-C cancels the coroutine. Its errors are raised unchanged.
 
     Raises:
-        JackfieldError: Called on the background loop itself, which would wait for itself; or that loop broke.
+        JackfieldError: The caller is on the background loop, which would wait for itself; or the loop broke.
     """
     call = _Call(work, _background_for(work))
     try:
-        call.start()  # inside: Ctrl-C may come before it returns
-        _patiently(call.done.wait)
+        call.start()  # inside, because Ctrl-C may come before it returns
+        _wait_lending(call.done.wait)
     except BaseException:
         call.stop()
         call.done.wait(timeout=_CLOSING_S)
@@ -72,10 +72,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 class Stream(Iterator[U]):
     """The items of an async generator, for synchronous code.
 
-    Nothing runs before the first `next`. `close`, or the end of a `with`, cancels what still runs and waits until it is
-    closed, 5 seconds at most. A stream that is merely dropped, as by a `for` that is left early, is cancelled just as
-    well, but nobody waits for it: the last reference may go anywhere, even on the thread of the loop that must close
-    it.
+    The generator starts with the first `next`. `close` and the end of a `with` cancel it and wait up to 5 seconds until
+    it is closed. A stream that is only dropped, as by a `for` that is left early, is cancelled without waiting, because
+    the last reference may disappear on the very thread that has to close it.
     """
 
     def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
@@ -87,12 +86,12 @@ class Stream(Iterator[U]):
             return next(self._items)
         except StopIteration:
             raise
-        except BaseException:  # Ctrl-C, or an error in what the items go through
+        except BaseException:  # Ctrl-C, or an error in `through`
             self.close()
             raise
 
     def close(self) -> None:
-        """Cancel what still runs, and wait for its end; it may be called from any thread, and again."""
+        """Cancel the generator and wait for its end. Any thread may call this, more than once."""
         self._items = iter(())
         self._pump.close()
 
@@ -107,41 +106,41 @@ class Stream(Iterator[U]):
 
 
 def iterate(events: AsyncIterator[T]) -> Stream[T]:
-    """The items of an async generator, one by one. Leaving early cancels and closes it."""
+    """Iterate over the items of an async generator. Leaving early cancels and closes it."""
     return Stream(events, itertools.chain.from_iterable)
 
 
 def batches(events: AsyncIterator[T]) -> Stream[list[T]]:
-    """The items of an async generator, as many at once as have arrived; at least one."""
+    """Iterate over the items of an async generator in batches of one or more, as they arrive."""
     return Stream(events, iter)
 
 
 def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> Stream[U]:
-    """What a plain generator makes of the items of an async one.
+    """Pass the items of an async generator through a plain one.
 
     Args:
         events: The items.
-        through: Takes their batches, as `batches` gives them, and yields something for them.
+        through: A plain generator function; it takes batches of items, like those of `batches`.
     """
     return Stream(events, through)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, and a thread that waits for it; `over` is called when it has ended."""
+    """A coroutine on the loop, and a thread that waits for it; `on_end` is called at its end."""
 
     def __init__(
-        self, work: Coroutine[Any, Any, T], background: _Background, over: Callable[[], None] = lambda: None
+        self, work: Coroutine[Any, Any, T], background: _Background, on_end: Callable[[], None] = lambda: None
     ) -> None:
         self.done = threading.Event()
         self.background = background
         self._work = work
-        self._over = over
+        self._on_end = on_end
         self._task: asyncio.Task[T] | None = None
         self._outcome: Callable[[], T] | None = None
 
     def start(self) -> None:
         self.background.waiting.add(self)
-        if self.background.has_ended:  # read after it was added, as `_run` reads the set after it said so
+        if self.background.has_ended:  # read after adding the call; `_run` sets it before it reads the set
             _raise_lost()
         self.background.call(self._begin)
 
@@ -150,15 +149,15 @@ class _Call(Generic[T]):
         self._task.add_done_callback(lambda task: self.end(task.result))
 
     def end(self, outcome: Callable[[], T]) -> None:
-        """It ended, or what it ran on: the outcome gives the result, or raises the error."""
+        """Record the end of the coroutine or its loop; `outcome` returns the result, or raises the error."""
         if not self.done.is_set():
             self.background.waiting.discard(self)
             self._outcome = outcome
             self.done.set()
-            self._over()
+            self._on_end()
 
     def stop(self) -> None:
-        """Ask for the end. It waits for nothing, because finalisers call it, on any thread."""
+        """Request the end without waiting, because finalisers call this, on any thread."""
         if not self.done.is_set():
             try:
                 self.background.call(self._cancel)
@@ -178,7 +177,7 @@ class _Call(Generic[T]):
         try:
             return (outcome or _raise_lost)()
         finally:
-            del outcome  # the traceback of an error refers to this frame: break the circle
+            del outcome  # break the reference cycle with an error's traceback
 
 
 class _Pump(Generic[T]):
@@ -187,45 +186,45 @@ class _Pump(Generic[T]):
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
         self._items: deque[T] = deque()
-        self._ready = threading.Event()  # there are items that the consumer has not seen, or the end
+        self._ready = threading.Event()  # set for new items, and for the end
         self._room = asyncio.Event()  # clear while the producer may be waiting
         self._room.set()
         self._call: _Call[None] | None = None  # from the first item on
         self._stopped = False
 
     def batches(self) -> Iterator[list[T]]:
-        """What has arrived, until the end."""
+        """Yield the items that have arrived, until the end."""
         if self._stopped:
             return
         background = _background_for(self._events)
         self._call = _Call(self._move(), background, self._signal)
         self._call.start()
-        while batch := self._take(self._call):
+        while batch := self._next_batch(self._call):
             yield batch
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._stopped = True
         if self._call is not None:
             self._call.stop()
 
     def close(self) -> None:
-        """Ask for the end, and wait for it; on the loop itself, which has to bring it about, without the wait."""
+        """Request the end and wait for it, except on the loop itself, which has to do the work."""
         self.stop()
         if self._call is not None and not self._call.background.is_here():
-            _patiently(functools.partial(self._call.done.wait, _CLOSING_S))
+            _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))
 
     async def _move(self) -> None:
-        """What runs on the loop."""
+        """Fill the queue, on the loop."""
         async with closing(self._events) as events:
             async for item in events:
-                if self._stopped:  # it took no notice of being cancelled
+                if self._stopped:  # it ignored the cancellation
                     break
                 self._items.append(item)
                 self._signal()
                 if len(self._items) >= _QUEUE_LIMIT:
                     self._room.clear()
-                    # In this order: who drains before the check leaves room, and who drains after it sees the wait.
+                    # In this order: a drain before the check leaves room, and a drain after it sees the wait.
                     if len(self._items) >= _QUEUE_LIMIT:
                         await self._room.wait()
 
@@ -233,11 +232,11 @@ class _Pump(Generic[T]):
         if not self._ready.is_set():
             self._ready.set()
 
-    def _take(self, call: _Call[None]) -> list[T]:
-        """What has arrived, in the consumer's thread; [] at the end."""
+    def _next_batch(self, call: _Call[None]) -> list[T]:
+        """Wait for items in the consumer's thread and return them; [] at the end."""
         while True:
-            _patiently(self._ready.wait)
-            # In this order: what comes after it is cleared is either seen below, or signalled again.
+            _wait_lending(self._ready.wait)
+            # In this order: an item that arrives after the clearing is either seen below or signalled again.
             self._ready.clear()
             done = call.done.is_set()
             batch = [self._items.popleft() for _ in range(len(self._items))]
@@ -246,7 +245,7 @@ class _Pump(Generic[T]):
             if self._stopped:
                 return []
             if done:
-                self._signal()  # the next call comes through as well
+                self._signal()  # the next call must not block
             if batch:
                 return batch
             if done:
@@ -258,22 +257,22 @@ class _Pump(Generic[T]):
 
 
 async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a plain function in a worker thread; context variables travel with it.
+    """Run a plain function in a worker thread, with a copy of the caller's context variables.
 
-    At most 256 run at once, besides those that wait for the bridge themselves; others wait for their turn. Cancelling
-    gives up waiting: a function that has not begun never runs. One that has cannot be stopped: it runs on to its end,
-    and keeps its thread, but not the process. `abandoned` lists such functions, and `is_abandoned` says whether a
-    cancellation left one; up to 256 take no thread from others.
+    Up to 256 functions run at once, not counting those that wait for the bridge themselves. The others queue. A
+    cancellation stops the wait. A function that has not started never runs then. A running function cannot be stopped:
+    it keeps its thread until it returns, but does not keep the process alive. `abandoned` lists such functions, and
+    `is_abandoned` tells from a cancellation if it left one. Up to 256 of them have additional threads.
 
     Raises:
-        JackfieldError: There is no thread for it, and none will be free: the machine cannot start any more, or all
-            are held by functions that were given up. It has not run, and never will.
+        JackfieldError: No thread is free or will be: the machine cannot start more, or abandoned functions hold all of
+            them. The function does not run.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
     def arrive(result: T | None, error: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # a run that was given up may have taken its loop with it
+        with contextlib.suppress(RuntimeError):  # an abandoned run may have closed its loop
             loop.call_soon_threadsafe(_settle, future, result, error)
 
     task = asyncio.current_task()
@@ -283,73 +282,74 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     try:
         return await future
     except asyncio.CancelledError as error:
-        if workers.give_up(job):
+        if workers.abandon(job):
             mark_abandoned(error)
         setattr(error, _RESULT, job.result)
         raise
 
 
 def is_abandoned(error: BaseException | None) -> bool:
-    """Whether a cancellation gave up a function in a worker thread that still ran."""
+    """Return True if a cancellation abandoned a running function in a worker thread."""
     return getattr(error, _LEFT_RUNNING, False) is True
 
 
 def result_of_cancelled(error: BaseException) -> tuple[Any, ...]:
-    """The result of a function that had already returned when the wait for it was cancelled, in a tuple; or ()."""
+    """Return the result, in a tuple, of a function that had returned before its wait was cancelled; otherwise ()."""
     result: tuple[Any, ...] = getattr(error, _RESULT, ())
     return result
 
 
 def mark_abandoned(error: BaseException) -> None:
-    """Have `is_abandoned` say of a cancellation that it left something running."""
+    """Mark a cancellation for `is_abandoned`."""
     setattr(error, _LEFT_RUNNING, True)
 
 
 def abandoned() -> list[str]:
-    """The functions that were given up and still run in worker threads: the names of the tasks that called them."""
+    """List the abandoned functions that still run, by the names of the tasks that called them."""
     return _this_process().workers.abandoned()
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `in_worker`, but the same call is made only once at a time: others wait for it, in any event loop.
+    """Run a function as `in_worker` does, once for all callers that make the same call at the same time.
 
-    For anything that is opened or loaded at first use, and kept by the function itself. The arguments are hashable.
-    Cancelling one caller does not stop the others. All get the same error, and the next call tries again.
+    Use it for anything that the function opens or loads at first use and keeps. Callers may be in different event
+    loops. The arguments must be hashable. Cancelling one caller does not stop the others. All callers get the same
+    error, and the next call tries again.
     """
-    asked = (function, args, *sorted(kwargs.items()))
+    key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
-    flight: concurrent.futures.Future[T] = process.flights.setdefault(asked, mine)
+    flight: concurrent.futures.Future[T] = process.flights.setdefault(key, mine)
     if flight is mine:
-        mine.set_running_or_notify_cancel()  # from now on, a waiting task that is cancelled cannot cancel it
-        mine.add_done_callback(lambda _: process.flights.pop(asked, None))  # before any of those that wait hears of it
+        mine.set_running_or_notify_cancel()  # so that a cancelled caller cannot cancel it for others
+        mine.add_done_callback(lambda _: process.flights.pop(key, None))  # before any caller gets the result
         process.workers.submit(_Job(_with_context(function, *args, **kwargs), functools.partial(_settle, mine)))
     return await asyncio.wrap_future(flight)
 
 
 def in_background(function: Callable[[], object]) -> concurrent.futures.Future[None]:
-    """Run a plain function in a worker thread and forget it; what it raises is logged.
+    """Run a plain function in a worker thread without waiting. Its errors are logged.
 
     Returns:
-        Is done when it has run, with an error only if it never will, because there is no thread for it. Cancelling
-        it, or the wait for it, has no effect.
+        A future that is done after the function, with an error only if there is no thread for it. Cancelling the
+        future, or the wait for it, has no effect.
     """
-    over: concurrent.futures.Future[None] = concurrent.futures.Future()
-    over.set_running_or_notify_cancel()
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+    done.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
             function()
-        except BaseException:  # noqa: BLE001 - there is nobody to raise it to
+        except BaseException:  # noqa: BLE001 - no caller waits for it
             _log.warning("background work failed", exc_info=True)
 
     def arrive(result: None, refusal: BaseException | None) -> None:
         if refusal is not None:
             _log.warning("background work was not done: %s", refusal)
-        _settle(over, result, refusal)
+        _settle(done, result, refusal)
 
     _this_process().workers.submit(_Job(work, arrive))
-    return over
+    return done
 
 
 def _with_context(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
@@ -369,18 +369,18 @@ def _settle(
 
 @dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """Something for a worker thread. `arrive` gets what it gives, or an error: its own, or that no thread will be free.
+    """A function for a worker thread. `arrive` gets its result, its error, or the error that no thread will be free.
 
     Attributes:
-        given_up: Nobody waits for it any more.
+        is_abandoned: Its caller has stopped waiting.
         is_lent: It waits for the bridge, and so perhaps for another job.
-        result: What the function gave, in a tuple, once it has returned.
+        result: The result of the function in a tuple, once it has returned.
     """
 
     function: Callable[[], T]
     arrive: Callable[[T | None, BaseException | None], None]
     name: str = ""
-    given_up: bool = False
+    is_abandoned: bool = False
     is_lent: bool = False
     result: tuple[T, ...] = ()
 
@@ -388,14 +388,14 @@ class _Job(Generic[T]):
         try:
             result = self.function()
             self.result = (result,)
-        except BaseException as error:  # noqa: BLE001 - handed to who waits, who raises it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller raises it
             self.arrive(None, _as_raised_in_a_task(error))
         else:
             self.arrive(result, None)
 
 
 def _as_raised_in_a_task(error: BaseException) -> BaseException:
-    """Two errors would say something else in a task than the function meant."""
+    """Wrap the two errors that have another meaning when they leave a task."""
     if isinstance(error, StopIteration | asyncio.CancelledError):
         arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
         arriving.__cause__ = error
@@ -406,34 +406,34 @@ def _as_raised_in_a_task(error: BaseException) -> BaseException:
 class _Workers:
     """Daemon threads: reused when idle, added up to a bound, ended after some idle seconds.
 
-    The standard library's pool is not taken for three reasons: it keeps the interpreter from ending until the slowest
-    abandoned call has returned, its threads never end, and one whose workers wait for other workers can hang for ever.
+    The standard library's pool has three faults: the interpreter cannot end before the slowest abandoned call, its
+    threads never end, and a pool whose workers wait for other workers can hang forever.
 
-    Here none does. A job waits only while a thread is at work that somebody waits for. Where there is no such thread
-    and none can be started, all jobs that wait are refused, and never run later.
+    This pool cannot hang. A job waits only while some thread runs a job that is not abandoned. If there is no such
+    thread and none can be started, all waiting jobs are refused, and never run later.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
         self._waiting: deque[_Job[Any]] = deque()
         self._running: set[_Job[Any]] = set()
-        self._idle = 0  # threads without a job, those that have just been started or woken included
+        self._idle = 0  # threads without a job, including those just started or woken
 
     def submit(self, job: _Job[Any]) -> None:
-        """Have it done, or refused."""
+        """Run or refuse a job."""
         with self._handing_out():
             self._waiting.append(job)
 
-    def give_up(self, job: _Job[Any]) -> bool:
-        """Nobody waits for a job any more: if it has not begun, it never will. Whether it runs all the same."""
+    def abandon(self, job: _Job[Any]) -> bool:
+        """Stop waiting for a job, which never starts if it has not started. Return True if it is running."""
         with self._handing_out():
-            job.given_up = True
-            with contextlib.suppress(ValueError):  # it has begun
+            job.is_abandoned = True
+            with contextlib.suppress(ValueError):  # it has started
                 self._waiting.remove(job)
             return job in self._running
 
     def lend(self, job: _Job[Any]) -> bool:
-        """The thread of a job waits for the bridge, and another one may work meanwhile. False after a fork."""
+        """Let another thread work while the thread of a job waits for the bridge. Return False after a fork."""
         if job not in self._running:
             return False
         with self._handing_out():
@@ -441,26 +441,26 @@ class _Workers:
         return True
 
     def take_back(self, job: _Job[Any]) -> None:
-        """The thread of a job that was lent goes on."""
+        """End `lend`: the thread of the job works again."""
         with self._changed:
             job.is_lent = False
 
     def abandoned(self) -> list[str]:
-        """The names of the jobs that were given up and still run."""
+        """List the names of the abandoned jobs that still run."""
         with self._changed:
-            return [job.name for job in self._at_work() if job.given_up]
+            return [job.name for job in self._at_work() if job.is_abandoned]
 
     def _at_work(self) -> list[_Job[Any]]:
         return [job for job in self._running if not job.is_lent]
 
     def _free(self) -> int:
-        """How many more jobs may run."""
+        """Return how many more jobs may run."""
         at_work = self._at_work()
-        return MAX_WORKERS - len(at_work) + min(sum(job.given_up for job in at_work), MAX_ABANDONED)
+        return MAX_WORKERS - len(at_work) + min(sum(job.is_abandoned for job in at_work), MAX_ABANDONED)
 
     @contextlib.contextmanager
     def _handing_out(self) -> Iterator[None]:
-        """See after a change that every job that waits has a thread, will have one, or is refused."""
+        """Make a change, after which every waiting job has a thread, will have one, or is refused."""
         refused: list[_Job[Any]] = []
         with self._changed:
             yield
@@ -472,16 +472,16 @@ class _Workers:
             job.arrive(None, problem)
 
     def _hand_out(self) -> JackfieldError | None:
-        """Wake and start threads; an error if none takes the next job, nor will when somebody has what he waits for."""
+        """Wake and start threads. Return an error if no thread takes the next job, now or later."""
         self._changed.notify(len(self._waiting))
         free = self._free()
         problem = self._start(min(len(self._waiting), free) - self._idle)
-        if (self._idle and free > 0) or not all(job.given_up for job in self._at_work()):
+        if (self._idle and free > 0) or not all(job.is_abandoned for job in self._at_work()):
             return None
-        return problem or self._all_given_up()
+        return problem or self._all_abandoned()
 
     def _start(self, count: int) -> JackfieldError | None:
-        """Start threads; an error if the machine cannot."""
+        """Start threads. Return an error if the machine cannot."""
         for _ in range(count):
             try:
                 threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
@@ -496,13 +496,13 @@ class _Workers:
             self._idle += 1
         return None
 
-    def _all_given_up(self) -> JackfieldError:
+    def _all_abandoned(self) -> JackfieldError:
         names = collections.Counter(job.name for job in self._at_work())
         most = ", ".join(f"{name} ({count})" for name, count in names.most_common(5))
         return JackfieldError(
             f"no thread for a plain function: all {names.total()} worker threads are held by functions that were "
-            f"given up (timed out or cancelled) but still run: {most}; set a time-out on what they wait for, or "
-            f"restart the process"
+            f"abandoned (timed out or cancelled) but still run: {most}; set timeouts inside them, or restart the "
+            f"process"
         )
 
     def _work(self) -> None:
@@ -512,25 +512,25 @@ class _Workers:
             with self._handing_out():
                 self._running.discard(job)
                 self._idle += 1
-            job = _here.job = None  # what it was about must not stay alive while this thread waits for the next
+            job = _here.job = None  # so that an idle thread keeps no objects alive
 
     def _next(self) -> _Job[Any] | None:
-        """A job for an idle thread; None if there is none for some seconds, and the thread ends."""
+        """Return a job for an idle thread; None after some seconds without one, and the thread ends."""
         with self._changed:
-            found = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
+            has_job = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
             self._idle -= 1
-            if not found:
+            if not has_job:
                 return None
             job = self._waiting.popleft()
             self._running.add(job)
             return job
 
 
-_here = threading.local()  # `job`, in the threads of the pool
+_here = threading.local()  # has `job` in the threads of the pool
 
 
-def _patiently(wait: Callable[[], object]) -> None:
-    """Wait for the bridge. A worker thread that does is lent meanwhile: it may wait for another worker."""
+def _wait_lending(wait: Callable[[], object]) -> None:
+    """Wait for the bridge. A worker thread lends its slot meanwhile, because it may wait for another worker."""
     job: _Job[Any] | None = getattr(_here, "job", None)
     workers = _this_process().workers
     if job is None or not workers.lend(job):
@@ -546,13 +546,13 @@ def _patiently(wait: Callable[[], object]) -> None:
 
 
 class _Background:
-    """An event loop in a thread of its own, which goes on whatever leaves a task."""
+    """An event loop in its own thread. No error of a task ends it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.has_ended = False
         self._process = os.getpid()
-        self.waiting: set[_Call[Any]] = set()  # changed without a lock, which finalisers could not take
+        self.waiting: set[_Call[Any]] = set()  # changed without a lock, because finalisers cannot take one
         self._thread = threading.Thread(target=self._run, name="jackfield-loop", daemon=True)
         try:
             self._thread.start()
@@ -565,11 +565,11 @@ class _Background:
         atexit.register(self._at_exit)
 
     def is_here(self) -> bool:
-        """Whether this is the thread of the loop."""
+        """Return True in the thread of the loop."""
         return threading.get_ident() == self._thread.ident
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
-        """Have something called on the loop.
+        """Call a function on the loop.
 
         Raises:
             JackfieldError: The loop has ended.
@@ -582,41 +582,41 @@ class _Background:
     def _run(self) -> None:
         try:
             while not self.loop.is_closed():
-                # Whoever waits for the task or callback that raised one of these has it; the others' work goes on.
+                # The caller of that task gets the error as well; other tasks continue.
                 with contextlib.suppress(KeyboardInterrupt, SystemExit):
                     self.loop.run_forever()
-        except BaseException:  # noqa: BLE001 - whatever broke it, those who wait get an error below
-            _log.exception("the background event loop broke; the next call starts another one")
+        except BaseException:  # noqa: BLE001 - waiting callers get an error below
+            _log.exception("the background event loop broke; the next call starts a new one")
         finally:
             self.has_ended = True
-            with contextlib.suppress(Exception):  # it is broken, and may not close either
+            with contextlib.suppress(Exception):  # a broken loop may not close
                 self.loop.close()
             for call in self.waiting.copy():
                 call.end(_raise_lost)
             atexit.unregister(self._at_exit)
 
     def _at_exit(self) -> None:
-        """Give unfinished work the chance to close what it has open: a process, a file, a connection."""
+        """Give unfinished work the chance to close its processes, files and connections."""
         if self._process != os.getpid() or self.has_ended:
             return
-        over = threading.Event()
+        done = threading.Event()
         with contextlib.suppress(JackfieldError):
-            self.call(self._cancel_all, over)
-            over.wait(_EXIT_S)
+            self.call(self._cancel_all, done)
+            done.wait(_EXIT_S)
 
-    def _cancel_all(self, over: threading.Event) -> None:
+    def _cancel_all(self, done: threading.Event) -> None:
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()
-        asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: over.set())
+        asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: done.set())
 
 
 def _raise_lost() -> NoReturn:
-    raise JackfieldError("the background event loop ended before this was done (the log says why): ask again")
+    raise JackfieldError("the background event loop ended before this call (see the log): try again")
 
 
 class _Process:
-    """What is started once per process, at first use."""
+    """The loop and the threads of one process, started at first use."""
 
     def __init__(self) -> None:
         self.workers = _Workers()
@@ -636,7 +636,7 @@ _processes: dict[int, _Process] = {}  # by process id: a forked child must not u
 
 def _this_process() -> _Process:
     pid = os.getpid()
-    # `setdefault` is atomic, where a lock could be held by a thread that the child of a fork does not have.
+    # `setdefault` is atomic. A lock could be held by a thread that does not exist in the child of a fork.
     return _processes.get(pid) or _processes.setdefault(pid, _Process())
 
 
