@@ -6,7 +6,7 @@ them with `match` on their class.
 Each class states how its events are treated, so that no other module needs a list of classes:
 
 - `is_delta`: it is a piece of the model's answer. If the attempt fails, `StreamReset` withdraws it.
-- `is_note`: it informs people and is no step of the run. A record may write it later, together with the next step.
+- `is_note`: it only informs people, and does not change the run. A record may write it with the next step.
 - `is_recorded`: a record of the run keeps it.
 """
 

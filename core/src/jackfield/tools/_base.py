@@ -220,7 +220,7 @@ class BaseTool(Configured, ABC):
         """Return the arguments as a dict that fits `parameters`.
 
         Raises:
-            ToolArgumentError: They are no JSON object, or do not fit. The text names the argument.
+            ToolArgumentError: They are not a JSON object, or do not fit. The text names the argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
