@@ -498,17 +498,21 @@ class Usage(DictCompatibleModel):
             return other
         if other._is_empty:
             return self
-        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
-        if self.cost is None or other.cost is None or self.currency != other.currency:
-            return Usage(**counts)
-        return Usage(**counts, cost=self.cost + other.cost, currency=self.currency)
+        is_cost_known = self.cost is not None and other.cost is not None and self.currency == other.currency
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost=self.cost + other.cost if is_cost_known else None,  # type: ignore[operator]
+            currency=self.currency if is_cost_known else None,
+        )
 
     @property
     def _is_empty(self) -> bool:
         return not self.total_tokens and self.cost is None
-
-
-_COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))
 
 
 class ModelResponse(DictCompatibleModel):

@@ -153,7 +153,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         history = without_foreign_paths(as_messages(messages))
         if not history:
             raise ConfigError("Messages can not be empty.")
-        if sum(message.role == SYSTEM for message in history) > 1:
+        if [message.role for message in history].count(SYSTEM) > 1:
             raise ConfigError("there are two system messages: join them into one, at the front")
         merged = self.config.generate_cfg.merged(config)
         schemas = tuple(_unwrap_schema(function) for function in functions)
@@ -229,7 +229,9 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Call the backend, at the inner end of the chain."""
-        if any(message.is_multimodal() for message in request.messages):
+        # A history is long, and most of it is plain text.
+        itemized = [message for message in request.messages if not isinstance(message.content, str)]
+        if any(message.is_multimodal() for message in itemized):
             messages = tuple(self._without_unsupported(message) for message in request.messages)
             request = replace(request, messages=messages)
         config = request.config

@@ -94,7 +94,9 @@ class Fold:
 
     def messages(self) -> list[Message]:
         """Return the answer so far. A finished answer has at least one message, which may be empty."""
-        parts = [{"content": ""}] if self.is_empty else [*self._spoken_parts(), *self._call_parts()]
+        parts = [*self._spoken_parts(), *self._call_parts()]
+        if not parts and self.finished is not None:
+            parts = [{"content": ""}]
         shared: dict[str, Any] = {"role": ASSISTANT, "name": self._name, "origin": self._origin()}
         return [Message(**shared, **part) for part in parts]
 

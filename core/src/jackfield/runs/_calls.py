@@ -21,8 +21,12 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
     if not calls:  # as after each answer
         return ()
-    results, _ = pair_results(calls, history[end:])
-    waiting = [(index, call) for index, call in enumerate(calls) if results[index] is None]
+    results = history[end:]
+    call_ids = [call.original_id for call in calls]
+    if results and None not in call_ids and call_ids == list(dict.fromkeys(one.function_id for one in results)):
+        return ()  # as after each turn with tools: the results have the calls' ids, in their order
+    matches = pair_results(calls, results)[0] if results else [None] * len(calls)
+    waiting = [(index, call) for index, call in enumerate(calls) if matches[index] is None]
     ids = _own_ids((call.original_id for _, call in waiting), {message.function_id for message in history[start:]})
     return tuple(PlannedCall(index, one, call.function) for (index, call), one in zip(waiting, ids, strict=True))
 

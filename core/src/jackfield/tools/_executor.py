@@ -208,20 +208,37 @@ class ToolExecutor:
             left: Receives a result for each call that has none when the generator is closed: its true result if it has
                 ended meanwhile, and otherwise one that says if it began.
         """
-        turn = Turn(
-            partial(self._make, context, plan.approve), self._failed, partial(_refusal, context), self.timeout_s
-        )
-        if context.run is not None:
-            context.run.emit = turn.events.put_nowait
+        turn = self._open_turn(plan, context)
         ended: set[int] = set()
+        ready: list[ReadyCall] = []
         try:
-            async with closing(self._events(plan, context, turn)) as events:
-                async for event in events:
-                    if isinstance(event, ToolFinished):
-                        ended.add(event.index)
-                    if isinstance(event, ToolStarted):
-                        turn.begin_soon(event.index)
-                    yield event
+            for call in plan.calls:
+                planned = call.planned
+                if isinstance(call, FailedCall):
+                    yield ToolStarted(planned.index, planned.call_id, planned.call)
+                    ended.add(planned.index)
+                    yield self._failed(planned, call.error, call.seconds)
+                    continue
+                decision = await _decide_planned(call, plan, context)
+                if decision is not None:
+                    yield decision
+                if isinstance(call, RefusedCall):
+                    reason = call.reason
+                elif decision is None or decision.allowed:
+                    ready.append(call)
+                    continue
+                else:
+                    reason = decision.reason
+                ended.add(planned.index)
+                yield not_run(planned, reason, NOT_ALLOWED)
+            turn.start(ready)
+            while turn.is_open:
+                event = await turn.events.get()
+                if isinstance(event, ToolFinished):
+                    ended.add(event.index)
+                elif isinstance(event, ToolStarted):
+                    turn.begin_soon(event.index)
+                yield event
         finally:
             await turn.aclose()
             if left is not None:
@@ -239,32 +256,13 @@ class ToolExecutor:
                     context.report(event.text)
         return event
 
-    async def _events(
-        self, plan: CallPlan, context: ToolContext, turn: Turn
-    ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
-        """Ask for approvals, one after the other, then run the calls that may be made."""
-        ready: list[ReadyCall] = []
-        for call in plan.calls:
-            planned = call.planned
-            if isinstance(call, FailedCall):
-                yield ToolStarted(planned.index, planned.call_id, planned.call)
-                yield self._failed(planned, call.error, call.seconds)
-                continue
-            decision = call.decision
-            if isinstance(call, ReadyCall) and call.needs_approval:
-                answer = plan.answers.get(planned.call_id)
-                decision = await _decide(planned, call.arguments, context, plan.approve, answer)
-            if decision is not None:
-                yield decision
-            if isinstance(call, RefusedCall):
-                yield not_run(planned, call.reason, NOT_ALLOWED)
-            elif decision is not None and not decision.allowed:
-                yield not_run(planned, decision.reason, NOT_ALLOWED)
-            else:
-                ready.append(call)
-        turn.start(ready)
-        while turn.is_open:
-            yield await turn.events.get()
+    def _open_turn(self, plan: CallPlan, context: ToolContext) -> Turn:
+        """Return a turn whose queue also takes the events of nested runs."""
+        make, refusal = partial(self._make, context, plan.approve), partial(_refusal, context)
+        turn = Turn(make, self._failed, refusal, self.timeout_s)
+        if context.run is not None:
+            context.run.emit = turn.events.put_nowait
+        return turn
 
     async def _make(
         self, context: ToolContext, approve: Approve | None, ready: ReadyCall, turn: Turn, started: float
@@ -307,6 +305,15 @@ class ToolExecutor:
     def _message(self, planned: PlannedCall, content: Content) -> Message:
         content = cut(content, max_chars=self.max_result_chars, max_media_chars=self.max_media_chars)
         return Message(FUNCTION, content, name=planned.call.name, extra={"function_id": planned.call_id})
+
+
+async def _decide_planned(
+    call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
+) -> ApprovalDecided | None:
+    """Return the decision about a planned call, and ask for it if it needs approval; None if nothing was decided."""
+    if isinstance(call, RefusedCall) or not call.needs_approval:
+        return call.decision
+    return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
 
 
 def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:

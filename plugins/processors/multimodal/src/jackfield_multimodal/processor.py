@@ -45,7 +45,9 @@ class Multimodal(Preprocessor):
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
         """The request with its notes."""
-        if not any(map(_has_more_than_text, request.messages)):
+        # A history is long, and most of it is plain text.
+        itemized = [message for message in request.messages if not isinstance(message.content, str)]
+        if not any(_has_more_than_text(message) for message in itemized):
             return request
         rules = self._rules(request)
         messages = tuple(
