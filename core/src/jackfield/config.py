@@ -1,13 +1,13 @@
-"""Typed configurations for models, agents and components. Plain dicts become these at the border.
+"""Typed configurations of models, agents and components, and their validation from plain dicts.
 
-An unknown setting is an error that names the nearest known one. Options that only one provider
-knows go unchanged into `extra_body`.
+An unknown setting is an error that names the closest known one. Options of a single provider go into `extra_body`,
+which is sent unchanged.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -35,30 +35,30 @@ HIDDEN = "**********"
 
 
 class SettingsDict(dict[str, Any]):
-    """Settings of a component that checks them itself. Those named like secrets are in no text and no pickle of it."""
+    """Settings of a component that validates them itself. Its texts and pickles omit values that look like secrets."""
 
     def __repr__(self) -> str:
-        return repr(masked(self))
+        return repr(mask_secrets(self))
 
     def __reduce__(self) -> tuple[type[SettingsDict], tuple[dict[str, Any]]]:
         return SettingsDict, (without_secrets(self),)
 
 
-def masked(value: object) -> object:
-    """A value of a configuration with asterisks in place of what is named like a secret."""
+def mask_secrets(value: object) -> object:
+    """Replace the values that are named like secrets by asterisks, in a value of a configuration."""
     if isinstance(value, Mapping):
-        return {key: HIDDEN if is_secret(key, entry) else masked(entry) for key, entry in value.items()}
-    return [*map(masked, value)] if isinstance(value, list | tuple) else value
+        return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
+    return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(value: object) -> Any:
-    """A value of a configuration without what is named like a secret."""
+    """Drop the values that are named like secrets from a value of a configuration."""
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
-    return [*map(without_secrets, value)] if isinstance(value, list | tuple) else value
+    return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _without_user(address: str) -> str:
+def _refuse_user(address: str) -> str:
     if not shows_no_user(address):
         raise ValueError(
             "an address must not contain a user name or a password: set api_key, or a header in extra_headers"
@@ -66,29 +66,29 @@ def _without_user(address: str) -> str:
     return address
 
 
-ServerAddress = Annotated[str, AfterValidator(_without_user), PlainSerializer(hide_in_address)]
-"""The address of a server in a configuration. One with a user name or a password is refused, and never shown.
+ServerAddress = Annotated[str, AfterValidator(_refuse_user), PlainSerializer(hide_in_address)]
+"""The address of a server in a configuration. An address with a user name or a password is refused, and never shown.
 
-No `repr` and no dump shows a key in its query, or a random part of its path.
+`repr` and dumps hide keys in its query and random parts of its path.
 """
 
 Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
-"""Headers in a configuration. Their values may be API keys, so no dump has them; set `repr=False` on the field, too."""
+"""Headers in a configuration. Dumps hide their values, which may be API keys; also set `repr=False` on the field."""
 
 PathText = Annotated[str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path)]
 """A path in settings: a string or a `pathlib` path."""
 
 ProgramText = Annotated[PathText, "program"]
-"""A program that a setting has started. A file of an agent that names one needs consent."""
+"""A program that a setting starts. An agent file with such a setting needs consent."""
 
-ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(masked)]
-"""Settings that are checked elsewhere: values whose names look like a secret's appear in no text."""
+ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(mask_secrets)]
+"""Settings that are validated elsewhere. Texts hide values that are named like secrets."""
 
 
 class Config(BaseModel):
     """The base of all configurations: frozen, and made from dicts with `parse`."""
 
-    # Built at first use: most programs use two of these classes.
+    # Built at first use, because most programs use two of these classes.
     model_config = ConfigDict(
         extra="forbid", frozen=True, protected_namespaces=(), defer_build=True, hide_input_in_errors=True
     )
@@ -98,16 +98,23 @@ class Config(BaseModel):
             yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
-        """All but keys and headers: another process has its own, or is given them."""
+        """Return the state without keys and headers, which another process must be given separately."""
         state = super().__getstate__()
-        return {**state, "__dict__": {name: _picklable(name, value) for name, value in state["__dict__"].items()}}
+        values = {name: None if isinstance(value, SecretStr) else value for name, value in state["__dict__"].items()}
+        if "extra_headers" in values:
+            values["extra_headers"] = {}
+        return {**state, "__dict__": values}
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """Validate a dict; a configuration is returned as it is, None is the default one.
+        """Validate a dict; a configuration is returned as it is, None becomes the default one.
+
+        Args:
+            value: The settings.
+            what: The name of the configuration in errors; the class's name if ''.
 
         Raises:
-            ConfigError: A setting is unknown or a value does not fit. No value is shown: it may be a secret.
+            ConfigError: A setting is unknown or a value is not valid. The error shows no values, which may be secret.
         """
         if isinstance(value, cls):
             return value
@@ -120,40 +127,34 @@ class Config(BaseModel):
             raise ConfigError(_explain(error, cls, what)) from None
 
 
-def _picklable(name: str, value: object) -> object:
-    if isinstance(value, SecretStr):
-        return None
-    return {} if name == "extra_headers" else value
-
-
 def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     lines = []
     for problem in error.errors(include_input=False, include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "value"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown setting {path!r}{_where_it_belongs(problem['loc'], cls)}")
+            lines.append(f"unknown setting {path!r}{_hint_for_unknown(problem['loc'], cls)}")
         else:
             lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
     return f"{what}: " + "; ".join(lines)
 
 
-def _where_it_belongs(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """The rest of the error's sentence about an unknown setting: where it belongs, else what is close to it."""
+def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
+    """Return the rest of the error about an unknown setting: its right place, else close names."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if key in cls.model_fields:
             return f": it belongs next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
         if model is cls and key in GenerateConfig.model_fields:
             return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
-    if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (told := _said_elsewhere(key)):
-        return f": {told}"
+    if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (hint := _names_elsewhere(key)):
+        return f": {hint}"
     return suggest(key, list(model.model_fields))
 
 
-def _said_elsewhere(option: str) -> str:
-    """What to write instead of an option that belongs elsewhere, or has another name here."""
+def _names_elsewhere(option: str) -> str:
+    """Return what to write instead of an option of another library; '' if nothing is known about it."""
     import json
-    import pkgutil  # for errors only
+    import pkgutil  # both for errors only
 
     texts: dict[str, str] = json.loads(pkgutil.get_data("jackfield", "elsewhere.json") or b"{}")
     return texts.get(option, "")
@@ -171,8 +172,8 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 class Configured(StatesSecrets):
     """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
 
-    A class states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
-    `__init__`. One that takes other arguments (a clock, `host`) passes the settings on, as `super().__init__(cfg)` or
+    A subclass states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
+    `__init__`. A subclass with other arguments (a clock, `host`) passes the settings on, as `super().__init__(cfg)` or
     `super().__init__(**settings)`.
 
     Args:
@@ -181,11 +182,11 @@ class Configured(StatesSecrets):
 
     Attributes:
         config_class: The class of the settings; None for a component without settings, or one that reads `cfg` itself.
-        cfg: The settings as they were given; values whose names look like a secret's are not shown.
-        config: The settings, checked, with their defaults; only if there is a `config_class`.
+        cfg: The settings as passed; texts hide values that are named like secrets.
+        config: The validated settings with their defaults; only if there is a `config_class`.
 
     Raises:
-        ConfigError: A setting is unknown or does not fit. No value is shown.
+        ConfigError: A setting is unknown or not valid. The error shows no values.
     """
 
     config_class: ClassVar[type[Config] | None] = None
@@ -193,16 +194,14 @@ class Configured(StatesSecrets):
     config: Config
 
     def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
-        super().__init__()  # of what it is mixed into
+        super().__init__()  # of the class that this one is mixed into
         what = str(getattr(self, "name", "") or type(self).__name__)
-        given: Any = cfg
-        if settings:
-            given = {**_as_dict(cfg), **settings}
+        values: Any = {**_as_dict(cfg), **settings} if settings else cfg
         if self.config_class is not None:
-            self.config = self.config_class.parse(given, what=what)
+            self.config = self.config_class.parse(values, what=what)
         elif settings:
-            raise ConfigError(f"{what} takes no settings; got {', '.join(map(repr, settings))}")
-        self.cfg = SettingsDict(_as_dict(given))
+            raise ConfigError(f"{what} takes no settings; got {', '.join(repr(name) for name in settings)}")
+        self.cfg = SettingsDict(_as_dict(values))
 
 
 def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, object]:
@@ -212,17 +211,11 @@ def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, object]:
 
 
 DEFAULT_RETRIES = 2
-"""How often a request is retried by default if that may succeed: as often as the SDKs do."""
-
-
-_JOINED: Mapping[str, Callable[[Any, Any], object]] = {
-    "stop": lambda before, more: tuple(dict.fromkeys((*before, *more))),
-    "extra_body": lambda before, more: {**before, **more},
-}
+"""The number of retries by default, the same as in the SDKs of providers."""
 
 
 class GenerateConfig(Config):
-    """How an answer is made. Each option can be set for a model and again for a call; the call wins."""
+    """Options for an answer. Each can be set for a model and for a call; the call's value wins."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -281,12 +274,12 @@ class GenerateConfig(Config):
 
     @field_validator("stop", mode="before")
     @classmethod
-    def _one_text_is_a_list_of_one(cls, stop: object) -> object:
+    def _take_one_text_as_list(cls, stop: object) -> object:
         return (stop,) if isinstance(stop, str) else stop
 
     @field_validator("response_format", mode="before")
     @classmethod
-    def _a_model_is_its_schema(cls, wanted: object) -> object:
+    def _take_schema_of_model(cls, wanted: object) -> object:
         if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
             from jackfield._response_formats import response_format
 
@@ -294,18 +287,20 @@ class GenerateConfig(Config):
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
-        """A copy in which the settings of `other` replace these; `stop` texts and `extra_body` are joined instead."""
+        """Return a copy with the settings of `other` in place of these; combine `stop` and `extra_body`."""
         if other is None:
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
         changes = {key: getattr(new, key) for key in new.model_fields_set}
-        for key in _JOINED.keys() & changes:
-            changes[key] = _JOINED[key](getattr(self, key), changes[key])
+        if "stop" in changes:
+            changes["stop"] = tuple(dict.fromkeys((*self.stop, *new.stop)))
+        if "extra_body" in changes:
+            changes["extra_body"] = {**self.extra_body, **new.extra_body}
         return self.model_copy(update=changes) if changes else self
 
 
 class LLMConfig(Config):
-    """Which model, where, and how to ask it. A backend with settings of its own subclasses this."""
+    """A model, its server, and how to ask it. A backend with settings of its own subclasses this."""
 
     model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         description="The model's name, as its server knows it; there is no default"
@@ -314,9 +309,7 @@ class LLMConfig(Config):
     model_server: ServerAddress | None = Field(
         default=None, description="The same as base_url, or a name that the backend knows"
     )
-    api_base: ServerAddress | None = Field(
-        default=None, description="The same as base_url, and takes precedence over it"
-    )
+    api_base: ServerAddress | None = Field(default=None, description="The same as base_url, which it overrides")
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets: see the backend's page")
     generate_cfg: GenerateConfig = GenerateConfig()
@@ -327,7 +320,7 @@ class LLMConfig(Config):
 
     @field_validator("api_base", "base_url")
     @classmethod
-    def _begins_with_http(cls, address: str | None) -> str | None:
+    def _require_http(cls, address: str | None) -> str | None:
         if address and not address.lower().startswith(("http://", "https://")):
             raise ValueError("an address must begin with http:// or https://, as in http://localhost:8000/v1")
         return address
@@ -340,10 +333,15 @@ class LLMConfig(Config):
 
 
 def checked_list(values: Several, what: str, of: str) -> Several:
-    """What should be several of something: one text or table in its place would be taken apart.
+    """Return `values` if it is a list or another iterable of several values.
+
+    Args:
+        values: The values. A single text or table in their place would be taken apart.
+        what: The name of the setting, for the error.
+        of: The elements in the plural, for the error.
 
     Raises:
-        ConfigError: It is one text, path or table, or none of several.
+        ConfigError: `values` is a single text, path or table, or cannot be iterated over.
     """
     if isinstance(values, str | bytes | Mapping | os.PathLike) or not isinstance(values, Iterable):
         shown = repr(values) if isinstance(values, str | os.PathLike) else "…"
@@ -352,9 +350,9 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 
 class Limits(Config):
-    """The limits of a run; None means unlimited. If one is reached, `RunFinished.stop_reason` says which."""
+    """The limits of a run; None means unlimited. If one is reached, `RunFinished.stop_reason` names it."""
 
-    turns: int | None = Field(default=20, ge=1, description="How often the model may be asked")
+    turns: int | None = Field(default=20, ge=1, description="The number of times that the model is asked")
     tool_calls: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=1, description="Prompt and completion tokens, summed over all turns")
     seconds: float | None = Field(default=None, gt=0)

@@ -1,7 +1,7 @@
-"""Messages, their parts, and what a model's answer cost.
+"""Messages, their parts, and the usage of answers.
 
-These are values. Jackfield never changes a message; a changed message is a new one. Plain dicts can be used instead of
-them, and they can be turned into dicts, because many callers keep their histories as JSON.
+These are values: Jackfield never changes a message, and a changed message is a new one. Many callers keep histories as
+JSON, so plain dicts are accepted wherever messages are, and messages can be dumped to dicts.
 """
 
 from __future__ import annotations
@@ -26,25 +26,21 @@ FUNCTION: Literal["function"] = "function"
 
 ItemKind = Literal["text", "image", "file", "audio", "video"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "other"]
-"""Why an answer ended, in the same terms for all providers.
+"""The reason why an answer ended, in the same terms for all providers.
 
 `stop`: the model ended by itself, or at a stop text. `tool_calls`: it ended by itself, and waits for tools. `length`:
-it was cut off at its longest. `content_filter`: the provider's inspection kept the rest back, or the model refused.
-`other`: something else, which `provider_reason` names; whatever it is, the answer may be half of one.
+the answer reached its maximum length. `content_filter`: the provider withheld the rest, or the model refused. `other`:
+something else, which `provider_reason` names; the answer may be incomplete.
 """
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 _ROLES = get_args(Role)
-_SHORT = 100  # in characters; less says more than its size
+_SHORT_CHARS = 100  # a shorter text says more than its size
 
 
-# In place of a required argument, so that a dict without it is a ValidationError and not a TypeError.
+# The default of required arguments: a call without one becomes a ValidationError, not a TypeError.
 _MISSING: Any = object()
-
-
-def _given(**fields: object) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not _MISSING}
 
 
 class DictCompatibleModel(BaseModel):
@@ -56,7 +52,7 @@ class DictCompatibleModel(BaseModel):
         try:
             BaseModel.__init__(self, **fields)
         except (ValidationError, TypeError) as error:
-            raise _malformed(self, error) from None
+            raise _explain(self, error) from None
 
     def __getitem__(self, key: str) -> Any:
         return getattr(self, key)
@@ -66,11 +62,11 @@ class DictCompatibleModel(BaseModel):
         try:
             super().__setattr__(name, value)
         except (ValueError, TypeError) as error:
-            # The rules that look at several fields see the new value in place; refused, it must not stay there.
+            # Rules over several fields run after the value is set; a refused value must not stay.
             self.__dict__.clear()
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
-                raise _malformed(self, error) from None
+                raise _explain(self, error) from None
             raise InvalidMessageError(f"{name!r} of a {type(self).__name__} cannot be set: {error}") from error
 
     def __setitem__(self, key: str, value: object) -> None:
@@ -80,31 +76,31 @@ class DictCompatibleModel(BaseModel):
         return key in type(self).model_fields and getattr(self, str(key)) is not None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a field, or `default` where it is missing, None or empty."""
+        """Return the value of a field, or `default` if it is missing, None or empty."""
         return getattr(self, key, default) or default
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """As pydantic's, without the fields that are None unless asked for."""
+        """Dump as pydantic does, without the fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump(**{"exclude_none": True, **options})
 
     def model_dump_json(self, **options: Any) -> str:
-        """As pydantic's, without the fields that are None unless asked for."""
+        """Dump as pydantic does, without the fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump_json(**{"exclude_none": True, **options})
 
     def __str__(self) -> str:
-        return str(_shortened(self.model_dump()))
+        return str(_shorten(self.model_dump()))
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """What `repr` shows: the fields that are set, media by their size."""
-        return ((name, _shortened(value)) for name, value in super().__repr_args__() if value is not None)
+        """Yield the fields that are set, with media replaced by their size."""
+        return ((name, _shorten(value)) for name, value in super().__repr_args__() if value is not None)
 
 
-def _malformed(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
-    """The first thing that is wrong, with the path of its field; without the value, which may be long or secret."""
+def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
+    """Name the first problem and the path of its field; not the value, which may be long or secret."""
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost: the others say what else it might be
+    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost; the others name alternatives
     same = [one["msg"] for one in problems if len(one["loc"]) == len(problem["loc"]) > 1]
     # Where a value may be of several types, pydantic names each as if it were a field.
     fields = [str(part) for part in problem["loc"] if part != "str" and "[" not in str(part)]
@@ -114,30 +110,30 @@ def _malformed(model: BaseModel, error: ValidationError | TypeError) -> InvalidM
     return InvalidMessageError(f"{where}a {type(model).__name__} is not valid: {reason}{known}")
 
 
-def _shortened(value: Any) -> Any:
-    """A value for people: data URIs, and the data of media, by their size."""
+def _shorten(value: Any) -> Any:
+    """Replace data URIs, and the data of media, by their size."""
     match value:
         case str() if value.startswith("data:"):
-            return _by_size(value, value.partition(",")[0])
+            return _shorten_data(value, value.partition(",")[0])
         case {"data": str() as data, **others}:
-            return {**value, **_shortened(others), "data": _by_size(data, "")}
+            return {**value, **_shorten(others), "data": _shorten_data(data, "")}
         case dict():
-            return {key: _shortened(entry) for key, entry in value.items()}
+            return {key: _shorten(entry) for key, entry in value.items()}
         case list():
-            return [*map(_shortened, value)]
+            return [_shorten(entry) for entry in value]
     return value
 
 
-def _by_size(data: str, name: str) -> str:
+def _shorten_data(data: str, prefix: str) -> str:
     count = len(data)
     size = f"{count} characters" if count < 10_000 else f"{count / 1000:.0f} thousand characters"
-    return data if count <= _SHORT else f"{name[:60]}… ({size})"
+    return data if count <= _SHORT_CHARS else f"{prefix[:60]}… ({size})"
 
 
 class FunctionCall(DictCompatibleModel):
-    """A tool call: its name, and its arguments as the JSON text the model wrote.
+    """A tool call: the tool's name, and the arguments as the JSON text that the model wrote.
 
-    The text may be unfinished (in a stream) or broken (a model's slip); `get_parsed_arguments` is where that shows.
+    The text may be incomplete (in a stream) or malformed; `get_parsed_arguments` raises an error then.
     """
 
     name: str = Field(min_length=1)
@@ -145,12 +141,16 @@ class FunctionCall(DictCompatibleModel):
 
     def __init__(self, name: str = _MISSING, arguments: str = _MISSING, **fields: Any) -> None:
         try:
-            BaseModel.__init__(self, **_given(name=name, arguments=arguments), **fields)
+            if name is not _MISSING:
+                fields["name"] = name
+            if arguments is not _MISSING:
+                fields["arguments"] = arguments
+            BaseModel.__init__(self, **fields)
         except (ValidationError, TypeError) as error:
-            raise _malformed(self, error) from None
+            raise _explain(self, error) from None
 
     def get_parsed_arguments(self) -> dict[str, Any]:
-        """The arguments as a dict; an empty text is an empty dict.
+        """Return the arguments as a dict; an empty text is an empty dict.
 
         Raises:
             ToolArgumentError: The text is not a JSON object.
@@ -158,18 +158,22 @@ class FunctionCall(DictCompatibleModel):
         return read_arguments(self.name, self.arguments)
 
     def add_argument(self, key: str, value: object) -> FunctionCall:
-        """A new call with one argument added or replaced."""
+        """Return a new call with one argument added or replaced."""
         return FunctionCall(self.name, dumps({**self.get_parsed_arguments(), key: value}))
 
 
-def read_arguments(name: str, given: object) -> dict[str, Any]:
-    """The arguments of a call of a tool as a dict, given as one or as JSON text; an empty text is an empty dict.
+def read_arguments(name: str, arguments: object) -> dict[str, Any]:
+    """Return the arguments of a tool call as a dict.
+
+    Args:
+        name: The tool's name, for errors.
+        arguments: A dict, or JSON text; an empty text is an empty dict.
 
     Raises:
-        ToolArgumentError: They are not a JSON object; it has a cause if the text is not JSON at all.
+        ToolArgumentError: The arguments are not a JSON object. It has a cause if the text is not JSON at all.
     """
     try:
-        value = loads_lenient(given if given.strip() else "{}") if isinstance(given, str) else given
+        value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
     except ValueError as error:
         raise ToolArgumentError(f"the arguments of {name!r} must be one JSON object: {error}") from error
     if not isinstance(value, _MAPPINGS):
@@ -180,8 +184,7 @@ def read_arguments(name: str, given: object) -> dict[str, Any]:
 class ContentItem(DictCompatibleModel):
     """One part of a message: exactly one of text, image, file, audio and video is set.
 
-    Media are given as a URL, a path or a `data:` URI; audio also as the dict OpenAI takes, video also as a list of
-    frames.
+    Media are a URL, a path or a `data:` URI; audio may also be OpenAI's dict, and video a list of frames.
     """
 
     text: str | None = None
@@ -192,20 +195,20 @@ class ContentItem(DictCompatibleModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Self:
-        given = [kind for kind in ITEM_KINDS if getattr(self, kind) is not None]
-        if not given:
+        kinds = [kind for kind in ITEM_KINDS if getattr(self, kind) is not None]
+        if not kinds:
             raise ValueError(f"a content item needs one of {', '.join(ITEM_KINDS)}; none is set")
-        if len(given) > 1:
+        if len(kinds) > 1:
             raise ValueError(
-                f"a content item holds one thing, but {' and '.join(given)} are set; use one item for each"
+                f"a content item holds one thing, but {' and '.join(kinds)} are set; use one item for each"
             )
         if not self.value and self.text is None:
-            raise ValueError(f"the {given[0]} of a content item is empty")
+            raise ValueError(f"the {kinds[0]} of a content item is empty")
         return self
 
     @property
     def type(self) -> ItemKind:
-        """Which of the five kinds this is."""
+        """The kind of this item."""
         return self.get_type_and_value()[0]
 
     @property
@@ -214,15 +217,19 @@ class ContentItem(DictCompatibleModel):
         return self.get_type_and_value()[1]
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
-        """The kind and the value, as a pair."""
-        return next((kind, value) for kind in ITEM_KINDS if (value := getattr(self, kind)) is not None)
+        """Return the kind and the value, as a pair."""
+        for kind in ITEM_KINDS:
+            value = getattr(self, kind)
+            if value is not None:
+                return kind, value
+        raise AssertionError("a content item has exactly one value")
 
     def is_media_content(self) -> bool:
-        """Whether this is an image, audio or video."""
+        """Return True for an image, audio or video."""
         return self.type in ("image", "audio", "video")
 
     def get_file_extension(self) -> str:
-        """The lower-case extension of the path or URL, without its dot; '' for text, `data:` URIs and no extension."""
+        """Return the lower-case extension of the path or URL, without its dot; '' for text, `data:` URIs and others."""
         kind, value = self.get_type_and_value()
         if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
             return ""
@@ -231,29 +238,29 @@ class ContentItem(DictCompatibleModel):
 
 
 def basename_of(location: str) -> str:
-    """The last part of a path or URL, percent-decoded: the name that a reader knows.
+    """Return the last part of a path or URL, percent-decoded.
 
-    It is for display only. A decoded name may hold separators: never open it.
+    The name is for display only. It may contain separators: never open it.
     """
     path, host = _path_and_host(location)
     return unquote(path.rstrip("/").rpartition("/")[2]) or host or location
 
 
 def _path_and_host(location: str) -> tuple[str, str]:
-    """The path of a URL, and its host; of anything else the whole, with slashes."""
+    """Return the path of a URL and its host; for anything else, the whole text with slashes, and ''."""
     try:
         parts = urlsplit(location)
-    except ValueError:  # what begins like a URL and is none
+    except ValueError:  # it begins like a URL and is none
         return location.replace("\\", "/"), ""
     if parts.scheme in ("http", "https", "file"):
-        return parts.path, parts.netloc.rpartition("@")[2]  # a user and a password are nobody's to read
+        return parts.path, parts.netloc.rpartition("@")[2]  # without a user and a password
     return location.replace("\\", "/"), ""
 
 
 class Origin(BaseModel):
-    """Where a message came from: data that its own backend needs back, and every other backend ignores.
+    """The origin of a message: data that its own backend needs back, and every other backend ignores.
 
-    `data` is opaque (a signature over a model's reasoning, a provider's item id).
+    `data` is opaque, for example a signature over a model's reasoning.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -266,9 +273,9 @@ class Origin(BaseModel):
 class Message(DictCompatibleModel):
     """One message of a conversation.
 
-    A model's tool calls are one assistant message each; the result of a call is a `function` message with the tool's
-    name. `extra["function_id"]` ties the two together, and `extra["error"]` names the failure of a call. `extra` is
-    also for the caller's own data; no backend sends it.
+    Each tool call of a model is one assistant message; its result is a `function` message with the tool's name.
+    `extra["function_id"]` connects the two, and `extra["error"]` names the failure of a call. `extra` may also hold the
+    caller's own data; no backend sends it.
     """
 
     role: Role
@@ -286,15 +293,15 @@ class Message(DictCompatibleModel):
         try:
             BaseModel.__init__(self, **fields)
         except (ValidationError, TypeError) as error:
-            raise _malformed(self, error) from None
+            raise _explain(self, error) from None
 
     @field_validator("role", mode="before")
     @classmethod
     def _check_role(cls, role: object) -> object:
         if not isinstance(role, str) or role not in _ROLES:
             hint = "; the result of a tool is 'function' here" if role == "tool" else ""
-            said = repr(role[:_SHORT]) if isinstance(role, str) else f"a value of type {type(role).__name__}"
-            raise ValueError(f"{said} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
+            shown = repr(role[:_SHORT_CHARS]) if isinstance(role, str) else f"a value of type {type(role).__name__}"
+            raise ValueError(f"{shown} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
         return role
 
     @field_validator("content", mode="before")
@@ -316,37 +323,37 @@ class Message(DictCompatibleModel):
 
     @property
     def items(self) -> list[ContentItem]:
-        """The content as items, however it was written; no items for an empty text."""
+        """The content as a list of items; empty for an empty text."""
         if isinstance(self.content, str):
             return [ContentItem(text=self.content)] if self.content else []
         return self.content
 
     @property
     def function_id(self) -> str | None:
-        """The id that ties a call and its result together."""
+        """The id that connects a call and its result; None if there is none."""
         value = (self.extra or {}).get("function_id")
         return None if value is None else str(value)
 
     @property
     def error(self) -> str:
-        """The kind of failure of the call whose result this is; '' if it succeeded, or nothing is known of it."""
+        """The kind of failure, for the result of a failed call; '' if the call succeeded, or nothing is known."""
         value = (self.extra or {}).get("error")
         return "" if value is None else str(value)
 
     def is_multimodal(self) -> bool:
-        """Whether the content has anything other than text."""
+        """Return True if the content has anything other than text."""
         return not isinstance(self.content, str) and any(item.text is None for item in self.content)
 
     def get_text_content(self) -> str:
-        """The texts of the content, joined by newlines."""
+        """Return the texts of the content, joined by newlines."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text is not None)
 
     def replace(self, **changes: Any) -> Message:
-        """A new message with some fields changed; everything else is kept, ids included."""
-        kept = {name: getattr(self, name) for name in type(self).model_fields}
-        return Message(**{**kept, **changes})
+        """Return a new message with some fields changed; all others stay, ids included."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return Message(**{**fields, **changes})
 
     def _repr_markdown_(self) -> str:
         from jackfield.display import markdown_of
@@ -361,17 +368,17 @@ class Message(DictCompatibleModel):
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
 Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
-"""What a model can be asked: a text, a message, or a whole conversation, oldest first."""
+"""A question to a model: a text, a message, or a whole conversation, oldest first."""
 _KEYS = frozenset(Message.model_fields)
-# `dict` first: whether something is a Mapping is asked in Python, and a history is long.
+# `dict` first: `isinstance(…, Mapping)` runs in Python, and a history is long.
 _MAPPINGS = (dict, Mapping)
 
 
 def as_message(value: MessageLike) -> Message:
-    """A message from a message or a dict.
+    """Turn a dict into a message; a message is returned as it is.
 
     Raises:
-        InvalidMessageError: The dict is not a valid message; the text names the key.
+        InvalidMessageError: The dict is not a valid message; the error names the key.
     """
     if not isinstance(value, dict) and isinstance(value, Message):
         return value
@@ -381,7 +388,9 @@ def as_message(value: MessageLike) -> Message:
         )
     if not _KEYS.issuperset(value):
         keys: set[Any] = set(value) - _KEYS
-        unknown = min(repr(key[:_SHORT]) if isinstance(key, str) else f"of type {type(key).__name__}" for key in keys)
+        unknown = min(
+            repr(key[:_SHORT_CHARS]) if isinstance(key, str) else f"of type {type(key).__name__}" for key in keys
+        )
         known = ", ".join(Message.model_fields)
         raise InvalidMessageError(f"a message has no key {unknown} (it has {known}); put your own data into 'extra'")
     if "role" not in value:
@@ -390,14 +399,14 @@ def as_message(value: MessageLike) -> Message:
 
 
 def as_messages(values: Messages) -> tuple[Message, ...]:
-    """Messages from a text (a user's message), from one message or dict, or from several; messages stay unchanged.
+    """Turn a text (a user's message), one message or dict, or several of them into messages.
 
-    Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer` one the system's, and an
-    assistant's `tool_calls` one message each; their ids are kept.
+    Messages stay unchanged. Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer`
+    message a system message, and each entry of `tool_calls` a message of its own. Their ids are kept.
 
     Raises:
-        InvalidMessageError: `values` is nothing of these, or one of them is not a valid message; the text names which
-            one, if there are several, and its key.
+        InvalidMessageError: `values` is none of these, or a message is not valid; the error names the message, if there
+            are several, and its key.
     """
     if isinstance(values, str):
         return (Message(USER, values),)
@@ -412,51 +421,58 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
 
     if any(is_openai_message(value) for value in values):
         return tuple(as_message(value) for value in translate_messages(values, _KEYS))
-    return tuple(_numbered(place, value, len(values)) for place, value in enumerate(values, start=1))
-
-
-def _numbered(place: int, value: MessageLike, count: int) -> Message:
-    try:
-        return as_message(value)
-    except InvalidMessageError as error:
-        raise error if count == 1 else InvalidMessageError(f"message {place} of {count}: {error}") from None
+    messages = []
+    for number, value in enumerate(values, start=1):
+        try:
+            messages.append(as_message(value))
+        except InvalidMessageError as error:
+            if len(values) == 1:
+                raise
+            raise InvalidMessageError(f"message {number} of {len(values)}: {error}") from None
+    return tuple(messages)
 
 
 def want_dicts(values: Messages) -> bool:
-    """Whether a caller who sent `values` wants dicts back: all of them are dicts, and there is one."""
-    given = [values] if isinstance(values, str | Message | Mapping) or not isinstance(values, Iterable) else values
-    return bool(given) and all(isinstance(value, _MAPPINGS) for value in given)
+    """Return True if `values` is a dict or a non-empty list of dicts: the caller gets dicts back."""
+    messages = [values] if isinstance(values, str | Message | Mapping) or not isinstance(values, Iterable) else values
+    return bool(messages) and all(isinstance(message, _MAPPINGS) for message in messages)
 
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
-    """The history with a text added to its system message, before or after its text; a new message if there is none."""
-    place = _place_of_system(history)
+    """Add a text to the system message of a history, before or after its text; without one, add a system message."""
     if not text:
         return tuple(history)
-    if place is None:
+    index = _index_of_system(history)
+    if index is None:
         return (Message(SYSTEM, text), *history)
-    joined = history[place].replace(content=_joined(history[place].content, text, first=first))
-    return (*history[:place], joined, *history[place + 1 :])
+    message = history[index].replace(content=_join(history[index].content, text, first=first))
+    return (*history[:index], message, *history[index + 1 :])
 
 
 def without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The history as it was before `with_system_text(…, text, first=True)`, if that is how it came about."""
-    place = _place_of_system(history)
-    if place is None or not text:
+    """Undo `with_system_text(…, text, first=True)`; a history without that text stays as it is."""
+    index = _index_of_system(history)
+    if index is None or not text:
         return tuple(history)
-    message = history[place]
-    own = _without_beginning(message.content, text)
-    kept = () if message.content and own == "" else (message.replace(content=own),)
-    return (*history[:place], *kept, *history[place + 1 :])
+    message = history[index]
+    rest = _without_beginning(message.content, text)
+    if message.content and rest == "":
+        return (*history[:index], *history[index + 1 :])
+    return (*history[:index], message.replace(content=rest), *history[index + 1 :])
 
 
-def _place_of_system(history: Sequence[Message]) -> int | None:
-    return next((place for place, message in enumerate(history) if message.role == SYSTEM), None)
+def _index_of_system(history: Sequence[Message]) -> int | None:
+    for index, message in enumerate(history):
+        if message.role == SYSTEM:
+            return index
+    return None
 
 
-def _joined(content: str | list[ContentItem], text: str, *, first: bool) -> str | list[ContentItem]:
+def _join(content: str | list[ContentItem], text: str, *, first: bool) -> str | list[ContentItem]:
     if isinstance(content, str):
-        return "\n\n".join(filter(None, (text, content) if first else (content, text)))
+        if not content:
+            return text
+        return f"{text}\n\n{content}" if first else f"{content}\n\n{text}"
     return [ContentItem(text=text + "\n\n"), *content] if first else [*content, ContentItem(text="\n\n" + text)]
 
 
@@ -467,7 +483,7 @@ def _without_beginning(content: str | list[ContentItem], text: str) -> str | lis
 
 
 class Usage(DictCompatibleModel):
-    """What answers cost. `cost` is None if no price is known; it is never guessed."""
+    """The tokens and the cost of answers. `cost` is None if the price is unknown; it is never guessed."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
@@ -485,14 +501,14 @@ class Usage(DictCompatibleModel):
     @model_validator(mode="after")
     def _fill_total(self) -> Self:
         if not self.total_tokens and (self.prompt_tokens or self.completion_tokens):
-            # Around the validator of assignments, which would come back here.
+            # Not by an assignment, whose validation would run this function again.
             self.__dict__["total_tokens"] = self.prompt_tokens + self.completion_tokens
         return self
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. If one cost is unknown, or the currencies differ, the cost of the sum is unknown.
+        """Return the sum. Its cost is unknown if one cost is unknown, or the currencies differ.
 
-        An empty usage adds nothing, so it can start a sum.
+        An empty usage adds nothing, so a sum can start with one.
         """
         if self._is_empty:
             return other
@@ -518,7 +534,7 @@ class Usage(DictCompatibleModel):
 class ModelResponse(DictCompatibleModel):
     """One whole answer of a model, as one object.
 
-    `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own word for `finish_reason`.
+    `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own name for `finish_reason`.
     """
 
     messages: list[Message] = Field(default_factory=list)
@@ -530,9 +546,9 @@ class ModelResponse(DictCompatibleModel):
     provider_reason: str = ""
 
     def get_content(self) -> str:
-        """The text of the answer, without reasoning and calls."""
+        """Return the text of the answer, without reasoning and calls."""
         return "".join(message.get_text_content() for message in self.messages)
 
     def get_function_calls(self) -> list[FunctionCall]:
-        """The tool calls of the answer, in order."""
+        """Return the tool calls of the answer, in order."""
         return [message.function_call for message in self.messages if message.function_call]

@@ -1,4 +1,4 @@
-"""What a model is asked, and what it can do: the two values every backend and processor shares."""
+"""Requests to a model, and a model's abilities: the values that every backend and processor shares."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a backend states about its model; the core decides by these and never by names.
+    """The abilities of a model, as its backend states them. The core decides by these, never by names.
 
     Attributes:
         context_tokens: The longest prompt and answer together, in tokens; None if unknown.
-        native_tools: Takes function schemas and gives back structured calls.
-        images, audio, video, files: Takes content of this kind; a file is a document. Content that is
-            not taken is replaced by its name.
-        json_schema: Can be made to follow a JSON Schema.
-        reasoning: Returns its reasoning separately from the answer.
+        native_tools: The model takes function schemas and returns structured calls.
+        images, audio, video, files: The model takes content of this kind; a file is a document. Other content is
+            replaced by its name.
+        json_schema: The server can enforce a JSON Schema.
+        reasoning: The server returns reasoning separately from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
-        tokenizer: The name of the tokenizer that counts for it; '' if none is known.
+        tokenizer: The name of the tokenizer that counts for this model; '' if unknown.
     """
 
     context_tokens: int | None = None
@@ -48,12 +48,12 @@ class ModelFacts:
     tokenizer: str = ""
 
     def takes(self, kind: ItemKind) -> bool:
-        """Whether the model takes content of this kind; a file is replaced by its name if it does not."""
-        named = _FACTS.get(kind)
-        return named is None or bool(getattr(self, named))
+        """Return True if the model takes content of this kind, or a processor replaces it, as for files."""
+        fact = _FACT_OF_MEDIUM.get(kind)
+        return fact is None or bool(getattr(self, fact))
 
 
-_FACTS: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", "video": "video"}
+_FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", "video": "video"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class ChatRequest:
         functions: The tools the model may call.
         config: Options for the answer.
         lang: The language of texts that Jackfield adds.
-        metadata: For processors that talk to each other, by distribution name; no backend sends it.
-        facts: What the model can do, for processors that must know; a backend has its own.
+        metadata: Notes that processors exchange, by distribution name; no backend sends them.
+        facts: The model's abilities, for processors.
         server: The server's name: the backend, and after an `@` the host of its server if that is configured.
     """
 
@@ -101,21 +101,20 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:
-    """A tool's result with a note in place of each medium that the model does not take; any other message as it is.
+    """Replace media that the model does not take by notes, in the result of a tool; return other messages unchanged.
 
-    The user can leave out what a model does not take, but not what a tool gives.
+    Users can leave out such media themselves, but they do not control the results of tools.
     """
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message
-    items = [_noted(item, facts) for item in message.content]
+    items = [
+        item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
+        for item in message.content
+    ]
     return message if items == message.content else message.replace(content=items)
 
 
-def _noted(item: ContentItem, facts: ModelFacts) -> ContentItem:
-    return item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
-
-
 def language_of(messages: Sequence[Message]) -> Lang:
-    """`zh` if there is a Chinese character in the text of the system or the user, else `en`."""
+    """Return `zh` if the text of the system or the user has a Chinese character, else `en`."""
     texts = (message.get_text_content() for message in messages if message.role in (SYSTEM, USER))
     return "zh" if any(not text.isascii() and _CHINESE.search(text) for text in texts) else "en"

@@ -46,16 +46,16 @@ Way = Literal["native", "tool", "prompt"]
 """How a model is made to follow a schema: by its server, by a tool that it must call, or by the prompt."""
 
 SOURCES = "sources"
-"""Where a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
+"""The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where something that the model was shown comes from.
+    """The source of something that the model was shown.
 
     Attributes:
-        location: A path, a URL or a name, as the plugin that showed it has it.
-        page: Which page of it, from 1; None if it has no pages, or several are meant.
+        location: A path, a URL or a name, as the plugin that showed it states it.
+        page: The page number, from 1; None for several pages, or a source without pages.
     """
 
     location: str
@@ -67,20 +67,20 @@ class Source:
 
 
 def sources_in(data: Mapping[str, object]) -> list[Source]:
-    """The sources that a plugin lists under `sources`: texts, or dicts with `location` and perhaps `page`.
+    """Return the sources that a plugin lists under `sources`: texts, or dicts with `location` and perhaps `page`.
 
-    Anything else is left out: plugins of any version write it.
+    Anything else is ignored, because plugins of any version write this list.
     """
-    found: list[Source] = []
+    sources: list[Source] = []
     listed = data.get(SOURCES)
     for entry in listed if isinstance(listed, list | tuple) else ():
         match entry:
             case str():
-                found.append(Source(entry))
+                sources.append(Source(entry))
             case {"location": str(location)}:
                 page = entry.get("page")
-                found.append(Source(location, page if isinstance(page, int) else None))
-    return found
+                sources.append(Source(location, page if isinstance(page, int) else None))
+    return sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Structured(Generic[T]):
 
 
 class _Missing:
-    """Stands for the data of a run that has none."""
+    """The type of `RunResult.data` for a run without data."""
 
 
 _MISSING = _Missing()
@@ -113,15 +113,15 @@ class RunResult(Generic[T]):
     Attributes:
         messages: The new messages: the model's answers, its calls, and their results.
         history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
-        usage: What it cost, in tokens and, if the price is known, in money; with all agents that were asked on the way.
-        stop_reason: Why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
-        finish_reason: Why the model's last answer ended; `length` means that it was cut off.
-        sources: The documents and pages that the model was shown, in order, each once.
+        usage: The tokens used and, if the price is known, their cost; sub-agents included.
+        stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
+        finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
+        sources: The documents and pages that the model was shown, in order and without duplicates.
         waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
-        seconds: How long it took.
-        path: The names of the agents that had the conversation, in order; more than one after hand-offs.
-        usage_by_agent: What each agent of a tree has used, by its name; with the cost, if it is known.
+        seconds: The duration in seconds.
+        path: The names of the agents that led the conversation, in order; more than one after hand-offs.
+        usage_by_agent: The usage of each agent of a tree, by its name; with the cost, if it is known.
     """
 
     messages: tuple[Message, ...]
@@ -139,7 +139,7 @@ class RunResult(Generic[T]):
 
     @property
     def text(self) -> str:
-        """The answer: what the model said last, after all calls and without its reasoning."""
+        """The text of the last answer, after all calls and without reasoning."""
         return text_of_answer(self.messages)
 
     @property
@@ -147,7 +147,7 @@ class RunResult(Generic[T]):
         """The data that was asked for; without `output=`, the text.
 
         Raises:
-            InvalidAnswerError: The run ended before there was any.
+            InvalidAnswerError: The run ended before its answer was complete.
         """
         if isinstance(self.data, _Missing):
             raise InvalidAnswerError(
@@ -158,13 +158,17 @@ class RunResult(Generic[T]):
 
     @property
     def cost(self) -> Decimal | None:
-        """What it cost in money, in `usage.currency`; None if the price is not known."""
+        """The cost in money, in `usage.currency`; None if the price is unknown."""
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but `output` as plain JSON values."""
+        """Return everything but `output` as plain JSON values."""
         values = {name: getattr(self, name) for name in _IN_DICT}
-        values |= {"sources": [_shown(source) for source in self.sources], "seconds": round(self.seconds, 3)}
+        values["sources"] = [
+            {"location": source.location, "page": source.page} if source.page else {"location": source.location}
+            for source in self.sources
+        ]
+        values["seconds"] = round(self.seconds, 3)
         plain: dict[str, Any] = TypeAdapter(Any).dump_python(values, mode="json", exclude_none=True)
         return plain
 
@@ -208,18 +212,14 @@ _IN_DICT = (
 )
 
 
-def _shown(source: Source) -> dict[str, object]:
-    return {"location": source.location, "page": source.page} if source.page else {"location": source.location}
-
-
 def text_of_answer(messages: Sequence[Message]) -> str:
-    """The text of the assistant that spoke last: of its messages after the last call and the last result."""
-    last: list[str] = []
+    """Return the text of the last speaker's messages after the last call and the last result."""
+    texts: list[str] = []
     for message in reversed(messages):
         if message.role != ASSISTANT or message.function_call or message.name != messages[-1].name:
             break
-        last.append(message.get_text_content())
-    return "".join(reversed(last))
+        texts.append(message.get_text_content())
+    return "".join(reversed(texts))
 
 
 class ResultFold:

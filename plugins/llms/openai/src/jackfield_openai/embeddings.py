@@ -36,9 +36,7 @@ class OpenAIEmbedderConfig(Config):
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
     model_server: ServerAddress | None = Field(default=None, description="The same as base_url, or as server")
-    api_base: ServerAddress | None = Field(
-        default=None, description="The same as base_url, and takes precedence over it"
-    )
+    api_base: ServerAddress | None = Field(default=None, description="The same as base_url, which it overrides")
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as OPENAI_API_KEY")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
