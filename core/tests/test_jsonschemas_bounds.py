@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from jackfield import BaseTool, FnCallAgent, jsonschemas
-from jackfield.jsonschemas import MOST_MISFITS, SchemaChecker, UncheckableError, fault_of_schema
+from jackfield.jsonschemas import MAX_MISFITS, SchemaChecker, UncheckableError, fault_of_schema
 
 _HOSTILE = {"patternProperties": {"^(a+)+$": True}}
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
@@ -54,7 +54,7 @@ def test_checking_a_value_takes_steps_as_it_has_parts(schema: dict[str, Any], ma
 
 
 def test_no_more_than_five_misfits_of_a_great_many_are_reported() -> None:
-    assert len(SchemaChecker({"items": {"type": "string"}}).misfits(list(range(10_000)))) == MOST_MISFITS
+    assert len(SchemaChecker({"items": {"type": "string"}}).misfits(list(range(10_000)))) == MAX_MISFITS
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The date in words, for system messages."""
+"""Write the date in words, for system messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from jackfield.config import Lang
 
-# Not those of the machine's language, which `strftime` gives.
+# `strftime` would use the language of the machine.
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DAYS_ZH = "一二三四五六日"
 _MONTHS = (
@@ -16,12 +16,12 @@ _MONTHS = (
 
 
 def get_current_date_str(lang: Lang = "en", hours_from_utc: float | None = None, *, now: datetime | None = None) -> str:
-    """The date in one line: `Current date: Friday, March 1, 2024`, or `当前时间：2024年3月1日，星期五。`.
+    """Return the date in one line: `Current date: Friday, March 1, 2024`, or `当前时间：2024年3月1日，星期五。`.
 
     Args:
         lang: The language of the line.
-        hours_from_utc: The time zone; that of the machine if None.
-        now: An instant with a time zone, in place of the present one.
+        hours_from_utc: The time zone; the machine's if None.
+        now: The time, with its time zone; the present if None.
     """
     zone = None if hours_from_utc is None else timezone(timedelta(hours=hours_from_utc))
     day = (now or datetime.now(UTC)).astimezone(zone)

@@ -4,7 +4,7 @@
 JackfieldError
 ├── ConfigError                   change the configuration
 │   ├── MissingSecretError            set the named variable
-│   └── ConsentNeededError            look at the file, and allow its effects or not
+│   └── ConsentNeededError            read the file, and allow its effects or not
 ├── InvalidMessageError           correct the message: the text names the field
 ├── PluginError                   install, choose or repair a plugin
 │   ├── PluginNotFoundError           install it, or correct the name
@@ -12,9 +12,9 @@ JackfieldError
 │   ├── PluginBlockedError            change the policy
 │   ├── BrokenPluginError             repair or remove the package
 │   └── IncompatiblePluginError       upgrade or downgrade the package or the core
-├── ModelServiceError             what went wrong while a model was asked; `retryable` says if waiting can help
+├── ModelServiceError             depends on the class; `retryable` is true if waiting can help
 │   ├── ModelRequestError             change the request
-│   │   ├── UnsupportedInputError         the model does not take such content; nothing was sent
+│   │   ├── UnsupportedInputError         leave out the content, which the model does not take; nothing was sent
 │   │   ├── ContextLengthError            shorten the history
 │   │   ├── ContentFilterError            change the content
 │   │   └── ModelNotFoundError            correct the model's name
@@ -23,17 +23,17 @@ JackfieldError
 │   ├── ModelOverloadedError          wait and retry
 │   ├── ModelConnectionError          check the address or the network, then retry
 │   ├── ModelTimeoutError             allow more time, then retry
-│   ├── ModelResponseError            the server sent an answer that cannot be read
-│   └── InvalidAnswerError            rephrase, or ask another model: none of its answers is the data that was asked for
-├── ToolServiceError              pass it to the model: the text is written for it
+│   ├── ModelResponseError            retry: the server sent an answer that cannot be read
+│   └── InvalidAnswerError            rephrase, or ask another model: no answer has the requested form
+├── ToolServiceError              pass it to the model, which reads the text
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
 │   ├── InDoubtError                  find out what was done, then allow the repetition or do without it
 │   └── DocParserError                leave out or replace the named document
 ├── SandboxError                  install what it names, or set `sandbox="none"`
-├── StoreError                    see to the store of runs; what is recorded stays
-│   ├── StoreUnavailableError         wait, or do what it names; the same call may work later
-│   ├── RunBusyError                  wait until whoever runs it has ended, or leave it to them
+├── StoreError                    repair the store of runs; everything recorded stays
+│   ├── StoreUnavailableError         wait, or follow the message; the same call may work later
+│   ├── RunBusyError                  wait until the other process has finished the run
 │   └── RunNotFoundError              correct the run's id
 └── LimitReachedError             raise the limit, or ask for less
 ```
@@ -47,14 +47,14 @@ from typing import ClassVar
 
 
 class JackfieldError(Exception):
-    """The root: `except JackfieldError` catches whatever Jackfield raises on purpose."""
+    """The root: `except JackfieldError` catches every error that Jackfield raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # BaseException's own way would call the class with its text alone; runs cross processes, errors with them.
-        return (_restored, (type(self), self.args, self.__dict__))
+        # BaseException would call the class with the text alone. Errors cross processes with their runs.
+        return (_restore, (type(self), self.args, self.__dict__))
 
 
-def _restored(error_class: type[JackfieldError], args: tuple[object, ...], facts: dict[str, object]) -> JackfieldError:
+def _restore(error_class: type[JackfieldError], args: tuple[object, ...], facts: dict[str, object]) -> JackfieldError:
     error = error_class.__new__(error_class, *args)
     error.args = args
     error.__dict__.update(facts)
@@ -124,7 +124,7 @@ class PluginBlockedError(PluginError):
 
 
 class BrokenPluginError(PluginError):
-    """A plugin is installed, but it failed to load or does not keep the contract."""
+    """A plugin is installed, but it failed to load or violates its contract."""
 
 
 class IncompatiblePluginError(PluginError):
@@ -135,10 +135,10 @@ class ModelServiceError(JackfieldError):
     """Asking a model failed.
 
     Attributes:
-        backend: Which backend was asked.
+        backend: The backend that was asked.
         code: The provider's own error code, if it gave one.
         status: The HTTP status, if there was one.
-        retry_after_s: How long the server asks to wait, in seconds; None if it did not say.
+        retry_after_s: The wait that the server asks for, in seconds; None if it named none.
         request_id: The provider's id of the request, to quote to its support.
         partial_text: The text that had arrived before the failure.
     """
@@ -215,25 +215,25 @@ class ModelTimeoutError(ModelServiceError):
 
 
 class ModelResponseError(ModelServiceError):
-    """The server sent something that is not part of the protocol."""
+    """The server sent an answer that violates the protocol."""
 
     retryable = True
 
 
 class InvalidAnswerError(ModelServiceError):
-    """The model was asked for data, but none of its answers fits; `partial_text` is the last one.
+    """The model was asked for data, but no answer has the requested form; `partial_text` is the last answer.
 
-    `usage` is the total cost of all of them: a `jackfield.Usage`, or None.
+    `usage` is the total usage of all attempts: a `jackfield.Usage`, or None.
     """
 
     usage: object = None
 
 
 class ToolServiceError(JackfieldError):
-    """A tool could not do its work; the model reads the text, so it says what to do instead.
+    """A tool failed. The model reads the text, so it says what to do instead.
 
     Attributes:
-        may_be_done: True if the work may have been done all the same, completely or in part.
+        may_be_done: True if the work may have been done nevertheless, completely or in part.
     """
 
     def __init__(self, message: str, *, code: str | None = None, may_be_done: bool = False) -> None:
@@ -262,13 +262,13 @@ class ToolTimeoutError(ToolServiceError):
 
 
 class InDoubtError(ToolServiceError):
-    """A part of an interrupted run cannot be continued, may have acted, and is not repeated unless a person agrees.
+    """A part of an interrupted run may have acted, cannot be continued, and is repeated only if a person agrees.
 
     Attributes:
         agent: The agent that was interrupted.
-        call_id: The tool call that asked it; '' if an agent kind asked it without one.
-        place: The place in the run that asked it.
-        question: The question that it was asked.
+        call_id: The tool call that asked the agent; '' if an agent kind asked it without one.
+        place: The position in the run that asked the agent.
+        question: The question to the agent.
         is_refused: True if a person has refused the repetition.
     """
 
@@ -289,11 +289,11 @@ class SandboxError(JackfieldError):
 
 
 class StoreError(JackfieldError):
-    """The record of a run cannot be written or read; what was recorded before stays."""
+    """The record of a run cannot be written or read; earlier records stay."""
 
 
 class StoreUnavailableError(StoreError):
-    """A store cannot be used for the moment: it is locked, full or out of reach. The same call may work later."""
+    """A store is locked, full or unreachable. The same call may work later."""
 
 
 class RunBusyError(StoreError):
@@ -301,11 +301,11 @@ class RunBusyError(StoreError):
 
 
 class RunNotFoundError(StoreError, LookupError):
-    """The store has no run of this id."""
+    """The store has no run with this id."""
 
 
 class LimitReachedError(JackfieldError):
-    """The work was ended by a limit that the caller set; `limit` is its name."""
+    """A limit that the caller set ended the work; `limit` is its name."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
     Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
-MOST_MISFITS = 5
+MAX_MISFITS = 5
 _MAX_DEPTH = 100
 _MAX_SCHEMA_VALUES = 10_000  # at any depth; checking so many takes about a second
-_MOST_CHARS = 300
-_MOST_REMEMBERED = 16 << 10  # in bytes, of a schema: checking one takes 1 ms, and every agent has its tools checked
-_MOST_LOOKED_AT = 100  # of the misfits; each of a million entries may be one
+_MAX_CHARS = 300
+_MAX_CACHED_BYTES = 16 << 10  # of a schema: checking one takes 1 ms, and every agent checks its tools
+_MAX_ERRORS = 100  # that are collected; each of a million entries may have one
 # A step is a few microseconds: a keyword at a value, 16 entries of a list in the schema, 1000 steps of a pattern.
 _FREE_STEPS = 50_000
 _STEPS_PER_VALUE = 20
@@ -56,7 +56,7 @@ class TooCostlyError(UncheckableError):
 
 
 class SchemaChecker:
-    """Checks values against one schema. Making its validator costs as much as forty checks: keep it."""
+    """Checks values against one schema. Keep it: building its validator costs as much as forty checks."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -64,7 +64,7 @@ class SchemaChecker:
         self._fits = _compile_test(schema)
 
     def misfits(self, value: object) -> list[str]:
-        """What does not fit, a sentence each, in the order of the value, at most five; [] if all is well.
+        """Return a sentence for each misfit, in the order of the value, at most five; [] if the value fits.
 
         Raises:
             UncheckableError: The schema refers to something outside of it, takes too many steps, or has a
@@ -82,7 +82,7 @@ class SchemaChecker:
             raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
         except RecursionError:
             return ["the value or its schema is nested too deeply to be checked"]
-        except OverflowError:  # a fraction of a number of thousands of digits
+        except OverflowError:  # division of a number with thousands of digits
             return ["a number is too large to be checked"]
         except PatternError as error:
             raise UncheckableError(str(error)) from error
@@ -91,7 +91,7 @@ class SchemaChecker:
         except ValueError as error:  # of the library that reads URLs
             raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
-        return [_sentence(error.path, error.message) for error in errors[:MOST_MISFITS]]
+        return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
 
 
 def _make_validator(schema: Schema) -> Draft202012Validator:
@@ -107,7 +107,7 @@ def _make_validator(schema: Schema) -> Draft202012Validator:
 
 def _errors(validator: Draft202012Validator, value: object) -> list[ValidationError]:
     with _steps_for(value):
-        return list(islice(validator.iter_errors(value), _MOST_LOOKED_AT))
+        return list(islice(validator.iter_errors(value), _MAX_ERRORS))
 
 
 @contextmanager
@@ -131,7 +131,7 @@ class _Steps:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            if not self._is_measured:  # not before: nearly every check is done by now
+            if not self._is_measured:  # not earlier, because nearly every check ends before this
                 self._is_measured = True
                 self._left += _STEPS_PER_VALUE * _size(self._value)
             if self._left < 0:
@@ -279,7 +279,7 @@ def _tests_of_objects(schema: Schema) -> Iterator[Test]:
 
 @cache
 def _validator_class() -> type[Draft202012Validator]:
-    """The library's validator, with bounded keywords in the place of those that are not."""
+    """Build the library's validator with bounded keywords in place of unbounded ones."""
     from jsonschema import Draft202012Validator, validators
 
     own: dict[str, Keyword] = {
@@ -296,7 +296,7 @@ def _validator_class() -> type[Draft202012Validator]:
     evolve = bounded.evolve
 
     def evolve_within_bounds(self: Any, **changes: Any) -> Any:
-        # The library would go on with its own keywords below any "$schema", and those are not bounded.
+        # Below a "$schema", the library would continue with its own keywords, which are not bounded.
         schema = changes.get("schema")
         if isinstance(schema, Mapping) and "$schema" in schema:
             return bounded(**{"registry": self._registry, "_resolver": self._resolver, **changes})
@@ -421,7 +421,7 @@ def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[
 
 
 def _applied(validator: Any, schema: Schema, value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, object]]:
-    """Give the schemas that a schema applies to the same value and that it fits, each with its validator."""
+    """Yield the schemas that a schema applies to the same value and that the value fits, each with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             target = validator._resolver.lookup(schema[keyword])
@@ -445,7 +445,7 @@ def _is_valid(validator: Any, schema: object, value: object) -> bool:
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
-    """`uniqueItems` with one look at each item; the library compares each object with each other one."""
+    """Check `uniqueItems` in one pass; the library compares each object with all others."""
     from jsonschema import ValidationError
 
     if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
@@ -453,7 +453,7 @@ def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[V
 
 
 def _identity(value: object) -> Hashable:
-    """Equal for what JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
+    """Return a key that is equal for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
     if isinstance(value, dict):
         return ("object", frozenset((key, _identity(entry)) for key, entry in value.items()))
     if isinstance(value, list):
@@ -473,14 +473,14 @@ def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
 
     Args:
         schema: The dict.
-        ignore_patterns: Say nothing of patterns that `patterns` cannot match, because other code matches them.
+        ignore_patterns: Accept patterns that `patterns` cannot match, because other code matches them.
     """
     try:
-        # Exact in types and values, so what is remembered is of this content alone, whatever becomes of the dict.
+        # Exact in types and values, so a cached result belongs to this content, even if the dict changes later.
         content = marshal.dumps(schema, 0)  # type: ignore[arg-type]
-    except ValueError:  # it holds something that marshal does not know, or is nested deeply
+    except ValueError:  # marshal does not know a value, or the schema is nested deeply
         return _fault_of_schema(schema, ignore_patterns)
-    if len(content) > _MOST_REMEMBERED:
+    if len(content) > _MAX_CACHED_BYTES:
         return _fault_of_schema(schema, ignore_patterns)
     return _fault_of_content(content, ignore_patterns)
 
@@ -527,10 +527,12 @@ def _entries(value: object) -> Iterable[Any]:
 
 
 def _fault_of_patterns(schema: Schema) -> str:
-    """Why one of the patterns of a schema, or of the schemas in it, cannot be used; '' if all can."""
+    """Say why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
     for inner in _schemas_in(schema):
-        by_name = inner.get("patternProperties", {})
-        for pattern in (*by_name, *filter(None, [inner.get("pattern")])):
+        patterns = [*inner.get("patternProperties", ())]
+        if inner.get("pattern"):
+            patterns.append(inner["pattern"])
+        for pattern in patterns:
             try:
                 compile_pattern(pattern)
             except PatternError as error:
@@ -553,5 +555,5 @@ def _schemas_in(schema: object) -> Iterator[Schema]:
 
 def _sentence(path: Iterable[object], message: str) -> str:
     where = ".".join(str(part) for part in path)
-    short = message if len(message) <= _MOST_CHARS else message[:_MOST_CHARS] + "…"
+    short = message if len(message) <= _MAX_CHARS else message[:_MAX_CHARS] + "…"
     return f"{where}: {short}" if where else short

@@ -17,7 +17,7 @@ MAX_REPEATS = 1000
 """Limit of repeats in a pattern; nested repeats are multiplied."""
 
 _TOKEN = re.compile(
-    r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a character in two halves
+    r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a surrogate pair
       | (?P<braced>\\[pPu]\{[^{}]*\})
       | \\c(?P<control>[A-Za-z])
       | \\(?P<escape>.)
@@ -38,7 +38,7 @@ _CLASSES = {
     "B": r"(?-u:\B)",
 }
 _PLAIN_ESCAPES = {"0": r"\x00", "Z": r"\z", "/": "/"}
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PatternError(ValueError):
@@ -61,8 +61,8 @@ class Pattern:
 
     def occurs_in(self, text: str) -> bool:
         """True if the pattern matches anywhere in a text."""
-        if not text.isascii():  # Rust has no halves of characters
-            text = _HALF.sub("\ufffd", text)
+        if not text.isascii():  # Rust has no lone surrogates
+            text = _SURROGATE.sub("\ufffd", text)
         matches: bool = self._validator.isinstance_python(text)
         return matches and all(one.holds_for(text) for one in self._conditions)
 
@@ -95,7 +95,7 @@ def compile_pattern(text: str) -> Pattern:
         raise PatternError(
             f"the pattern has {len(text):,} characters: {MAX_PATTERN_CHARS:,} are the most; write a shorter one"
         )
-    if _HALF.search(text):
+    if _SURROGATE.search(text):
         raise PatternError("the pattern contains a lone surrogate: write the whole character")
     lookaheads, rest = _split_lookaheads(text)
     conditions = tuple(_Lookahead(compile_pattern(f"^(?:{inner})"), is_wanted) for is_wanted, inner in lookaheads)
@@ -130,7 +130,7 @@ def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
 
 
 def _find_outside_groups(text: str, sign: str, start: int) -> int:
-    """Return where a sign stands outside of escapes, classes and inner groups; the length of the text if nowhere."""
+    """Return the position of a sign outside of escapes, classes and inner groups; the length of the text if none."""
     at, depth, in_class = start, 0, False
     while at < len(text):
         if text[at] == "\\":
@@ -239,7 +239,7 @@ class _Translation:
             self._last *= max(times, 1)
 
     def _character_class(self, start: int) -> int:
-        """Translate `[…]`; give the position behind it."""
+        """Translate `[…]`; return the position behind it."""
         out, at = ["["], start + 1
         if self._text.startswith("^", at):
             out.append("^")
@@ -266,7 +266,7 @@ class _Translation:
         raise self._refusal("a '[' is not closed")
 
     def _own_sign(self, at: int, first: int) -> str:
-        """Escape what means something in a class in Rust only; a `-` beside a class such as `\\w` is itself."""
+        """Escape a sign that is special in a class in Rust only; a `-` beside a class such as `\\w` is literal."""
         sign = self._text[at]
         if sign == "-":
             beside_class = self._text[max(at - 2, first) : at] in _SETS or self._text[at + 1 : at + 3] in _SETS
@@ -291,7 +291,7 @@ _SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")
 
 
 def _unspecial(sign: str) -> str:
-    """A `{` that begins no repeat is itself for ECMA-262 and Python."""
+    """Escape a `{` that begins no repeat; it is literal in ECMA-262 and Python."""
     return f"\\{sign}" if sign in "{}]" else sign
 
 

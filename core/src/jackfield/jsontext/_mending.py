@@ -8,22 +8,22 @@ from typing import Any
 
 from jackfield.jsontext._strict import MAX_DEPTH, TooDeepError, loads_strict
 
-MAX_REPAIR_CHARS = 200_000  # a longer text is not a slip of the pen
-_MAX_TOKENS = 50_000  # that are looked at one by one: less than a tenth of a second
+MAX_REPAIR_CHARS = 200_000  # a longer text is no model's slip
+_MAX_TOKENS = 50_000  # each takes a step: less than a tenth of a second in all
 
 
 def mend(text: str, error: ValueError) -> object:
     """Parse a text that is not JSON, if its meaning is clear.
 
-    Nothing is guessed: not the end of a string with quotes in it, nor anything that was cut off. The text is one
-    value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
+    Nothing is guessed, neither the end of a string with quotes in it, nor a part that was cut off. The text must hold
+    one value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
 
     Args:
         text: The text.
-        error: Why it is not JSON.
+        error: The error of the strict parser.
 
     Raises:
-        ValueError: It cannot be repaired, or is too long or too deep to try.
+        ValueError: The text cannot be repaired, or is too long or too deep to try.
     """
     unfenced = _without_fence(text)
     if unfenced is not text:
@@ -33,7 +33,10 @@ def mend(text: str, error: ValueError) -> object:
             raise
         except ValueError as inside:
             error = inside
-    _check(unfenced, error)
+    if not unfenced.lstrip().startswith(("{", "[")):  # plain words are not mended into strings
+        raise ValueError(f"not JSON: {error}") from error
+    if len(unfenced) > MAX_REPAIR_CHARS:
+        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
     try:
         return _Mender(unfenced).only_value()
     except TooDeepError:
@@ -42,16 +45,8 @@ def mend(text: str, error: ValueError) -> object:
         raise ValueError(f"not JSON, and cannot be repaired ({problem}): {error}") from error
 
 
-def _check(text: str, error: ValueError) -> None:
-    """Refuse what is not worth mending: words are not made into strings, only what means to be JSON is mended."""
-    if not text.lstrip().startswith(("{", "[")):
-        raise ValueError(f"not JSON: {error}") from error
-    if len(text) > MAX_REPAIR_CHARS:
-        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
-
-
 def _without_fence(text: str) -> str:
-    """Take a Markdown code fence off, if the whole text stands in one."""
+    """Remove a Markdown code fence around the whole text, if there is one."""
     body = text.strip()
     if not (body.startswith("```") and body.endswith("```") and len(body) >= 6):
         return text
@@ -62,7 +57,7 @@ def _without_fence(text: str) -> str:
     return rest if names_a_language or not head.strip() else body
 
 
-# No part may be matched in two ways, and none is given back (`*+`): each character is looked at once.
+# No part can match in two ways, and no match is given back (`*+`), so each character is read once.
 _TOKEN = re.compile(
     r"""\s*+(?:
         (?P<mark>[{}\[\],:])
@@ -84,10 +79,10 @@ _Token = tuple[str, str]
 
 
 class _Mender:
-    """Reads the slips that models make, from left to right.
+    """Reads JSON with the mistakes that models make, from left to right.
 
-    They are: single or typographic quotes, names and Python's words without quotes, a comma before a closing bracket,
-    closing brackets that are missing or too many, `\\'` and other escapes that JSON has not, words behind the value.
+    They are: single or typographic quotes, names and Python's constants without quotes, a comma before a closing
+    bracket, missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, words after the value.
     """
 
     def __init__(self, text: str) -> None:
@@ -95,7 +90,7 @@ class _Mender:
         self._next = next(self._tokens)
 
     def only_value(self) -> object:
-        """The value; all that may follow are words and closing brackets."""
+        """Read one value; only words and closing brackets may follow it."""
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
@@ -112,9 +107,9 @@ class _Mender:
             case ("mark", "["):
                 return list(self._entries(depth))
             case ("string", text):
-                return _unescaped(text)
+                return _unescape(text)
             case ("word", text):
-                return _word(text)
+                return _read_word(text)
             case (_, text):
                 raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
 
@@ -125,7 +120,7 @@ class _Mender:
                 raise ValueError(f"a name is missing before {text!r}")
             if self._take() != ("mark", ":"):
                 raise ValueError(f"there is no colon after the name {text[:40]!r}")
-            yield _unescaped(text) if kind == "string" else text, self._value(depth + 1)
+            yield _unescape(text) if kind == "string" else text, self._value(depth + 1)
             self._end_entry()
 
     def _entries(self, depth: int) -> Iterator[object]:
@@ -134,9 +129,9 @@ class _Mender:
             self._end_entry()
 
     def _has_entry(self, closing: str) -> bool:
-        """Whether something stands before the closing bracket, which is taken.
+        """Return True if another entry comes before the closing bracket, which is skipped otherwise.
 
-        Where another bracket closes what is around it, this one is missing.
+        If another bracket closes an outer value, this one is missing.
         """
         if self._next == ("mark", closing):
             self._take()
@@ -158,22 +153,22 @@ class _Mender:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    place = 0
+    position = 0
     for _ in range(_MAX_TOKENS):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            if text[place:].strip():
-                raise ValueError(f"a string is not closed, or there is an unexpected character, at {place}")
+        match = _TOKEN.match(text, position)
+        if match is None:
+            if text[position:].strip():
+                raise ValueError(f"a string is not closed, or there is an unexpected character, at {position}")
             break
-        place = found.end()
-        kind = found.lastgroup or ""
-        yield (kind if kind in ("mark", "word") else "string"), found[kind]
+        position = match.end()
+        kind = match.lastgroup or ""
+        yield (kind if kind in ("mark", "word") else "string"), match[kind]
     else:
         raise ValueError("it is too long to be repaired")
     yield _END
 
 
-def _word(text: str) -> object:
+def _read_word(text: str) -> object:
     if text in _WORDS:
         return _WORDS[text]
     if _NUMBER.fullmatch(text):
@@ -181,19 +176,19 @@ def _word(text: str) -> object:
     raise ValueError(f"{text[:40]!r} has no quotes")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    # Two halves of a pair are one character, as in JSON.
-    return _PAIR.sub(_one_character, _ESCAPE.sub(_character, text))
+    # As in JSON, two surrogates in a row are one character.
+    return _PAIR.sub(_join_surrogates, _ESCAPE.sub(_read_escape, text))
 
 
-def _character(escape: re.Match[str]) -> str:
+def _read_escape(escape: re.Match[str]) -> str:
     name = escape[1]
     if len(name) > 1:
         return chr(int(name[1:], 16))
-    return _ESCAPED.get(name, escape[0])  # `\d` is meant as it stands
+    return _ESCAPED.get(name, escape[0])  # an unknown escape such as `\d` stays as it is
 
 
-def _one_character(pair: re.Match[str]) -> str:
+def _join_surrogates(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from jackfield._response_formats import response_format
-from jackfield.answers import MOST_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
+from jackfield.answers import MAX_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
 from jackfield.config import GenerateConfig, Lang, LLMConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
@@ -121,7 +121,7 @@ def _shortened_answer(response: ModelResponse) -> list[Message]:
     messages = []
     for message in response.messages:
         if isinstance(message.content, str) and (message.content or message.function_call):
-            content = message.content[:MOST_SHOWN_CHARS]
+            content = message.content[:MAX_SHOWN_CHARS]
             messages.append(message.replace(content=content, reasoning_content=None, origin=None))
         elif message.content or message.function_call:
             messages.append(message)
