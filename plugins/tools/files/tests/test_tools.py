@@ -20,7 +20,7 @@ from jackfield.plugins import ToolSpec, default_host
 from jackfield.tools import BaseTool, ToolContext, Workspace
 from jackfield_files import folder
 from jackfield_files.config import FilesConfig
-from jackfield_files.edits import Edit, edited
+from jackfield_files.edits import Edit, apply_edits
 from jackfield_files.globs import matcher
 from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
 
@@ -369,19 +369,19 @@ def test_edits_do_what_a_plain_model_does(text: str, edits: list[Edit]) -> None:
     expected = model_of(text, edits)
     if expected is None:
         with pytest.raises(ToolArgumentError):
-            edited(text, edits, most_chars=10_000)
+            apply_edits(text, edits, most_chars=10_000)
     else:
-        assert edited(text, edits, most_chars=10_000)[0] == expected
+        assert apply_edits(text, edits, most_chars=10_000)[0] == expected
 
 
 @given(small, some_edits)
 def test_edits_of_a_file_with_crlf_are_those_of_one_with_lf(text: str, edits: list[Edit]) -> None:
     try:
-        expected = edited(text, edits, most_chars=10_000)[0].replace("\n", "\r\n")
+        expected = apply_edits(text, edits, most_chars=10_000)[0].replace("\n", "\r\n")
     except ToolArgumentError:
         return
     if "\n" in text:
-        assert edited(text.replace("\n", "\r\n"), edits, most_chars=10_000)[0] == expected
+        assert apply_edits(text.replace("\n", "\r\n"), edits, most_chars=10_000)[0] == expected
 
 
 @given(st.binary(max_size=60), st.text("xyz", min_size=1, max_size=3))

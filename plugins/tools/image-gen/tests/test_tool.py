@@ -96,7 +96,7 @@ def test_a_path_in_the_answer_of_a_model_is_not_read(tmp_path: Path) -> None:
     async def once() -> Any:
         return await tool.call({"prompt": "x"}, context=context)
 
-    with pytest.raises(ToolServiceError, match="scripted:scripted made no image, and said: Sorry"):
+    with pytest.raises(ToolServiceError, match="scripted:scripted made no image, and answered: Sorry"):
         asyncio.run(once())
 
 

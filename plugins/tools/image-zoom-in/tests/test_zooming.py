@@ -25,7 +25,7 @@ from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, Workspace
 from jackfield_image_zoom_in.tool import ImageZoomIn
-from jackfield_image_zoom_in.zooming import _grown, _size_for_models, zoomed
+from jackfield_image_zoom_in.zooming import _size_for_models, _widen, crop_and_enlarge
 
 WHOLE = (0, 0, 1000, 1000)
 
@@ -37,7 +37,7 @@ def written(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
 
 
 def zoom(content: bytes, bbox: tuple[float, ...] = WHOLE, *, max_pixels: int = 50_000_000) -> Image.Image:
-    return Image.open(io.BytesIO(zoomed(content, bbox, max_pixels=max_pixels)))
+    return Image.open(io.BytesIO(crop_and_enlarge(content, bbox, max_pixels=max_pixels)))
 
 
 def halves(mode: str = "RGB") -> Image.Image:
@@ -75,7 +75,7 @@ def test_a_box_without_a_part_is_refused(bbox: tuple[float, ...]) -> None:
 
 @given(side=st.integers(1, 5000), ends=st.lists(st.floats(0, 1000), min_size=2, max_size=2, unique=True).map(sorted))
 def test_a_part_lies_within_the_image_and_has_32_pixels_if_there_are_as_many(side: int, ends: list[float]) -> None:
-    first, last = _grown(ends[0], ends[1], side)
+    first, last = _widen(ends[0], ends[1], side)
     assert 0 <= first < last <= side
     assert last - first >= min(32, side)
     assert first <= ends[0] / 1000 * side + 1e-6
@@ -159,7 +159,7 @@ def test_nothing_is_left_of_a_file_but_its_pixels() -> None:
     facts.add_text("Comment", "<script>secret place")
     content = written(halves(), "PNG", pnginfo=facts) + archive.getvalue()
     assert zipfile.is_zipfile(io.BytesIO(content))
-    part = zoomed(content, WHOLE, max_pixels=50_000_000)
+    part = crop_and_enlarge(content, WHOLE, max_pixels=50_000_000)
     assert not zipfile.is_zipfile(io.BytesIO(part))
     assert b"script" not in part
     assert set(Image.open(io.BytesIO(part)).info) == set()

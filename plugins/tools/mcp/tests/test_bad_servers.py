@@ -23,7 +23,7 @@ from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from jackfield_mcp import session
 from jackfield_mcp.listing import list_server
-from jackfield_mcp.session import Opened, ServerEndedError
+from jackfield_mcp.session import OpenServer, ServerEndedError
 from jackfield_mcp.toolset import MCPServers
 
 from .conftest import BAD, PATIENCE_S, call, is_running, tools_of, until
@@ -131,7 +131,7 @@ def test_a_server_that_is_only_slow_keeps_its_process(
 def test_a_connection_that_times_out_is_lost_whether_or_not_the_call_has_a_limit(bad: MCPServers) -> None:
     tool: Any = tools_of(bad)["bad-pid"]
 
-    async def times_out(one: Opened) -> None:
+    async def times_out(one: OpenServer) -> None:
         raise TimeoutError(errno.ETIMEDOUT, "no answer from the network")
 
     async def ask(timeout_s: float | None) -> None:

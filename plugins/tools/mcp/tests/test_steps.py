@@ -23,7 +23,7 @@ from jackfield.errors import JackfieldError
 from jackfield.events import ToolFinished
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
-from jackfield_mcp.session import Opened, ServerEndedError
+from jackfield_mcp.session import OpenServer, ServerEndedError
 from jackfield_mcp.toolset import MCPServers
 
 from . import stepping_server
@@ -162,7 +162,7 @@ def test_a_call_ends_with_its_connection_though_its_answer_is_forgotten(is_close
             session = await part.session(ToolContext())
             is_waiting = threading.Event()
 
-            async def wait_for_ever(_: Opened) -> None:
+            async def wait_for_ever(_: OpenServer) -> None:
                 is_waiting.set()
                 await asyncio.Event().wait()
 

@@ -66,10 +66,10 @@ class AmapWeather(BaseTool):
             raise ToolArgumentError("there is no place to give the weather of: the location is empty")
         adcode = location if _ADCODE.fullmatch(location) else await self._adcode(location)
         query = {"city": adcode, "extensions": "base", "output": "JSON"}
-        found = await self._service.ask(_read_weather, path=_WEATHER, query=query)
-        if found is None:
+        answer = await self._service.ask(_read_weather, path=_WEATHER, query=query)
+        if answer is None:
             raise ToolArgumentError(f"Amap has no weather of {location}: name a city or a district of China")
-        weather, temperature, live = found
+        weather, temperature, live = answer
         return ToolResult(f"{location}的天气是{weather}温度是{temperature}度。", {"adcode": adcode, "weather": live})
 
     async def aclose(self) -> None:
@@ -77,14 +77,14 @@ class AmapWeather(BaseTool):
         await self._service.aclose()
 
     async def _adcode(self, location: str) -> str:
-        known = self._known.get(location)
-        if known is None:
+        adcode = self._known.get(location)
+        if adcode is None:
             query = {"keywords": location, "subdistrict": "0", "extensions": "base", "output": "JSON"}
-            known = _only(location, await self._service.ask(_read_districts, path=_DISTRICTS, query=query))
-            self._known[location] = known
+            adcode = _choose_adcode(location, await self._service.ask(_read_districts, path=_DISTRICTS, query=query))
+            self._known[location] = adcode
             while len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-        return known
+        return adcode
 
 
 def _read_weather(wire: Any) -> tuple[str, str, dict[str, str]] | None:
@@ -107,14 +107,14 @@ def _check_status(wire: Any) -> None:
         raise RefusalInAnswerError(f"{wire['info']} ({wire.get('infocode', '')})")
 
 
-def _only(location: str, found: list[_District]) -> str:
+def _choose_adcode(location: str, districts: list[_District]) -> str:
     """Return the code of the only place that fits a name.
 
     Raises:
         ToolArgumentError: There is none, or there are several of the name.
     """
-    meant = [one for one in found if one.name == location] or found
-    codes = {one.adcode: one.name for one in meant if _ADCODE.fullmatch(one.adcode)}
+    matches = [one for one in districts if one.name == location] or districts
+    codes = {one.adcode: one.name for one in matches if _ADCODE.fullmatch(one.adcode)}
     if not codes:
         raise ToolArgumentError(f"Amap knows no place {location}: give the Chinese name of a city or district of China")
     if len(codes) > 1:

@@ -62,7 +62,7 @@ class BroughtFiles:
             return
         shown = _shown(source.name)
         try:
-            with self._opened(source, path) as (file, facts):
+            with self._open(source, path) as (file, facts):
                 state = (facts.st_mtime, facts.st_size)
                 if file is None or self._seen.get(path) == state:
                     return
@@ -79,7 +79,7 @@ class BroughtFiles:
         self._copies[path], self._seen[path] = name, state
 
     @contextmanager
-    def _opened(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
+    def _open(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
         """Open a file, and return it with its facts; None for the file if it is in the folder already."""
         # Links on the way to a file are followed once, when it is first named: code could put others there later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
@@ -166,13 +166,13 @@ def _empty(handle: int) -> None:
                 os.unlink(name, dir_fd=handle)
                 continue
             try:
-                waiting += _moved_up(inner, handle)
+                waiting += _move_up(inner, handle)
             finally:
                 os.close(inner)
             os.rmdir(name, dir_fd=handle)
 
 
-def _moved_up(inner: int, handle: int) -> list[str]:
+def _move_up(inner: int, handle: int) -> list[str]:
     """Move the contents of a folder into another, and return the new names."""
     moved = []
     for name in os.listdir(inner):

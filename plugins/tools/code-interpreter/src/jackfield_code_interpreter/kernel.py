@@ -175,7 +175,7 @@ class Kernel:
             parts = await _receive(client.iopub_channel, _POLL_S)
             if parts:
                 await course.count(parts, most_bytes)
-                message = _parsed(client, parts)
+                message = _parse_message(client, parts)
                 if message is not None and await self._concerns(course, message):
                     yield message.kind, message.content
             elif not self.is_alive:
@@ -292,7 +292,7 @@ class Kernel:
             parts = await _receive(client.shell_channel, max(0.0, give_up - time.monotonic()))
             if not parts:
                 return None
-            message = _parsed(client, parts)
+            message = _parse_message(client, parts)
             if message is not None and message.request in requests and message.kind.endswith("_reply"):
                 return message.content
         await asyncio.sleep(0)
@@ -351,7 +351,7 @@ async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
     return parts
 
 
-def _parsed(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
+def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
     """Parse a message; None if it has no valid form. The code holds the key, so it can sign anything."""
     try:
         _, rest = client.session.feed_identities(parts)
@@ -393,10 +393,10 @@ _STEPS = (
 
 
 def _not_started(launch: KernelLaunch, reason: str) -> ToolServiceError:
-    said = _end_of_log(launch)
-    _log.warning("the kernel of the code interpreter did not start: %s\n%s", reason, said)
-    step = next(step for words, step in _STEPS if re.search(words, said, re.DOTALL))
-    last = said.strip().rpartition("\n")[2]
+    log_text = _end_of_log(launch)
+    _log.warning("the kernel of the code interpreter did not start: %s\n%s", reason, log_text)
+    step = next(step for words, step in _STEPS if re.search(words, log_text, re.DOTALL))
+    last = log_text.strip().rpartition("\n")[2]
     return ToolServiceError(
         f"The code interpreter's kernel did not start: {last or reason}. No code was run, and trying again will not "
         f"help. Whoever set it up can repair it: {step}.",

@@ -124,10 +124,10 @@ class Output:
         head, rest = text[: self._head_room], text[self._head_room :]
         self._head_room -= len(head)
         _append(self._head, _Piece(self._block, kind, head))
-        kept = rest[-self._tail_limit :]
-        self._left_out += len(rest) - len(kept)
-        self._tail_chars += len(kept)
-        _append(self._tail, _Piece(self._block, kind, kept))
+        tail = rest[-self._tail_limit :]
+        self._left_out += len(rest) - len(tail)
+        self._tail_chars += len(tail)
+        _append(self._tail, _Piece(self._block, kind, tail))
         self._shorten_tail()
 
     def _shorten_tail(self) -> None:
@@ -187,8 +187,8 @@ def _missing(content: Mapping[str, object]) -> str:
     """Return the module of `PLOTS` whose absence caused an error."""
     if _text(content.get("ename")) not in ("ModuleNotFoundError", "ImportError"):
         return ""
-    found = re.search(r"No module named '(\w+)'", _text(content.get("evalue")))
-    return found[1] if found and found[1] in PLOTS else ""
+    match = re.search(r"No module named '(\w+)'", _text(content.get("evalue")))
+    return match[1] if match and match[1] in PLOTS else ""
 
 
 def _error_text(content: Mapping[str, object]) -> str:

@@ -88,7 +88,7 @@ class PythonExecutor(BaseTool):
     def __init__(self, cfg: PythonExecutorConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
         self.needs_approval = needs_approval(self.config.sandbox, Sandbox, host=self.host or default_host())
-        self._chosen: tuple[ProgramSandbox | CodeSandbox, str] | None = None
+        self._chosen_sandbox: tuple[ProgramSandbox | CodeSandbox, str] | None = None
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
@@ -130,10 +130,10 @@ class PythonExecutor(BaseTool):
         return without_fence(code)
 
     def _sandbox(self) -> tuple[ProgramSandbox | CodeSandbox, str]:
-        if self._chosen is None:
-            made = _chosen(self.config.sandbox, self.host or default_host())
-            self._chosen = (made, str(made.protection()))
-        return self._chosen
+        if self._chosen_sandbox is None:
+            sandbox = _choose_sandbox(self.config.sandbox, self.host or default_host())
+            self._chosen_sandbox = (sandbox, str(sandbox.protection()))
+        return self._chosen_sandbox
 
 
 class _Unprotected(ProgramSandbox):
@@ -152,7 +152,7 @@ class _Unprotected(ProgramSandbox):
         )
 
 
-def _chosen(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
+def _choose_sandbox(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
     """Return the sandbox of a setting. It may block for a second; `auto` prefers one that runs programs."""
     if name == AUTO:
         try:
@@ -162,14 +162,14 @@ def _chosen(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
                 return _best(CodeSandbox, host)
             except SandboxError:
                 raise error from None
-    made: Sandbox | None = choose_sandbox(name, Sandbox, host=host)
-    return made if isinstance(made, ProgramSandbox | CodeSandbox) else _Unprotected()
+    sandbox: Sandbox | None = choose_sandbox(name, Sandbox, host=host)
+    return sandbox if isinstance(sandbox, ProgramSandbox | CodeSandbox) else _Unprotected()
 
 
 def _best(ability: Callable[..., S], host: Plugins) -> S:
-    made = choose_sandbox(AUTO, ability, host=host)
-    assert made is not None  # noqa: S101 - only `none` gives None
-    return made
+    sandbox = choose_sandbox(AUTO, ability, host=host)
+    assert sandbox is not None  # noqa: S101 - only `none` gives None
+    return sandbox
 
 
 async def _run_program(sandbox: ProgramSandbox, code: str, limits: Limits) -> CodeResult:

@@ -36,13 +36,13 @@ State = Literal["kept", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one call. `state` is True if the next call finds its variables; `made` are paths of files."""
+    """The result of one call. `state` is True if the next call finds its variables; `changed_files` are paths."""
 
     output: Output
     notes: tuple[str, ...]
     state: State
     barrier: str = NONE
-    made: tuple[str, ...] = ()
+    changed_files: tuple[str, ...] = ()
 
 
 @dataclass
@@ -103,8 +103,9 @@ class KernelSession:
             kernel, lost = await self._running_kernel()
             await sync.in_worker(self._watch.begin)
             execution = await self._execute(kernel, code)
-            made = await sync.in_worker(self._watch.changed)
-            return replace(execution, notes=(*lost, *notes, *execution.notes), barrier=kernel.barrier, made=made)
+            changed_files = await sync.in_worker(self._watch.changed)
+            all_notes = (*lost, *notes, *execution.notes)
+            return replace(execution, notes=all_notes, barrier=kernel.barrier, changed_files=changed_files)
 
     async def warm_up(self) -> None:
         """Start the kernel before there is code.

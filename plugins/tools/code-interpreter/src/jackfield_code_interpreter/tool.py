@@ -88,7 +88,7 @@ class CodeInterpreter(BaseTool):
             "isolation": isolation(done.barrier) if self._sandbox is None else str(self._sandbox.protection()),
             "limits": stated_limits(self.config, self._sandbox),
             "state": done.state,
-            "files": done.made,
+            "files": done.changed_files,
             "files_are_temporary": self.config.work_dir is None,
             **({"note": missing} if missing else {}),
         }

@@ -40,11 +40,11 @@ class WarmSessions:
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
-            taken = next((one for one in self._popped() if one.is_warm), None)
+            taken = next((one for one in self._pop_dead() if one.is_warm), None)
         self.refill()
         return taken
 
-    def _popped(self) -> list[KernelSession]:
+    def _pop_dead(self) -> list[KernelSession]:
         """Remove and return the sessions up to the first that runs.
 
         Those before it have died; their folders go with them.

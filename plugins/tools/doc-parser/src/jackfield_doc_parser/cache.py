@@ -74,7 +74,7 @@ class DocumentCache:
     def put(self, fingerprint: Fingerprint, document: Document) -> None:
         """Keep a document, unless it is larger than the whole cache, or JSON would change it."""
         data = _bytes(document)
-        if len(data) > self._max_bytes or not _comes_back(data, document):
+        if len(data) > self._max_bytes or not _survives_json(data, document):
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,8 +109,8 @@ class DocumentCache:
 
     def _entries(self) -> Iterator[_Entry]:
         """Yield the cached documents, and remove files that a process left incomplete."""
-        with os.scandir(self.folder) as found:
-            for one in found:
+        with os.scandir(self.folder) as entries:
+            for one in entries:
                 with contextlib.suppress(OSError):  # it may be gone by now
                     facts = one.stat(follow_symlinks=False)
                     if one.name.endswith(_SUFFIX):
@@ -165,6 +165,6 @@ def _text(value: object) -> str:
     return value
 
 
-def _comes_back(data: bytes, document: Document) -> bool:
+def _survives_json(data: bytes, document: Document) -> bool:
     """Return True if the document survives a round trip; JSON cannot hold dates in its metadata, for example."""
     return _document(data, document.source, document.content_hash) == document

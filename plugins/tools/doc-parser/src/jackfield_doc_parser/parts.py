@@ -42,10 +42,10 @@ def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Call
     """
     starts = [0]
     used = 0
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         used += tokens_of(item)
-        if used > max_tokens and place > starts[-1]:
-            starts.append(place)
+        if used > max_tokens and index > starts[-1]:
+            starts.append(index)
             used = tokens_of(item)
     if not 1 <= number <= len(starts):
         raise ToolArgumentError(f"there is no part {number}: there are {len(starts)}, and the first is 1")

@@ -92,7 +92,7 @@ class Documents:
             else:
                 more = Expanded(tuple(_meant(name, await self._known(context), context)))
             found = Expanded(found.files + more.files, found.skipped + more.skipped, found.missing + more.missing)
-        return await self._read_found(found, context.report)
+        return await self._read_expanded(found, context.report)
 
     async def read(self, names: Iterable[str], *, report: Callable[[str], None]) -> Readings:
         """Read the documents of files, folders and patterns, from any source.
@@ -101,7 +101,7 @@ class Documents:
             ConfigError: There are too many.
             DocParserError: None could be read, but there are some.
         """
-        return await self._read_found(await self._expanded(names), report)
+        return await self._read_expanded(await self._expanded(names), report)
 
     async def _expanded(self, names: Iterable[str]) -> Expanded:
         return await in_worker(expand, list(names), why_not=why_nothing_reads(self._host))
@@ -111,7 +111,7 @@ class Documents:
         found = await self._expanded(context.files)
         return [name for name in (*found.files, *found.missing) if not name.startswith(_INDEX)]
 
-    async def _read_found(self, found: Expanded, report: Callable[[str], None]) -> Readings:
+    async def _read_expanded(self, found: Expanded, report: Callable[[str], None]) -> Readings:
         results = await self._read_all(list(dict.fromkeys((*found.files, *found.missing))), report)
         readings = Readings(
             tuple(result for result in results if isinstance(result, Document)),
@@ -145,27 +145,27 @@ class Documents:
         if self._cache is None:
             return await self._reader.read(path)
         fingerprint = await self._reader.fingerprint(path)
-        kept = await in_worker(self._cache.get, fingerprint, source=path)
-        if kept is not None:
-            return kept
+        cached = await in_worker(self._cache.get, fingerprint, source=path)
+        if cached is not None:
+            return cached
         document = await self._reader.read(path)
         if document.content_hash == fingerprint.content_hash:  # it may have changed in between
             await in_worker(self._cache.put, fingerprint, replace(document, source=""))
         return document
 
 
-def _meant(name: str, known: Sequence[str], context: ToolContext) -> list[str]:
+def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[str]:
     """Return the files that a model means by a name, or by a pattern of the conversation's file names.
 
     Raises:
         ToolArgumentError: There is none that it may read.
     """
     try:
-        return [file_meant(name, known, context.workspace)]
+        return [file_meant(name, known_names, context.workspace)]
     except ToolArgumentError:
         # A pattern is held against names that are known: it opens no folder.
         if glob.has_magic(name):
-            fitting = [path for path in known if fnmatch.fnmatchcase(basename_of(path), name)]
+            fitting = [path for path in known_names if fnmatch.fnmatchcase(basename_of(path), name)]
             if fitting:
                 return fitting
         raise

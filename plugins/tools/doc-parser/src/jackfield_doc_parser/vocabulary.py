@@ -54,10 +54,10 @@ class ExtractDocVocabulary(DocumentTool):
     def _within(self, words: list[str]) -> list[str]:
         """Return as many of the words as fit into a result."""
         used = 0
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             used += estimate_tokens(word) + 1  # and a comma
             if used > self.config.max_ref_token:
-                return words[:place]
+                return words[:index]
         return words
 
 

@@ -30,14 +30,14 @@ def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]
         most: How many words.
         query: If the texts have words in its language, which is Chinese or not, there are no others in the list.
     """
-    counts, passages, forms, size = _counted(texts)
-    asked = [term for term in counts if _is_chinese(term) == _is_chinese(query)] if query.strip() else []
-    scores = {term: counts[term] * math.log(1 + size / passages[term]) for term in asked or counts}
+    counts, passages, forms, size = _count_terms(texts)
+    same_script = [term for term in counts if _is_chinese(term) == _is_chinese(query)] if query.strip() else []
+    scores = {term: counts[term] * math.log(1 + size / passages[term]) for term in same_script or counts}
     best = sorted(scores, key=lambda term: (-scores[term], term))[:most]
     return [forms[term].most_common(1)[0][0] for term in best]
 
 
-def _counted(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str, Counter[str]], int]:
+def _count_terms(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str, Counter[str]], int]:
     """Count each term, its texts and its spellings; return them with the number of texts."""
     counts: Counter[str] = Counter()
     passages: Counter[str] = Counter()

@@ -37,7 +37,7 @@ class Replaced:
     lines: list[int]
 
 
-def edited(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
+def apply_edits(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
     """Apply all edits to a text, each to the result of the one before.
 
     Where all lines of the text end in CRLF, line breaks in the edits mean CRLF, too.
@@ -69,7 +69,7 @@ def _after(text: str, edit: Edit, label: str, most_chars: int) -> tuple[str, Rep
         raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
     if len(starts) > 1 and not edit.everywhere:
         raise ToolArgumentError(
-            f"{label}old_text occurs more than once, on the lines {_listed(_lines(text, starts))}: add "
+            f"{label}old_text occurs more than once, on the lines {_list_lines(_lines(text, starts))}: add "
             "the lines around it so that it occurs once, or set replace_all"
         )
     count = text.count(edit.old) if edit.everywhere else 1
@@ -102,32 +102,32 @@ def _lines(text: str, starts: Sequence[int]) -> list[int]:
     return lines
 
 
-def _listed(lines: Sequence[int]) -> str:
+def _list_lines(lines: Sequence[int]) -> str:
     shown = ", ".join(map(str, lines[:_MOST_PLACES]))
     return f"{shown}, …" if len(lines) > _MOST_PLACES else shown
 
 
 def _near(text: str, old: str) -> str:
     """Return the lines most similar to a wanted text: those that differ only in spaces, else any."""
-    wanted = _bare(old.split("\n"))
-    if not any(wanted):
+    searched_lines = _bare(old.split("\n"))
+    if not any(searched_lines):
         return ""
     lines = _bare(text.split("\n", _MOST_LINES)[:_MOST_LINES])
-    place = _place_of(wanted, lines)
+    place = _find_lines(searched_lines, lines)
     if place:
         return f"; from line {place}, the same words stand there with other spaces: read the lines again"
-    close = difflib.get_close_matches(next(filter(None, wanted)), dict.fromkeys(lines), n=_MOST_SHOWN)
+    close = difflib.get_close_matches(next(filter(None, searched_lines)), dict.fromkeys(lines), n=_MOST_SHOWN)
     if not close:
         return ": read it again"
-    found = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
-    return f". The lines most like it (without their indentation):\n{found}"
+    similar = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
+    return f". The lines most like it (without their indentation):\n{similar}"
 
 
 def _bare(lines: Sequence[str]) -> list[str]:
     return [line.strip()[:_LINE_CHARS] for line in lines]
 
 
-def _place_of(wanted: Sequence[str], lines: Sequence[str]) -> int:
+def _find_lines(searched_lines: Sequence[str], lines: Sequence[str]) -> int:
     """Return the line, from 1, at which a sequence of lines begins; 0 if there is none."""
-    begins = (number for number, line in enumerate(lines) if line == wanted[0])
-    return next((start + 1 for start in begins if lines[start : start + len(wanted)] == wanted), 0)
+    begins = (number for number, line in enumerate(lines) if line == searched_lines[0])
+    return next((start + 1 for start in begins if lines[start : start + len(searched_lines)] == searched_lines), 0)

@@ -64,7 +64,7 @@ def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, i
         ToolArgumentError: It does not exist, is not a regular file, is outside of the workspace, or may not be read.
     """
     root, parts = _place(workspace, name)
-    with _explained(name, root, parts), _folder(root, parts[:-1]) as folder:
+    with _explain(name, root, parts), _folder(root, parts[:-1]) as folder:
         _check_regular(_status(folder, parts), name)
         with _opened(folder, parts[-1], name) as stream:
             yield stream, os.fstat(stream.fileno()).st_size
@@ -92,9 +92,9 @@ class Target:
 
     def put(self, data: bytes) -> None:
         """Put data in the place of the file's, whole or not at all; its permissions stay."""
-        made = f".{secrets.token_hex(8)}.tmp"
+        temporary_name = f".{secrets.token_hex(8)}.tmp"
         # The copy of a private file is private from its first byte on.
-        file = os.open(made, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
+        file = os.open(temporary_name, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
         try:
             with os.fdopen(file, "wb") as stream:
                 stream.write(data)
@@ -102,10 +102,10 @@ class Target:
                 if self._status is not None:
                     _keep_rights(file, self._status)
                 os.fsync(file)
-            os.rename(made, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.rename(temporary_name, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(made, dir_fd=self._folder)
+                os.unlink(temporary_name, dir_fd=self._folder)
             raise
 
 
@@ -124,7 +124,7 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
     root, parts = _place(workspace, name)
     if make_folders:
         workspace.root.mkdir(parents=True, exist_ok=True)
-    with _explained(name, root, parts), _folder(root, parts[:-1], make=make_folders) as folder, _alone(folder, name):
+    with _explain(name, root, parts), _folder(root, parts[:-1], make=make_folders) as folder, _alone(folder, name):
         try:
             status = _status(folder, parts)
         except FileNotFoundError:
@@ -154,13 +154,13 @@ def entries(
     while waiting:
         below = waiting.popleft()
         try:
-            with _explained(name, root, start), _folder(root, (*start, *below)) as folder:
-                found = sorted(map(_entry, islice(os.scandir(folder), _MOST_IN_FOLDER)), key=lambda entry: entry.path)
+            with _explain(name, root, start), _folder(root, (*start, *below)) as folder:
+                items = [_entry(item) for item in islice(os.scandir(folder), _MOST_IN_FOLDER)]
         except ToolArgumentError:
             if below:
                 continue  # it may not be read, or is not there any more; the others are
             raise
-        for entry in found:
+        for entry in sorted(items, key=lambda entry: entry.path):
             parts = (*below, entry.path)
             yield Entry("/".join(parts), entry.is_folder, entry.is_link, entry.size_bytes)
             if entry.is_folder and entry.path not in skipped and len(parts) < min(deepest, _DEEPEST):
@@ -230,13 +230,13 @@ def _keep_rights(file: int, status: os.stat_result) -> None:
         os.fchown(file, status.st_uid, status.st_gid)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry:
+def _entry(item: os.DirEntry[str]) -> Entry:
     try:
-        status = found.stat(follow_symlinks=False)
+        status = item.stat(follow_symlinks=False)
     except OSError:  # gone meanwhile
-        return Entry(found.name)
+        return Entry(item.name)
     mode = status.st_mode
-    return Entry(found.name, stat.S_ISDIR(mode), stat.S_ISLNK(mode), status.st_size if stat.S_ISREG(mode) else 0)
+    return Entry(item.name, stat.S_ISDIR(mode), stat.S_ISLNK(mode), status.st_size if stat.S_ISREG(mode) else 0)
 
 
 @contextmanager
@@ -257,7 +257,7 @@ def _alone(folder: int, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
+def _explain(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
     """Say to the model what went wrong with a file."""
     try:
         yield

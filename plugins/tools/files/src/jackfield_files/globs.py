@@ -24,10 +24,10 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     options = re2.Options()
     options.log_errors = False
     try:
-        compiled = re2.compile(_expression(anywhere.removeprefix("./").removeprefix("/")), options)
+        expression = re2.compile(_expression(anywhere.removeprefix("./").removeprefix("/")), options)
     except (re2.error, UnicodeEncodeError):
         raise ToolArgumentError(f"{pattern!r} is not a valid pattern, such as *.py or docs/**/*.md") from None
-    return lambda path: compiled.fullmatch(path.encode(errors="replace").decode()) is not None
+    return lambda path: expression.fullmatch(path.encode(errors="replace").decode()) is not None
 
 
 def _expression(pattern: str) -> str:

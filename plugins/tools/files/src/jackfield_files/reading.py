@@ -73,12 +73,12 @@ def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int
     while piece := wrapper.readline(_PIECE):
         text, length = piece.removeprefix(BOM) if is_first else piece, len(piece)
         is_first = False
-        kept = text[: bounds.line_chars + 2]
+        line = text[: bounds.line_chars + 2]
         while not piece.endswith("\n") and length < bounds.scan_chars and (piece := wrapper.readline(_PIECE)):
             length += len(piece)
-            if len(kept) < bounds.line_chars + 2:
-                kept += piece[: bounds.line_chars + 2 - len(kept)]
-        yield kept, length
+            if len(line) < bounds.line_chars + 2:
+                line += piece[: bounds.line_chars + 2 - len(line)]
+        yield line, length
 
 
 def _shortened(text: str, length: int, most: int) -> str:

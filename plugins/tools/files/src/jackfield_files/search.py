@@ -23,7 +23,7 @@ class Line:
     matches: bool
 
 
-def compiled(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
+def compile_expression(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
     """Compile an expression that matches within one line.
 
     Raises:
@@ -55,27 +55,27 @@ def _check(query: str) -> None:
 
 def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:
     """Return the matching lines of a text in UTF-8 with their context, in order; at most `most` matches."""
-    found: dict[int, Line] = {}
+    lines: dict[int, Line] = {}
     for number, start, match in _matches(expression, data, most):
         for line in _around(data, number, start, context):
-            found.setdefault(line.number, line)
-        found[number] = Line(number, _shown(data, start, match), matches=True)
-    return [found[number] for number in sorted(found)]
+            lines.setdefault(line.number, line)
+        lines[number] = Line(number, _shown(data, start, match), matches=True)
+    return [lines[number] for number in sorted(lines)]
 
 
 def _matches(expression: Any, data: bytes, most: int) -> Iterator[tuple[int, int, int]]:
     """Yield the number of each matching line, its start, and the start of the match in it."""
-    place, number, counted = 0, 1, 0
+    start, number, counted = 0, 1, 0
     for _ in range(most):
-        match = expression.search(data, place)
+        match = expression.search(data, start)
         if match is None or (match.start() == len(data) and data[-1:] in (b"\n", b"")):
             return  # there is no line after the last line break
         start = data.rfind(b"\n", 0, match.start()) + 1
         number += data.count(b"\n", counted, start)
         counted = start
         yield number, start, match.start()
-        place = data.find(b"\n", match.start()) + 1
-        if not place:
+        start = data.find(b"\n", match.start()) + 1
+        if not start:
             return
 
 

@@ -11,7 +11,7 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import BaseTool, ToolContext, Workspace
 from jackfield_files import folder, search
 from jackfield_files.config import FilesConfig
-from jackfield_files.edits import Edit, edited
+from jackfield_files.edits import Edit, apply_edits
 from jackfield_files.globs import matcher
 from jackfield_files.plugin import tools
 from jackfield_files.reading import Bounds, Part, part_of
@@ -85,10 +85,10 @@ class ReadFile(_FilesTool):
             if encoding is None:
                 raise _binary(path, size)
             part = part_of(stream, encoding, first=first, last=last, bounds=bounds)
-        return _numbered(part, path, first)
+        return _number_lines(part, path, first)
 
 
-def _numbered(part: Part, path: str, first: int) -> str:
+def _number_lines(part: Part, path: str, first: int) -> str:
     shown = [f"{number}\t{line}" for number, line in enumerate(part.lines, start=first)]
     if part.is_given_up:
         shown.append(f"[{folder.shown(path)} is not read any further; its line {part.seen} is somewhere in the middle]")
@@ -130,7 +130,7 @@ class EditFile(_FilesTool):
         edits = list(map(_edit, arguments["edits"]))
         with folder.changing(workspace, path) as target:
             text, encoding = self._whole_text(target, path)
-            changed, done = edited(text, edits, most_chars=self.config.max_file_bytes)
+            changed, done = apply_edits(text, edits, most_chars=self.config.max_file_bytes)
             data = encode(changed, encoding)
             self._check_size(data)
             target.put(data)
@@ -139,8 +139,8 @@ class EditFile(_FilesTool):
         return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
 
 
-def _edit(given: Mapping[str, Any]) -> Edit:
-    edit = Edit(given["old_text"], given["new_text"], given.get("replace_all", False))
+def _edit(argument: Mapping[str, Any]) -> Edit:
+    edit = Edit(argument["old_text"], argument["new_text"], argument.get("replace_all", False))
     check_whole(edit.old, "old_text")
     check_whole(edit.new, "new_text")
     return edit
@@ -153,7 +153,7 @@ class ListFiles(_FilesTool):
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         path, pattern = arguments["path"], arguments.get("pattern", "")
-        if _is_unmade(workspace, path):
+        if _is_missing(workspace, path):
             return "[the workspace is empty]"
         depth = arguments.get("depth") or _ALL_LEVELS
         nothing = f"[no file fits {pattern!r}]" if pattern else f"[{folder.shown(path)} is empty]"
@@ -167,14 +167,14 @@ class ListFiles(_FilesTool):
             if time.monotonic() > until or len(lines) == self.config.max_entries:
                 return [*lines, "[and more: list one of the folders, or give a pattern]"]
             if fits(entry.path) and not (pattern and entry.is_folder):
-                lines.append(_described(entry, path, self.config.skip))
+                lines.append(_describe_entry(entry, path, self.config.skip))
         return lines
 
 
 _ALL_LEVELS = 1000
 
 
-def _described(entry: folder.Entry, path: str, skipped: list[str]) -> str:
+def _describe_entry(entry: folder.Entry, path: str, skipped: list[str]) -> str:
     name = folder.shown(_joined(path, entry.path))
     if entry.is_folder:
         return f"{name}/ (not entered)" if entry.path.rpartition("/")[2] in skipped else f"{name}/"
@@ -187,32 +187,35 @@ class SearchFiles(_FilesTool):
     name = "search_files"
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
-        expression = search.compiled(
+        expression = search.compile_expression(
             arguments["query"],
             is_regex=arguments.get("regex", False),
             ignores_case=arguments.get("ignore_case", False),
         )
-        found = _Found(self.config)
+        matches = _Matches(self.config)
         for path, stream_is_listed in self._paths(arguments, workspace):
-            if found.is_over():
+            if matches.is_over():
                 break
             data = None
             try:
-                data = self._data(workspace, path, found)
+                data = self._data(workspace, path, matches)
             except ToolArgumentError:
                 if not stream_is_listed:  # the one file that was asked for
                     raise
             if data is not None:
                 lines = search.lines_with(
-                    expression, data, context=arguments.get("context", 0), most=self.config.max_matches - found.matches
+                    expression,
+                    data,
+                    context=arguments.get("context", 0),
+                    most=self.config.max_matches - matches.matches,
                 )
-                found.add(path, lines)
-        return found.text()
+                matches.add(path, lines)
+        return matches.text()
 
     def _paths(self, arguments: dict[str, Any], workspace: Workspace) -> Iterator[tuple[str, bool]]:
         """Yield the files to search, and True for those from a folder."""
         path, fits = arguments.get("path", "."), matcher(arguments.get("pattern", ""))
-        if _is_unmade(workspace, path):
+        if _is_missing(workspace, path):
             return
         with suppress(FileNotFoundError):
             if workspace.resolve(path).is_file():
@@ -222,14 +225,14 @@ class SearchFiles(_FilesTool):
             if not entry.is_folder and not entry.is_link and fits(entry.path):
                 yield _joined(path, entry.path), True
 
-    def _data(self, workspace: Workspace, path: str, found: _Found) -> bytes | None:
+    def _data(self, workspace: Workspace, path: str, matches: _Matches) -> bytes | None:
         """Return the text of a file in UTF-8 with `\n` line ends; None if it is no text, or too large."""
         with folder.reading(workspace, path) as (stream, size):
             if size > self.config.max_file_bytes:
-                found.too_large += 1
+                matches.too_large += 1
                 return None
             data = stream.read(self.config.max_file_bytes)
-        found.scanned += len(data)
+        matches.scanned += len(data)
         head = data[:HEAD_BYTES]
         encoding = encoding_of(head, self.config.encodings, is_whole=len(head) == len(data))
         if encoding is None:
@@ -239,7 +242,7 @@ class SearchFiles(_FilesTool):
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
 
-class _Found:
+class _Matches:
     """The matches of a search, and how many more it may find."""
 
     def __init__(self, config: FilesConfig) -> None:
@@ -296,6 +299,6 @@ def _joined(path: str, name: str) -> str:
     return name if start in ("", ".") else f"{start}/{name}"
 
 
-def _is_unmade(workspace: Workspace, path: str) -> bool:
+def _is_missing(workspace: Workspace, path: str) -> bool:
     """Return True if the search is for the whole of a workspace that does not exist yet."""
     return path in (".", "./") and not workspace.root.exists()

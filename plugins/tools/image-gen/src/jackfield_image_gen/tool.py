@@ -93,21 +93,22 @@ class ImageGen(BaseTool):
     def _model(self) -> BaseChatModel:
         with self._lock:
             if self._made is None:
-                given = self.config.llm or self.config.llm_cfg
-                if not given:
+                llm = self.config.llm or self.config.llm_cfg
+                if not llm:
                     raise ConfigError(
                         f"{self.name} needs a model that makes images: set llm, as in "
                         f"{{'name': {self.name!r}, 'llm': {{'model_type': 'openai_images', 'model': …}}}}"
                     )
-                self._made = get_chat_model(given, host=self.host or default_host())
+                self._made = get_chat_model(llm, host=self.host or default_host())
             return self._made
 
 
 def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
     addresses = list(_images_of(answer))
     if not addresses:
-        said = answer.get_content()[:500]
-        raise ToolServiceError(f"{model.address} made no image{f', and said: {said}' if said else ''}")
+        text = answer.get_content()[:500]
+        answered = f", and answered: {text}" if text else ""
+        raise ToolServiceError(f"{model.address} made no image{answered}")
     return addresses
 
 

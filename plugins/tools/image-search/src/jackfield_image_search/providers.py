@@ -36,7 +36,7 @@ class Provider:
         ask: Asks it which pages have images similar to the one at a URL, the most similar first.
     """
 
-    place: Place
+    service: Place
     ask: Callable[[JSONService, str], Awaitable[Sequence[Match]]]
 
 
@@ -45,13 +45,13 @@ async def _ask_serpapi(service: JSONService, url: str) -> Sequence[Match]:
 
 
 def _read_serpapi(wire: Any) -> Sequence[Match]:
-    found = wire.get("image_results")
-    if found is None:
+    results = wire.get("image_results")
+    if results is None:
         # "No results" is an error by its words, and a success by its status.
         if wire["search_metadata"]["status"] != "Success":
             raise RefusalInAnswerError(str(wire["error"]))
-        found = ()
-    return [_match(entry, ("thumbnail", "original")) for entry in found]
+        results = ()
+    return [_match(entry, ("thumbnail", "original")) for entry in results]
 
 
 async def _ask_serper(service: JSONService, url: str) -> Sequence[Match]:
@@ -59,8 +59,8 @@ async def _ask_serper(service: JSONService, url: str) -> Sequence[Match]:
 
 
 def _read_serper(wire: Any) -> Sequence[Match]:
-    found = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
-    return [_match(entry, ("thumbnailUrl", "imageUrl")) for entry in found]
+    results = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
+    return [_match(entry, ("thumbnailUrl", "imageUrl")) for entry in results]
 
 
 def _match(entry: Mapping[str, Any], images: Sequence[str]) -> Match:

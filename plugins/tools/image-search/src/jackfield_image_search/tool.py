@@ -53,7 +53,7 @@ class ImageSearch(BaseTool):
         self._provider = PROVIDERS[self.config.provider]
         self._service = JSONService(
             f"{self.name} ({self.config.provider})",
-            self._provider.place,
+            self._provider.service,
             self.config,
             settings=lambda: (self.host or default_host()).settings,
         )
@@ -86,7 +86,7 @@ class ImageSearch(BaseTool):
         pictures = await asyncio.gather(*map(self._picture, matches))
         items = []
         for number, (match, picture) in enumerate(zip(matches, pictures, strict=True), start=1):
-            items += [ContentItem(text=_shown(number, match)), *([picture] if picture else [])]
+            items += [ContentItem(text=_format_match(number, match)), *([picture] if picture else [])]
         return ToolResult(items, self._facts(matches, missing=pictures.count(None)))
 
     async def aclose(self) -> None:
@@ -107,6 +107,6 @@ class ImageSearch(BaseTool):
         return {"provider": self.config.provider, "sources": sources, "images_missing": missing}
 
 
-def _shown(number: int, match: Match) -> str:
+def _format_match(number: int, match: Match) -> str:
     lines = (match.title, match.url, match.source)
     return f"[{number}] " + "\n".join(" ".join(line.split())[:_MOST_CHARS] for line in lines if line)

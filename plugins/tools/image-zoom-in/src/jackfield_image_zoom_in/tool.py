@@ -15,7 +15,7 @@ from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_await
 from jackfield_fetch import FetchConfig, Fetcher
 from jackfield_fetch.images import data_uri, image_bytes, images_in, save_image
 from jackfield_image_zoom_in.plugin import tools
-from jackfield_image_zoom_in.zooming import zoomed
+from jackfield_image_zoom_in.zooming import crop_and_enlarge
 
 _FOLDER = "tools/image_zoom_in_tool"
 
@@ -66,7 +66,7 @@ class ImageZoomIn(BaseTool):
                 else "there is no image in this conversation"
             )
         content = await image_bytes(images[number], self._fetcher)
-        part = await in_worker(zoomed, content, arguments["bbox_2d"], max_pixels=self.config.max_pixels)
+        part = await in_worker(crop_and_enlarge, content, arguments["bbox_2d"], max_pixels=self.config.max_pixels)
         path = await in_worker(save_image, part, within.workspace, _FOLDER, ending=".png")
         said = ContentItem(text=f"{arguments['label']} (saved in the workspace as {path})")
         return ToolResult([said, ContentItem(image=data_uri(part))], {"path": path})

@@ -18,7 +18,7 @@ _MOST_PIXELS = 4096 * _FACTOR**2
 _MOST_RATIO = 200  # of the longer side to the shorter one
 
 
-def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
+def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
     """Return a part of an image as a PNG without metadata of the file. It blocks.
 
     The part is as a viewer sees it: turned as the file says; of an animation, the first frame. It has at least 32
@@ -35,9 +35,9 @@ def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
     """
     if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
         raise ToolArgumentError("bbox_2d is not a part of an image: give left, top, right, bottom, from 0 to 1000")
-    image = _decoded(content, max_pixels)
-    left, right = _grown(bbox[0], bbox[2], image.width)
-    top, bottom = _grown(bbox[1], bbox[3], image.height)
+    image = _decode(content, max_pixels)
+    left, right = _widen(bbox[0], bbox[2], image.width)
+    top, bottom = _widen(bbox[1], bbox[3], image.height)
     size = _size_for_models(right - left, bottom - top)
     written = io.BytesIO()
     part = image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC)
@@ -46,7 +46,7 @@ def zoomed(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
     return written.getvalue()
 
 
-def _decoded(content: bytes, max_pixels: int) -> Image.Image:
+def _decode(content: bytes, max_pixels: int) -> Image.Image:
     try:
         image: Image.Image = Image.open(io.BytesIO(content), formats=_FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -74,7 +74,7 @@ def _plain(image: Image.Image) -> Image.Image:
     return image.convert("RGBA" if image.has_transparency_data else "RGB")
 
 
-def _grown(start: float, end: float, side: int) -> tuple[int, int]:
+def _widen(start: float, end: float, side: int) -> tuple[int, int]:
     """Widen a range of a side to at least 32 pixels around its middle, within the side."""
     first, last = math.floor(start / 1000 * side), math.ceil(end / 1000 * side)
     missing = min(_FACTOR, side) - (last - first)
@@ -92,18 +92,18 @@ def _size_for_models(width: int, height: int) -> tuple[int, int]:
     if max(width, height) > _MOST_RATIO * min(width, height):
         raise ToolArgumentError(f"the part is {width} by {height} pixels: choose one whose sides do not differ so much")
     if width * height > _MOST_PIXELS:
-        return _scaled(width, height, _MOST_PIXELS, math.floor)
-    if _rounded(width) * _rounded(height) < _LEAST_PIXELS:
-        return _scaled(width, height, _LEAST_PIXELS, math.ceil)
-    return _rounded(width), _rounded(height)
+        return _scale(width, height, _MOST_PIXELS, math.floor)
+    if _round_to_32(width) * _round_to_32(height) < _LEAST_PIXELS:
+        return _scale(width, height, _LEAST_PIXELS, math.ceil)
+    return _round_to_32(width), _round_to_32(height)
 
 
-def _scaled(width: int, height: int, pixels: int, to_whole: Callable[[float], int]) -> tuple[int, int]:
+def _scale(width: int, height: int, pixels: int, to_whole: Callable[[float], int]) -> tuple[int, int]:
     squares = math.sqrt(pixels / (width * height)) / _FACTOR
     return max(1, to_whole(width * squares)) * _FACTOR, max(1, to_whole(height * squares)) * _FACTOR
 
 
-def _rounded(side: int) -> int:
+def _round_to_32(side: int) -> int:
     return max(_FACTOR, round(side / _FACTOR) * _FACTOR)
 
 

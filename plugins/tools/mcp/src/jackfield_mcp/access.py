@@ -41,18 +41,18 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
     """Return the authorization for requests to a server, which gets tokens if there are none."""
     oauth = server.oauth
     assert oauth is not None  # noqa: S101 - it is asked for only then
-    kept = KeptTokens(server.url, oauth)
+    saved = KeptTokens(server.url, oauth)
     if oauth.grant == "client_credentials":
         assert oauth.client_secret is not None  # noqa: S101 - checked with the configuration
         return ClientCredentialsOAuthProvider(
             server.url,
-            kept,
+            saved,
             client_id=oauth.client_id,
             client_secret=oauth.client_secret.get_secret_value(),
             scope=oauth.scope,
             issuer=oauth.issuer,
         )
-    browser = _Browser(name, oauth, oauth.port or kept.port())
+    browser = _Browser(name, oauth, oauth.port or saved.port())
     return OAuthClientProvider(
         server.url,
         OAuthClientMetadata(
@@ -61,7 +61,7 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
             grant_types=["authorization_code", "refresh_token"],
             scope=oauth.scope,
         ),
-        kept,
+        saved,
         redirect_handler=browser.open,
         callback_handler=browser.answer,
     )
@@ -80,9 +80,9 @@ class KeptTokens:
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the saved tokens."""
-        found: OAuthToken | None = await self._get("tokens", OAuthToken)
-        _learn(found)
-        return found
+        value: OAuthToken | None = await self._get("tokens", OAuthToken)
+        _learn(value)
+        return value
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep tokens."""
@@ -91,15 +91,15 @@ class KeptTokens:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return the registration of the client."""
-        kept: OAuthClientInformationFull | None = await self._get("client", OAuthClientInformationFull)
-        if kept is None and self._oauth.client_id:
+        saved: OAuthClientInformationFull | None = await self._get("client", OAuthClientInformationFull)
+        if saved is None and self._oauth.client_id:
             secret = self._oauth.client_secret
             return OAuthClientInformationFull(
                 client_id=self._oauth.client_id,
                 client_secret=secret.get_secret_value() if secret else None,
                 redirect_uris=None,
             )
-        return kept
+        return saved
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep a registered client."""
@@ -114,22 +114,22 @@ class KeptTokens:
             return 0
 
     async def _get(self, key: str, form: type[Any]) -> Any:
-        found = (await sync.in_worker(self._read)).get(key)
+        value = (await sync.in_worker(self._read)).get(key)
         try:
-            return None if found is None else form.model_validate(found)
+            return None if value is None else form.model_validate(value)
         except ValidationError:
             return None
 
     def _set(self, key: str, value: Any) -> None:
-        kept = {**self._read(), key: value.model_dump(mode="json", exclude_none=True)}
-        write_private(self.path, json.dumps(kept))
+        saved = {**self._read(), key: value.model_dump(mode="json", exclude_none=True)}
+        write_private(self.path, json.dumps(saved))
 
     def _read(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self.path.read_bytes())
+            saved = json.loads(self.path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return kept if isinstance(kept, dict) else {}
+        return saved if isinstance(saved, dict) else {}
 
 
 def _learn(tokens: OAuthToken | None) -> None:

@@ -57,7 +57,7 @@ class Asked:
             question["address"] = params.url
             content = None
         else:
-            content = _filled(params.requested_schema)
+            content = _fill_form(params.requested_schema)
             question["answer"] = content
             if content is None:
                 _log.warning("MCP server %r asked for what an approval cannot give: declined", self._server)
@@ -80,7 +80,7 @@ class Asking:
 
     async def answer(self, question: Mapping[str, object]) -> bool:
         """Ask; False if the call ends before there is an answer."""
-        waiting = asyncio.ensure_future(on_loop(self.loop, _awaited(self.ask, question)))
+        waiting = asyncio.ensure_future(on_loop(self.loop, _await_answer(self.ask, question)))
         self.waiting.add(waiting)
         try:
             await asyncio.wait([waiting])
@@ -90,11 +90,11 @@ class Asking:
         return not waiting.cancelled() and waiting.result()
 
 
-async def _awaited(ask: Ask, question: Mapping[str, object]) -> bool:
+async def _await_answer(ask: Ask, question: Mapping[str, object]) -> bool:
     return await ask(question) is True
 
 
-def _filled(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _fill_form(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a form that an approval fills; None if it needs more than that."""
     filled: dict[str, Any] = {}
     required = schema.get("required") or ()

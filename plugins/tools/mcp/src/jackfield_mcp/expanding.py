@@ -30,7 +30,7 @@ class Variables:
     asked: Sequence[Mapping[str, Any]] = ()
     folder: Path | None = None
 
-    def expanded(self, value: Any, where: str) -> Any:
+    def expand_variables(self, value: Any, where: str) -> Any:
         """Replace the variables in a value, including all texts of lists and dicts.
 
         Raises:
@@ -38,11 +38,11 @@ class Variables:
         """
         match value:
             case str():
-                return _VARIABLE.sub(lambda found: self._value(found[1], where), value)
+                return _VARIABLE.sub(lambda match: self._value(match[1], where), value)
             case Mapping():
-                return {key: self.expanded(entry, f"{where}.{key}") for key, entry in value.items()}
+                return {key: self.expand_variables(entry, f"{where}.{key}") for key, entry in value.items()}
             case list() | tuple():
-                return [self.expanded(entry, where) for entry in value]
+                return [self.expand_variables(entry, where) for entry in value]
         return value
 
     def _value(self, name: str, where: str) -> str:
@@ -59,15 +59,15 @@ class Variables:
 
     def _variable(self, name: str, where: str) -> str:
         variable, has_default, default = name.partition(":-")
-        found = self.secret(variable)
-        if not found and has_default:
+        value = self.secret(variable)
+        if not value and has_default:
             return default
-        if found is None:
+        if value is None:
             raise ConfigError(
                 f"{where}: the environment variable {variable!r} is not set: set it, or write a default: "
                 f"${{{variable}:-default}}"
             )
-        return found
+        return value
 
     def _input(self, name: str, where: str) -> str:
         if name in self.inputs:

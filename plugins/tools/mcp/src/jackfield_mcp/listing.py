@@ -127,14 +127,14 @@ class Keeper:
     def load(self, identity: str) -> Listing | None:
         """Return the cached listing of a server; None if there is none, or if it is damaged."""
         try:
-            kept = json.loads(self._path(identity).read_bytes())
-            if kept["format"] != _FORMAT or kept["server"] != identity:
+            cached = json.loads(self._path(identity).read_bytes())
+            if cached["format"] != _FORMAT or cached["server"] != identity:
                 return None
             tools = tuple(
-                Definition(one["name"], one["description"], one["parameters"], one["hints"]) for one in kept["tools"]
+                Definition(one["name"], one["description"], one["parameters"], one["hints"]) for one in cached["tools"]
             )
-            has_resources, has_prompts = kept["resources"] is True, kept["prompts"] is True
-            listing = Listing(tools, has_resources, has_prompts, dict(kept["approved"]), dict(kept["left_out"]))
+            has_resources, has_prompts = cached["resources"] is True, cached["prompts"] is True
+            listing = Listing(tools, has_resources, has_prompts, dict(cached["approved"]), dict(cached["left_out"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, TypeError, AttributeError):

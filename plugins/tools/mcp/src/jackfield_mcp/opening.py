@@ -21,8 +21,8 @@ async def ways(name: str, server: ServerConfig) -> list[tuple[Any, Any]]:
         from jackfield_mcp.access import auth_of
 
         auth = auth_of(name, server)
-    found = []
+    connections = []
     for transport in ("http", "sse") if server.transport == "auto" else (server.transport,):
         remote = RemoteServer(server, auth)
-        found.append((remote, remote.streams(transport)))
-    return found
+        connections.append((remote, remote.streams(transport)))
+    return connections

@@ -113,8 +113,8 @@ class _Stream(httpx2.AsyncByteStream):
         self._size += len(piece)
 
     def _take(self) -> bytes:
-        kept, self._pieces, self._size = b"".join(self._pieces), [], 0
-        return kept
+        data, self._pieces, self._size = b"".join(self._pieces), [], 0
+        return data
 
 
 class _Body(_Stream):

@@ -209,7 +209,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     return read
 
 
-def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = None) -> dict[str, ServerConfig]:
+def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | None = None) -> dict[str, ServerConfig]:
     """Return the servers of a configuration by name, without disabled ones.
 
     Args:
@@ -220,25 +220,25 @@ def parse_servers(given: Mapping[str, Any], *, variables: Variables | None = Non
     Raises:
         ConfigError: A setting is unknown or does not fit, or a variable has no value; the text names the server.
     """
-    servers, asked = _parts(given)
-    values = replace(variables or Variables(), asked=asked)
-    if given.get("input_values"):
-        values = replace(values, inputs=given["input_values"])
+    servers, inputs = _parts(configuration)
+    values = replace(variables or Variables(), asked=inputs)
+    if configuration.get("input_values"):
+        values = replace(values, inputs=configuration["input_values"])
     return {str(name): _server(str(name), entry, values) for name, entry in servers.items() if not _is_disabled(entry)}
 
 
-def _parts(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
+def _parts(configuration: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
     """Return the servers of a configuration, and the inputs it asks for."""
-    shape = next((one for one in _SHAPES if one in given), "")
+    shape = next((one for one in _SHAPES if one in configuration), "")
     if not shape:
         raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
-    unknown = set(given) - {shape, "inputs", "input_values", "$schema"}
+    unknown = set(configuration) - {shape, "inputs", "input_values", "$schema"}
     if unknown:
         raise ConfigError(f"Config of mcpservers is not valid: unknown setting {min(unknown)!r} beside {shape!r}")
-    servers, asked = given[shape], given.get("inputs") or ()
-    if not isinstance(servers, Mapping) or not isinstance(asked, Sequence):
+    servers, inputs = configuration[shape], configuration.get("inputs") or ()
+    if not isinstance(servers, Mapping) or not isinstance(inputs, Sequence):
         raise ConfigError(f"Config of mcpservers is not valid: {shape!r} must be a dict of servers by name")
-    return servers, asked
+    return servers, inputs
 
 
 def _is_disabled(entry: object) -> bool:
@@ -255,9 +255,10 @@ def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
     if safety := {key: entry[key] for key in _SAFETY if key in entry}:
         settings["safety"] = safety
     if entry.get("envFile"):
-        path = variables.expanded(entry["envFile"], f"{where}.envFile")
+        path = variables.expand_variables(entry["envFile"], f"{where}.envFile")
         settings["env"] = {**_env_file(path, where), **settings.get("env", {})}
-    return ServerConfig.parse(variables.expanded(settings, where), what=f"Config of mcpservers is not valid: {where}")
+    values = variables.expand_variables(settings, where)
+    return ServerConfig.parse(values, what=f"Config of mcpservers is not valid: {where}")
 
 
 def _setting(key: str, value: Any, where: str) -> dict[str, Any]:

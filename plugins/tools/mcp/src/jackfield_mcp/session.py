@@ -60,7 +60,7 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Opened:
+class OpenServer:
     """A server that is connected.
 
     Attributes:
@@ -79,7 +79,7 @@ class Opened:
     _deadlines: set[asyncio.Timeout] = field(default_factory=set)
     _is_closed: bool = False
 
-    async def do(self, work: Callable[[Opened], Awaitable[T]], deadline: asyncio.Timeout) -> T:
+    async def do(self, work: Callable[[OpenServer], Awaitable[T]], deadline: asyncio.Timeout) -> T:
         """Do something with the client, until the deadline at most, or until soon after the connection is closed."""
         async with deadline:
             self._deadlines.add(deadline)
@@ -111,7 +111,7 @@ class Opened:
 class _Connection:
     """One opening of a server: the task that opens and closes it, and the future that callers wait for."""
 
-    def __init__(self, task: asyncio.Task[None], opened: asyncio.Future[Opened], name: str) -> None:
+    def __init__(self, task: asyncio.Task[None], opened: asyncio.Future[OpenServer], name: str) -> None:
         self.task = task
         self.opened = opened
         self._name = name
@@ -194,7 +194,7 @@ class Session:
 
     async def do(
         self,
-        work: Callable[[Opened], Awaitable[T]],
+        work: Callable[[OpenServer], Awaitable[T]],
         *,
         what: str,
         timeout_s: float | None = None,
@@ -229,26 +229,26 @@ class Session:
         """
         return await self.do(self.listing_of, what="the listing of its tools", again=True)
 
-    async def listing_of(self, one: Opened) -> Listing:
+    async def listing_of(self, peer: OpenServer) -> Listing:
         """List what the server offers, once for each connection and after each change that it reports."""
-        if one.listing is None:
+        if peer.listing is None:
             limit = self.server.list_timeout_s
             try:
                 async with asyncio.timeout(limit):
-                    found = await list_server(one.client, self.name, self.server, one.way.entries)
+                    found = await list_server(peer.client, self.name, self.server, peer.way.entries)
             except TimeoutError:
-                one.is_over.set()
+                peer.is_over.set()
                 raise _with_note(
-                    ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s"), one.way.told()
+                    ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s"), peer.way.told()
                 ) from None
-            one.listing = await self._kept(found)
-        return one.listing
+            peer.listing = await self._kept(found)
+        return peer.listing
 
-    async def approve(self, one: Opened, tool: Definition) -> None:
+    async def approve(self, peer: OpenServer, tool: Definition) -> None:
         """Record the approval of a tool as it is now."""
-        one.listing = (await self.listing_of(one)).approving(tool)
-        await sync.in_worker(self._keeper.save, self.server.identity(), one.listing)
-        self._tell(one.listing)
+        peer.listing = (await self.listing_of(peer)).approving(tool)
+        await sync.in_worker(self._keeper.save, self.server.identity(), peer.listing)
+        self._tell(peer.listing)
 
     def _tell(self, listing: Listing) -> None:
         for watcher in tuple(self._watchers):
@@ -288,47 +288,47 @@ class Session:
         finally:
             await link.close()
 
-    async def _connected(self, link: _Link) -> Opened:
+    async def _connected(self, link: _Link) -> OpenServer:
         connection = link.connection
         if link.is_closed:
             raise ServerEndedError(
                 f"MCP server {self.name!r} was closed before it was asked; nothing was done", code="server_ended"
             )
         if connection is None or not connection.is_usable():
-            opened: asyncio.Future[Opened] = link.loop.create_future()
+            opened: asyncio.Future[OpenServer] = link.loop.create_future()
             serving = self._serve(opened, connection)
             # In the context of the session, not of the call that happens to come first.
             connection = _Connection(link.loop.create_task(serving, context=link.context), opened, self.name)
             link.connection = connection
         return await asyncio.shield(connection.opened)
 
-    async def _serve(self, opened: asyncio.Future[Opened], earlier: _Connection | None) -> None:
+    async def _serve(self, opened: asyncio.Future[OpenServer], earlier: _Connection | None) -> None:
         """Open the client, and close it when the connection is over. The one task that may do both."""
         if earlier is not None:
             await asyncio.wait([earlier.task])  # the server may hold a port or a lock until it has ended
         loop = asyncio.get_running_loop()
-        one: Opened | None = None
+        peer: OpenServer | None = None
         try:
             async with asyncio.timeout(None) as closing, AsyncExitStack() as stack:
                 try:
-                    one = await self._open(stack)
+                    peer = await self._open(stack)
                     if not opened.done():
-                        opened.set_result(one)
-                    await _any_of(one.is_over, one.way.ended)
+                        opened.set_result(peer)
+                    await _any_of(peer.is_over, peer.way.ended)
                 finally:
-                    if one is not None:
-                        one.is_over.set()
+                    if peer is not None:
+                        peer.is_over.set()
                     closing.reschedule(loop.time() + self.server.close_timeout_s)
         except Exception as error:  # noqa: BLE001 - callers get the reason; a failure to close was caused by the same
             if not opened.done():
                 opened.set_exception(error)
             _log.debug("MCP server %r: closing failed", self.name, exc_info=True)
         finally:
-            if one is not None:
-                one.say_closed()
-                _log.info("MCP server %r %s", self.name, one.way.problem or "is closed")
+            if peer is not None:
+                peer.say_closed()
+                _log.info("MCP server %r %s", self.name, peer.way.problem or "is closed")
 
-    async def _open(self, stack: AsyncExitStack) -> Opened:
+    async def _open(self, stack: AsyncExitStack) -> OpenServer:
         """Open the client, and wait until the server has answered.
 
         Raises:
@@ -358,7 +358,7 @@ class Session:
                 break
             stack.push_async_exit(inner)
             way.entries.version = client.protocol_version
-            return Opened(client, way, asyncio.Event())
+            return OpenServer(client, way, asyncio.Event())
         assert failure is not None  # noqa: S101 - there is at least one way
         raise self._why_not(failure, way) from failure
 
@@ -407,29 +407,31 @@ class Session:
             return
         opened = link.connection.opened
         if opened.done() and link.connection.is_usable():
-            one = opened.result()
-            one.listing = None
-            one.callable.clear()
+            peer = opened.result()
+            peer.listing = None
+            peer.callable.clear()
             for watcher in tuple(self._watchers):
                 watcher.reported()
             if link.refreshing is None or link.refreshing.done():
-                link.refreshing = link.loop.create_task(self._refresh(one))
+                link.refreshing = link.loop.create_task(self._refresh(peer))
 
-    async def _refresh(self, one: Opened) -> None:
+    async def _refresh(self, peer: OpenServer) -> None:
         """List again what has changed, so that the next agent gets the new list even if no turn follows."""
         await asyncio.sleep(_REFRESH_AFTER_S)  # a server that reports changes without end is listed once a while
-        if one.listing is not None or one.is_over.is_set():
+        if peer.listing is not None or peer.is_over.is_set():
             return
         try:
             async with asyncio.timeout(self.server.list_timeout_s):
-                one.listing = await self._kept(await list_server(one.client, self.name, self.server, one.way.entries))
+                peer.listing = await self._kept(
+                    await list_server(peer.client, self.name, self.server, peer.way.entries)
+                )
         except Exception:  # noqa: BLE001 - the next call lists again, and reports what is wrong
             _log.warning("MCP server %r reported a change, and could not be listed", self.name, exc_info=True)
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
-        told = way.told()
+        output = way.told()
         _log.warning(
-            "MCP server %r cannot be used%s", self.name, f"; it printed:\n{told}" if told else "", exc_info=error
+            "MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "", exc_info=error
         )
         first = _first(error)
         if isinstance(first, TimeoutError):
@@ -440,7 +442,7 @@ class Session:
         else:
             reason = f"it {way.problem}" if way.problem else self.text_of(first)
             text = f"MCP server {self.name!r} cannot be used: {reason}"
-        return _with_note(ServerEndedError(text, code="server_ended"), told)
+        return _with_note(ServerEndedError(text, code="server_ended"), output)
 
     def text_of(self, error: BaseException) -> str:
         """Return the text of an error, the first of a group, without secrets."""
@@ -452,70 +454,72 @@ class Session:
     async def _doing(
         self,
         link: _Link,
-        work: Callable[[Opened], Awaitable[T]],
+        work: Callable[[OpenServer], Awaitable[T]],
         what: str,
         timeout_s: float | None,
         *,
         again: bool,
         asking: tuple[Ask, asyncio.AbstractEventLoop] | None,
     ) -> T:
-        one = await self._connected(link)
+        peer = await self._connected(link)
         call = self._asked.begin(*asking) if asking else None
         deadline = asyncio.timeout(timeout_s)
         try:
-            return await one.do(work, deadline)
+            return await peer.do(work, deadline)
         except asyncio.CancelledError:
-            self._probe(link, one)
+            self._probe(link, peer)
             raise
         except Exception as error:
-            lost = self._is_lost(error, one, deadline)
+            lost = self._is_lost(error, peer, deadline)
             if deadline.expired() and not lost:
-                self._probe(link, one)
+                self._probe(link, peer)
                 raise ToolTimeoutError(
                     f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s, so it may or may not have "
                     f"been done; ask it for less at once",
                     may_be_done=not again,
                 ) from error
             if lost:
-                one.is_over.set()
+                peer.is_over.set()
             if not (lost and again):
-                raise self._as_tool_error(error, one, what, lost=lost) from error
+                raise self._as_tool_error(error, peer, what, lost=lost) from error
         finally:
             if call is not None:
                 self._asked.end(call)
         return await self._doing(link, work, what, timeout_s, again=False, asking=asking)
 
-    def _is_lost(self, error: Exception, one: Opened, deadline: asyncio.Timeout) -> bool:
+    def _is_lost(self, error: Exception, peer: OpenServer, deadline: asyncio.Timeout) -> bool:
         import anyio
         from mcp import MCPError
 
         if isinstance(error, JackfieldError):
             return False
         if isinstance(error, MCPError):  # its codes are also those of servers
-            return one.has_ended() or error.message in _LOST
+            return peer.has_ended() or error.message in _LOST
         if deadline.expired() or isinstance(error, RuntimeError):  # of a client that was closed before the call
-            return one.has_ended()
+            return peer.has_ended()
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError | OSError)
 
-    def _as_tool_error(self, error: Exception, one: Opened, what: str, *, lost: bool) -> Exception:
+    def _as_tool_error(self, error: Exception, peer: OpenServer, what: str, *, lost: bool) -> Exception:
         from mcp import MCPError
 
         if isinstance(error, JackfieldError):
             return error
         if lost:
-            told = one.way.told()
-            _log.warning("MCP server %r %s%s", self.name, one.way.problem, f"; it printed:\n{told}" if told else "")
+            output = peer.way.told()
+            _log.warning(
+                "MCP server %r %s%s", self.name, peer.way.problem, f"; it printed:\n{output}" if output else ""
+            )
             ended = ServerEndedError(
-                f"MCP server {self.name!r} {one.way.problem or 'closed the connection'} during {what}, which may or "
+                f"MCP server {self.name!r} {peer.way.problem or 'closed the connection'} during {what}, which may or "
                 f"may not have been done; the next call reaches it again",
                 code="server_ended",
                 may_be_done=True,
             )
-            return _with_note(ended, told)
+            return _with_note(ended, output)
         if isinstance(error, MCPError) and error.message.startswith(_NO_ANSWER):
             return ServerEndedError(
                 f"MCP server {self.name!r} gave no answer to {what}, which may or may not have been done: "
-                f"{one.way.problem or self.text_of(error)}",
+                f"{peer.way.problem or self.text_of(error)}",
                 code="no_answer",
                 may_be_done=True,
             )
@@ -528,18 +532,18 @@ class Session:
         wrong = ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
-    def _probe(self, link: _Link, one: Opened) -> None:
+    def _probe(self, link: _Link, peer: OpenServer) -> None:
         """Check that a server that was too slow is still there; otherwise the next call reaches it again."""
         if not link.is_closed and (link.probing is None or link.probing.done()):
-            link.probing = link.loop.create_task(self._ask_for_a_sign(one))
+            link.probing = link.loop.create_task(self._ask_for_a_sign(peer))
 
-    async def _ask_for_a_sign(self, one: Opened) -> None:
+    async def _ask_for_a_sign(self, peer: OpenServer) -> None:
         try:
             async with asyncio.timeout(_ALIVE_S):
-                await _sign_of(one.client)
+                await _sign_of(peer.client)
         except Exception:  # noqa: BLE001 - whatever it is, it is not an answer
             _log.warning("MCP server %r no longer answers: the next call reaches it again", self.name)
-            one.is_over.set()
+            peer.is_over.set()
 
 
 async def _sign_of(client: Client) -> None:
@@ -556,10 +560,10 @@ async def _sign_of(client: Client) -> None:
             await client.send_ping()
 
 
-def _with_note(error: ToolServiceError, told: str) -> ToolServiceError:
+def _with_note(error: ToolServiceError, output: str) -> ToolServiceError:
     """Return an error for the model with a note for people, which appears in the call's event."""
-    if told:
-        error.add_note(told)
+    if output:
+        error.add_note(output)
     return error
 
 
@@ -575,5 +579,5 @@ async def _any_of(*events: asyncio.Event) -> None:
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for one in waiting:
-            one.cancel()
+        for task in waiting:
+            task.cancel()

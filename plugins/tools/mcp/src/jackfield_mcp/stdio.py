@@ -123,7 +123,7 @@ class ServerProcess:
                 self.problem = (
                     f"sent a message of more than {self._server.max_message_bytes} bytes"
                     if lines.is_too_long
-                    else await self._how_it_ended(process)
+                    else await self._describe_end(process)
                 )
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.problem = "was closed"  # the session has ended
@@ -135,7 +135,7 @@ class ServerProcess:
         await _wait_for_exit(process.pid)
         await asyncio.sleep(_DRAIN_S)
         if not self.ended.is_set():
-            self.problem = await self._how_it_ended(process)
+            self.problem = await self._describe_end(process)
             self.ended.set()
 
     def _message(self, line: bytes) -> SessionMessage | None:
@@ -145,7 +145,7 @@ class ServerProcess:
             _log.debug("%s printed what is not a message: %.200r", self._server.command, line)
         return message
 
-    async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
+    async def _describe_end(self, process: asyncio.subprocess.Process) -> str:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _EXIT_CODE_S)
         code = process.returncode

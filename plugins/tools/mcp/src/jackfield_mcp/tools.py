@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate
 
-    from jackfield_mcp.session import Opened, Session
+    from jackfield_mcp.session import OpenServer, Session
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_IN_NAME = 64
@@ -68,16 +68,16 @@ class Source(Protocol):
 
 def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
     """Return the tools that an agent gets of a server, under unique names."""
-    server, found = source.server, dict[str, BaseTool]()
+    server, tools = source.server, dict[str, BaseTool]()
     for definition in listing.tools:
         if server.offers(definition.name):
-            name = name_of(source.name, definition.name, found)
-            found[name] = MCPTool(name, definition, source, is_approved=listing.is_approved(definition))
+            name = name_of(source.name, definition.name, tools)
+            tools[name] = MCPTool(name, definition, source, is_approved=listing.is_approved(definition))
     for kind in _kinds_for(server, listing):
         name = name_of(source.name, kind.own_name)
-        if server.offers(kind.own_name) and name not in found:  # a server's own tool of this name goes first
-            found[name] = kind(name, source)
-    return list(found.values())
+        if server.offers(kind.own_name) and name not in tools:  # a server's own tool of this name goes first
+            tools[name] = kind(name, source)
+    return list(tools.values())
 
 
 def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]]:
@@ -129,13 +129,13 @@ class _ServerTool(BaseTool):
         """
         arguments = self.parse_arguments(params) if isinstance(params, str) else dict(params)
         if context is not None:
-            return await self._called(await self.source.session(context), arguments, context)
+            return await self._call_server(await self.source.session(context), arguments, context)
         async with RunResources() as own:  # what the call opens is closed after it
             alone: ToolContext = ToolContext(resources=own)
-            return await self._called(await self.source.session(alone), arguments, alone)
+            return await self._call_server(await self.source.session(alone), arguments, alone)
 
     @abstractmethod
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the result of a call."""
 
     @property
@@ -169,7 +169,7 @@ class MCPTool(_ServerTool):
         self.definition = definition
         self.needs_approval = not is_approved
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_call
 
         # Whoever was asked before this call has approved the tool as it was then.
@@ -189,12 +189,12 @@ class MCPTool(_ServerTool):
     ) -> CallToolResult:
         name = self.definition.name
 
-        async def work(one: Opened) -> CallToolResult:
-            if name not in one.callable:
-                await self._check(session, one, accepted)
-            result = await one.client.call_tool(name, arguments, progress_callback=_reporting(context))
+        async def work(peer: OpenServer) -> CallToolResult:
+            if name not in peer.callable:
+                await self._check(session, peer, accepted)
+            result = await peer.client.call_tool(name, arguments, progress_callback=_reporting(context))
             if not result.is_error:
-                misfits = await one.way.entries.misfits_of_output(name, result.structured_content)
+                misfits = await peer.way.entries.misfits_of_output(name, result.structured_content)
                 if misfits:
                     raise RuntimeError(f"the result does not fit its output schema: {'; '.join(misfits)}")
             return result
@@ -206,17 +206,17 @@ class MCPTool(_ServerTool):
             ask=context.ask,
         )
 
-    async def _check(self, session: Session, one: Opened, accepted: str) -> None:
+    async def _check(self, session: Session, peer: OpenServer, accepted: str) -> None:
         """Check that the tool is as it was approved, perhaps just now."""
-        listing = await session.listing_of(one)
+        listing = await session.listing_of(peer)
         tool = listing.tool(self.definition.name)
         if tool is None:
             raise ToolServiceError(f"MCP server {session.name!r} no longer has a tool {self.definition.name!r}")
         if not listing.is_approved(tool):
             if tool.digest() != accepted:
                 raise ChangedError(session.name, tool)
-            await session.approve(one, tool)
-        one.callable.add(tool.name)
+            await session.approve(peer, tool)
+        peer.callable.add(tool.name)
 
 
 def _reporting(context: ToolContext) -> ProgressFnT:
@@ -236,9 +236,9 @@ class ListResources(_ServerTool):
     description = _LIST_RESOURCES
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
-        async def work(one: Opened) -> tuple[list[str], bool]:
-            client = one.client
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
+        async def work(peer: OpenServer) -> tuple[list[str], bool]:
+            client = peer.client
             resources, has_all = await read_pages(
                 lambda cursor: client.list_resources(cursor=cursor),
                 lambda page: [_line(resource.uri, resource) for resource in page.resources],
@@ -263,11 +263,11 @@ class ReadResource(_ServerTool):
     parameters = _OF_RESOURCE
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_resource
 
-        async def work(one: Opened) -> ReadResourceResult:
-            return await one.client.read_resource(arguments["uri"])
+        async def work(peer: OpenServer) -> ReadResourceResult:
+            return await peer.client.read_resource(arguments["uri"])
 
         limit = self.source.server.call_timeout_s
         return of_resource(
@@ -282,9 +282,9 @@ class ListPrompts(_ServerTool):
     description = _LIST_PROMPTS
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
-        async def work(one: Opened) -> tuple[list[str], bool]:
-            client = one.client
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002
+        async def work(peer: OpenServer) -> tuple[list[str], bool]:
+            client = peer.client
             return await read_pages(
                 lambda cursor: client.list_prompts(cursor=cursor),
                 lambda page: [_prompt_line(prompt) for prompt in page.prompts],
@@ -303,11 +303,11 @@ class GetPrompt(_ServerTool):
     parameters = _OF_PROMPT
     read_only = True
 
-    async def _called(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_prompt
 
-        async def work(one: Opened) -> GetPromptResult:
-            return await one.client.get_prompt(arguments["name"], arguments.get("arguments"))
+        async def work(peer: OpenServer) -> GetPromptResult:
+            return await peer.client.get_prompt(arguments["name"], arguments.get("arguments"))
 
         limit = self.source.server.call_timeout_s
         return of_prompt(
@@ -322,9 +322,9 @@ def _line(uri: str, resource: Resource | ResourceTemplate) -> str:
 
 def _prompt_line(prompt: Prompt) -> str:
     arguments = [f"{one.name}{'' if one.required else ' (optional)'}" for one in prompt.arguments or ()]
-    told = f": {prompt.description}" if prompt.description else ""
+    description = f": {prompt.description}" if prompt.description else ""
     named = ", ".join(arguments)
-    return f"{prompt.name}{told}{f' [arguments: {named}]' if named else ''}"
+    return f"{prompt.name}{description}{f' [arguments: {named}]' if named else ''}"
 
 
 def _listing(lines: Sequence[str], has_all: bool, nothing: str, server: str) -> ToolResult:

@@ -59,8 +59,8 @@ class MCPServers(Toolset):
 
     def __init__(self, cfg: MCPConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
-        given = [one for one in (*_SHAPES, "file") if getattr(self.config, one) is not None]
-        if len(given) != 1:
+        shapes = [one for one in (*_SHAPES, "file") if getattr(self.config, one) is not None]
+        if len(shapes) != 1:
             raise ConfigError("mcp: write the servers as one of 'mcpServers', 'servers' or 'file'")
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] | None = None  # while it is open; used from any loop
@@ -113,11 +113,11 @@ class MCPServers(Toolset):
 
     def _given(self) -> dict[str, Any]:
         config = self.config
-        given = read_file(config.file) if config.file is not None else {}
+        configuration = read_file(config.file) if config.file is not None else {}
         for shape in _SHAPES:
             if getattr(config, shape) is not None:
-                given = {shape: getattr(config, shape), "inputs": config.inputs}
-        return {**given, "input_values": config.input_values}
+                configuration = {shape: getattr(config, shape), "inputs": config.inputs}
+        return {**configuration, "input_values": config.input_values}
 
     def _variables(self) -> Variables:
         folder = Path(self.config.file).expanduser().absolute().parent if self.config.file else None

@@ -79,19 +79,19 @@ def _repair(text: bytes) -> bytes | None:
 
 
 def _prune(text: bytes) -> bytes:
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     level = start = 0
-    for found in _BRACKETS_AND_STRINGS.finditer(text):
-        if found[0] in (b"{", b"["):
+    for match in _BRACKETS_AND_STRINGS.finditer(text):
+        if match[0] in (b"{", b"["):
             level += 1
             if level == MOST_LEVELS + 1:
-                kept.append(text[start : found.start()])
-        elif found[0] in (b"}", b"]"):
+                pieces.append(text[start : match.start()])
+        elif match[0] in (b"}", b"]"):
             level -= 1
             if level == MOST_LEVELS:
-                kept.append(json.dumps(TOO_DEEP).encode())
-                start = found.end()
-    return b"".join([*kept, text[start:]])
+                pieces.append(json.dumps(TOO_DEEP).encode())
+                start = match.end()
+    return b"".join([*pieces, text[start:]])
 
 
 class Entries:
@@ -122,11 +122,15 @@ class Entries:
             if isinstance(entries, list) and not any(other in result for other in _OF_OTHER_RESULTS):
                 if len(entries) > _MOST_ENTRIES:
                     self.leave_out(key, "and more", f"a page has more than {_MOST_ENTRIES:,} entries")
-                kept = entries[:_MOST_ENTRIES]
+                first_entries = entries[:_MOST_ENTRIES]
                 if key == "tools":
-                    for entry in kept:
+                    for entry in first_entries:
                         self._take_output_schema(entry)
-                result[key] = [entry for at, entry in enumerate(kept) if self._is_sound(method, result, key, at, entry)]
+                result[key] = [
+                    entry
+                    for position, entry in enumerate(first_entries)
+                    if self._is_sound(method, result, key, position, entry)
+                ]
 
     async def misfits_of_output(self, tool: str, structured: object) -> list[str]:
         """Check the structured result of a tool against the output schema that the server declares for it.

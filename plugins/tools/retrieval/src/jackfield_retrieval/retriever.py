@@ -67,8 +67,8 @@ class RetrievalResult:
             "sources": places or [basename_of(entry["url"]) for entry in self.passages],
             "passages": sum(len(entry["text"]) for entry in self.passages),
             "hits": [
-                {**place, "score": score_as_json(hit.score), "ranks": dict(hit.ranks)}
-                for place, hit in zip(places, hits, strict=True)
+                {**position, "score": score_as_json(hit.score), "ranks": dict(hit.ranks)}
+                for position, hit in zip(places, hits, strict=True)
             ],
             "documents": self.documents,
             "errors": list(map(str, self.errors)),
@@ -216,13 +216,13 @@ class Retriever:
         if not corpora:
             return []
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
-        asked = {
+        searches = {
             name: partial(self._ranking, name, settings, query, corpora, limit)
             for name, settings in self._config.searchers.items()
         }
-        rankings = await ask_all(asked)
+        rankings = await ask_all(searches)
         weights, k = self._config.searcher_weights, self._config.fusion_k
-        hits = next(iter(rankings.values())) if len(asked) == 1 else fuse(rankings, weights=weights, k=k)
+        hits = next(iter(rankings.values())) if len(rankings) == 1 else fuse(rankings, weights=weights, k=k)
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
@@ -259,9 +259,9 @@ def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 def _place(chunk: Chunk) -> dict[str, object]:
     """Return the position of a chunk: file, page and headings, if it has them."""
-    place: dict[str, object] = {"location": basename_of(chunk.source)}
+    position: dict[str, object] = {"location": basename_of(chunk.source)}
     if chunk.page is not None:
-        place["page"] = chunk.page
+        position["page"] = chunk.page
     if chunk.headings:
-        place["headings"] = list(chunk.headings)
-    return place
+        position["headings"] = list(chunk.headings)
+    return position

@@ -60,8 +60,8 @@ class RetrievalTool(BaseTool):
 
     async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
         """Return the files of the conversation that a model named."""
-        known = await self._retriever.expand(scope.files)
-        given = (*known.files, *known.missing)
+        expanded = await self._retriever.expand(scope.files)
+        given = (*expanded.files, *expanded.missing)
         return [
             name
             if name in scope.files

@@ -88,8 +88,8 @@ def _server(entry: object, root: Path, data: Path) -> dict[str, object]:
     raise ValueError(f"its type {kind!r:.40} is not stdio, streamable-http or sse")
 
 
-def _only(entry: dict[str, object], known: set[str]) -> dict[str, object]:
-    if unknown := sorted(set(entry) - known):
+def _only(entry: dict[str, object], allowed_keys: set[str]) -> dict[str, object]:
+    if unknown := sorted(set(entry) - allowed_keys):
         raise ValueError(f"it has a field {unknown[0]!r}, which its type does not have")
     return entry
 

@@ -54,19 +54,19 @@ def load_skill(folder: Path) -> Skill:
 
 def body_of(text: str) -> str:
     """Return the text of a SKILL.md without its front matter."""
-    found = _FRONT_MATTER.match(text)
-    return text[found.end() :].strip() if found else text
+    match = _FRONT_MATTER.match(text)
+    return text[match.end() :].strip() if match else text
 
 
 def _front_matter(text: str) -> dict[object, object]:
-    found = _FRONT_MATTER.match(text)
-    if found is None:
+    match = _FRONT_MATTER.match(text)
+    if match is None:
         raise ValueError(
             f"it has no front matter: it must begin with --- and have the lines name: and description: before the next "
             f"---, within {_MAX_FRONT_MATTER // 1024} KiB"
         )
     try:
-        table = parse_table(found[1], "yaml", max_depth=_MAX_DEPTH)
+        table = parse_table(match[1], "yaml", max_depth=_MAX_DEPTH)
     except ValueError as error:
         raise ValueError(f"its front matter cannot be read: {error}") from None
     if not isinstance(table, dict):

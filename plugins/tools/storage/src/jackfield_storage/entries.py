@@ -41,27 +41,27 @@ class Entries:
                 connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", row)
                 return True
 
-        return self._used(write)
+        return self._run_on_file(write)
 
     def get(self, key: str) -> str | None:
         """Return the text of a key; None if there is none."""
         query = "SELECT value FROM entries WHERE key = ?"
-        row = self._used(lambda connection: connection.execute(query, (_bytes(key),)).fetchone())
+        row = self._run_on_file(lambda connection: connection.execute(query, (_bytes(key),)).fetchone())
         return None if row is None else _text(row[0])
 
     def delete(self, key: str) -> bool:
         """Delete a key, and return True if it existed."""
         statement = "DELETE FROM entries WHERE key = ?"
-        return self._used(lambda connection: connection.execute(statement, (_bytes(key),)).rowcount > 0)
+        return self._run_on_file(lambda connection: connection.execute(statement, (_bytes(key),)).rowcount > 0)
 
     def below(self, key: str) -> list[tuple[str, str]]:
         """Return the keys below one, without its part, and their texts, in order; all keys below ''."""
         start = _bytes(f"{key}/") if key else b""
         query = "SELECT key, value FROM entries WHERE substr(key, 1, ?) = ? ORDER BY key"
-        rows = self._used(lambda connection: connection.execute(query, (len(start), start)).fetchall())
+        rows = self._run_on_file(lambda connection: connection.execute(query, (len(start), start)).fetchall())
         return [(_text(name[len(start) :]), _text(value)) for name, value in rows]
 
-    def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _run_on_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             with self._file.use(patience_s=_PATIENCE_S) as connection:
                 return work(connection)

@@ -53,7 +53,7 @@ class Storage(BaseTool):
             ToolServiceError: The file cannot be used now.
         """
         arguments = self.parse_arguments(params)
-        key = _normal(arguments.get("key", "/"))
+        key = _normalize(arguments.get("key", "/"))
         entries = self._entries_in(context.workspace if context else Workspace())
         match arguments["operate"]:
             case "put":
@@ -77,12 +77,12 @@ class Storage(BaseTool):
 
     def _scan(self, entries: Entries, key: str) -> str:
         lines, used = [], 0
-        found = entries.below(key)
-        for place, (name, value) in enumerate(found):
+        entries_below = entries.below(key)
+        for index, (name, value) in enumerate(entries_below):
             line = f"/{name}: {value}"
             used += len(line) + 1
             if used > self.config.max_scan_chars:
-                left = len(found) - place
+                left = len(entries_below) - index
                 lines.append(f"[{left} more, of which the first is /{name}: get them by their keys, or scan less]")
                 break
             lines.append(line)
@@ -120,7 +120,7 @@ def _delete(entries: Entries, key: str) -> str:
     return f"Successfully deleted {key}"
 
 
-def _normal(key: str) -> str:
+def _normalize(key: str) -> str:
     """Return a key without leading, trailing and double slashes."""
     return "/".join(part for part in key.split("/") if part)
 

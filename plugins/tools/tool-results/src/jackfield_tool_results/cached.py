@@ -110,14 +110,14 @@ class _CachedTool(WrappedTool):
         key = self._key(arguments, context) if self.safety().cacheable and self.name not in self._personal else None
         if key is None:
             return await self.call_inner(arguments, context)
-        found = await self._store.get(key)
-        if found is not None and (result := _decoded(found.content)) is not None:
-            age_s = round(max(0.0, self._clock() - found.made_at), 3)
+        hit = await self._store.get(key)
+        if hit is not None and (result := _decode(hit.content)) is not None:
+            age_s = round(max(0.0, self._clock() - hit.made_at), 3)
             return ToolResult(result.content, {**result.metadata, "cached": True, "age_s": age_s})
         is_for_anybody = not (self._scope or self._key_of_caller)
         watched = watch_deps(context, self._note_deps) if is_for_anybody else context
         result = await self.call_inner(arguments, watched)
-        if self.name not in self._personal and (content := _encoded(result)) is not None:
+        if self.name not in self._personal and (content := _encode(result)) is not None:
             await self._store.put(key, content)
         return result
 
@@ -176,7 +176,7 @@ def _plain(settings: object) -> object:
     return json.loads(json.dumps(settings, default=repr))
 
 
-def _encoded(result: ToolResult) -> bytes | None:
+def _encode(result: ToolResult) -> bytes | None:
     content = result.content
     items = None if isinstance(content, str) else [item.model_dump(mode="json") for item in content]
     try:
@@ -187,10 +187,10 @@ def _encoded(result: ToolResult) -> bytes | None:
     return text.encode("ascii")
 
 
-def _decoded(kept: bytes) -> ToolResult | None:
+def _decode(data: bytes) -> ToolResult | None:
     """Decode a result that may have been changed on disk; None if it is invalid."""
     try:
-        content, metadata = json.loads(kept)
+        content, metadata = json.loads(data)
         if not isinstance(content, str):
             content = [ContentItem.model_validate(item) for item in content]
         return ToolResult(content, dict(metadata))
@@ -272,11 +272,11 @@ class _Memory:
         self._size = 0
 
     async def get(self, key: bytes) -> _Entry | None:
-        found = self._entries.get(key)
-        if found is None or self._clock() - found.made_at >= self._ttl_s:
+        hit = self._entries.get(key)
+        if hit is None or self._clock() - hit.made_at >= self._ttl_s:
             return None
         self._entries.move_to_end(key)
-        return found
+        return hit
 
     async def put(self, key: bytes, content: bytes) -> None:
         if len(content) > self._max_bytes:

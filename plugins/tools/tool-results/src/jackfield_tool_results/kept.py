@@ -88,26 +88,26 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
     kept = (await _kept(context)).lines_of(result)
     if from_line < 1 or lines < 1:
         raise ToolServiceError("from_line and lines count from 1")
-    found = _lines_with(search.casefold(), kept, from_line)
-    if not found:
+    numbered_lines = _lines_with(search.casefold(), kept, from_line)
+    if not numbered_lines:
         raise ToolServiceError(
             f"No line from {from_line} on has {search!r}" if search else f"The last line of {result!r} is {len(kept)}"
         )
-    part = _fitting(found[:lines])
-    left = len(found) - len(part)
-    more = f"\n[{left} more {'such ' if search else ''}lines, from line {found[len(part)][0]}]" if left else ""
+    part = _fitting(numbered_lines[:lines])
+    left = len(numbered_lines) - len(part)
+    more = f"\n[{left} more {'such ' if search else ''}lines, from line {numbered_lines[len(part)][0]}]" if left else ""
     return "\n".join(part) + more
 
 
-def _lines_with(wanted: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:
+def _lines_with(text: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:
     """Return the numbered lines from a position that contain a text in either case; all of them for ''."""
     numbered = enumerate(lines[first - 1 :], first)
-    return [(number, line) for number, line in numbered if not wanted or wanted in line.casefold()]
+    return [(number, line) for number, line in numbered if not text or text in line.casefold()]
 
 
-def _fitting(found: Sequence[tuple[int, str]]) -> list[str]:
+def _fitting(numbered_lines: Sequence[tuple[int, str]]) -> list[str]:
     """Return as many numbered lines as fit."""
-    numbered = [f"{number}: {line}" for number, line in found]
+    numbered = [f"{number}: {line}" for number, line in numbered_lines]
     sizes = itertools.accumulate(len(line) + 1 for line in numbered)
     return [line for line, size in zip(numbered, sizes, strict=True) if size <= PART_CHARS] or numbered[:1]
 

@@ -99,9 +99,9 @@ def _may_pass(error: Exception, codes: tuple[str, ...]) -> bool:
 
 
 def _delay(error: Exception, attempt: int, config: RetriedCallsConfig) -> float:
-    asked: object = getattr(error, "retry_after_s", None)
-    if isinstance(asked, int | float) and asked >= 0:
-        return float(min(asked, config.max_delay_s))
+    delay_s: object = getattr(error, "retry_after_s", None)
+    if isinstance(delay_s, int | float) and delay_s >= 0:
+        return float(min(delay_s, config.max_delay_s))
     # So that many that failed together do not come back together.
     wait_s: float = min(config.delay_s * 2 ** (attempt - 1), config.max_delay_s)
     return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -106,13 +106,13 @@ class WrappingToolset(Toolset):
         Raises:
             ConfigError: A tool that was named by itself would have nothing from it.
         """
-        made: list[ToolEntry] = []
+        tools: list[ToolEntry] = []
         for entry in self.config.tools:
             parts = self.parts_of([entry])
             if len(parts) == 1 and isinstance(parts[0], BaseTool):
                 self._check(parts[0])
-            made += self.all_wrapped(parts)
-        return made
+            tools += self.all_wrapped(parts)
+        return tools
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
         """Return the same tools: each is known, or in a set."""

@@ -82,7 +82,7 @@ class WebExtractor(BaseTool):
         parts = _parts(_texts(document, url), self.config.part_chars)
         if part > len(parts):
             raise ToolArgumentError(f"{shown(url)} has {len(parts)} parts: there is no part {part}")
-        text = _written(parts, part, document.title)
+        text = _format_part(parts, part, document.title)
         return ToolResult(text, {"sources": [url], "title": document.title, "parts": len(parts)})
 
     async def _check(self, url: str) -> None:
@@ -100,12 +100,12 @@ class WebExtractor(BaseTool):
     async def _check_robots(self, url: str) -> None:
         parts = urlsplit(url)
         server = f"{parts.scheme}://{parts.netloc.lower()}"
-        known = self._rules.get(server)
-        if known is None or time.monotonic() - known[0] > _KNOWN_S:
-            known = self._rules[server] = (time.monotonic(), await self._robots(server))
+        rules = self._rules.get(server)
+        if rules is None or time.monotonic() - rules[0] > _KNOWN_S:
+            rules = self._rules[server] = (time.monotonic(), await self._robots(server))
             while len(self._rules) > _MOST_SERVERS:
                 del self._rules[next(iter(self._rules))]
-        if not known[1].can_fetch(url, self._fetching.user_agent):
+        if not rules[1].can_fetch(url, self._fetching.user_agent):
             raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
 
     async def _robots(self, server: str) -> Protego:
@@ -153,7 +153,7 @@ def _is_below(host: str, port: int | None, name: str) -> bool:
     return f".{host}".endswith(f".{name}")
 
 
-def _linked(url: str, link: str) -> str:
+def _resolve_link(url: str, link: str) -> str:
     """Resolve a link of a page; a link that cannot be parsed stays as it is."""
     if len(link) > MAX_URL_CHARS:
         return link
@@ -173,7 +173,7 @@ def _texts(document: Document, url: str) -> list[str]:
     texts = []
     for block in document.blocks:
         text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
-        texts.append(_LINK.sub(lambda found: _linked(url, found[0]), text) if block.kind != "code" else text)
+        texts.append(_LINK.sub(lambda found: _resolve_link(url, found[0]), text) if block.kind != "code" else text)
     if not texts:
         raise DocParserError(f"{shown(url)} has no text")
     return texts
@@ -191,7 +191,7 @@ def _parts(texts: Iterable[str], most: int) -> list[str]:
     return parts
 
 
-def _written(parts: Sequence[str], number: int, title: str) -> str:
+def _format_part(parts: Sequence[str], number: int, title: str) -> str:
     """Return one part of a page, with the title before the first, and its number if there are several."""
     heading = f"# {title}\n\n" if title and number == 1 else ""
     note = f"\n\n{_note(number, len(parts))}" if len(parts) > 1 else ""

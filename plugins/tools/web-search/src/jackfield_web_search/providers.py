@@ -31,7 +31,7 @@ class Provider:
         ask: Asks it for about so many pages, the best first.
     """
 
-    place: Place
+    service: Place
     ask: Callable[[JSONService, str, int], Awaitable[Sequence[Page]]]
 
 
@@ -41,8 +41,8 @@ async def _ask_serper(service: JSONService, query: str, count: int) -> Sequence[
 
 def _read_serper(wire: Any) -> Sequence[Page]:
     # Without a hit there is no list, and what was asked is all of the answer.
-    found = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
-    return [_page(entry, "link", "snippet", "date") for entry in found]
+    results = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
+    return [_page(entry, "link", "snippet", "date") for entry in results]
 
 
 async def _ask_searxng(service: JSONService, query: str, count: int) -> Sequence[Page]:  # noqa: ARG001 - it takes none

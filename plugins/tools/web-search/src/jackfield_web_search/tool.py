@@ -41,7 +41,7 @@ class WebSearch(BaseTool):
         self._provider = PROVIDERS[self.config.provider]
         self._service = JSONService(
             f"{self.name} ({self.config.provider})",
-            self._provider.place,
+            self._provider.service,
             self.config,
             settings=lambda: (self.host or default_host()).settings,
         )
@@ -58,9 +58,9 @@ class WebSearch(BaseTool):
         query = self.parse_arguments(params)["query"].strip()
         if not query:
             raise ToolArgumentError("there is nothing to search for: the query is empty")
-        found = await self._provider.ask(self._service, query, self.config.max_results)
-        pages = found[: self.config.max_results]
-        text = "\n\n".join(_shown(number, page) for number, page in enumerate(pages, start=1))
+        results = await self._provider.ask(self._service, query, self.config.max_results)
+        pages = results[: self.config.max_results]
+        text = "\n\n".join(_format_hit(number, page) for number, page in enumerate(pages, start=1))
         facts = {"provider": self.config.provider, "sources": [page.url for page in pages]}
         return ToolResult(text or "Nothing was found: try other words.", facts)
 
@@ -69,7 +69,7 @@ class WebSearch(BaseTool):
         await self._service.aclose()
 
 
-def _shown(number: int, page: Page) -> str:
+def _format_hit(number: int, page: Page) -> str:
     title, url, excerpt, date = (" ".join(getattr(page, name).split())[:most] for name, most in _MOST_CHARS.items())
     lines = (title, url, f"{excerpt} ({date})" if date else excerpt)
     return f"[{number}] " + "\n".join(line for line in lines if line)
