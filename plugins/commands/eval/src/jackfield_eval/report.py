@@ -182,7 +182,7 @@ def percent(share: float) -> str:
 
 
 def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """Return the name of the newest file of results and its content; None if there is none.
+    """Return the name of the newest file of results and its content; None if the folder has no results.
 
     Raises:
         ConfigError: The newest file is invalid.

@@ -261,7 +261,7 @@ def parse_scorer(entry: object) -> Scorer:
 
 
 def _difference(expected: object, value: object, *, subset: bool, path: str = "$") -> str:
-    """Return the path of the first difference between two JSON values; '' if there is none."""
+    """Return the path of the first difference between two JSON values; '' if they are equal."""
     match expected, value:
         case Mapping(), Mapping():
             for key in expected:

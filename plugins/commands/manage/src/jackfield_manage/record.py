@@ -96,7 +96,7 @@ def files_below(location: str, folder: str) -> list[str]:
 
 
 def _read_record(location: str) -> list[tuple[str, str]]:
-    """Return the path and the hash ('' if there is none) of every file that comes from the wheel."""
+    """Return the path and the hash ('' if unknown) of every file that comes from the wheel."""
     record = Path(location) / "RECORD"
     try:
         rows = [row for row in csv.reader(_read_text(record).splitlines(), strict=True) if row]

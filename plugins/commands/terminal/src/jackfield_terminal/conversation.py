@@ -143,7 +143,7 @@ class Conversation:
         sys.stderr.write(f"jackfield: {printable(str(error))}\n")
 
     def undo(self) -> str:
-        """Remove the last question and everything after it, and return its text; '' if there is none."""
+        """Remove the last question and everything after it, and return its text; '' if there is no question."""
         for index in reversed(range(len(self.history))):
             if self.history[index].role == USER:
                 text = self.history[index].get_text_content()

@@ -209,7 +209,7 @@ def run_id_of(store: Store, text: str) -> str:
     """Return the id of the one run that starts with a text, or of the `last` run.
 
     Raises:
-        RunNotFoundError: There is none, or several.
+        RunNotFoundError: No run or several runs match.
     """
     ids = [run.run_id for run in sync.run(store.runs(limit=_MAX_RUNS))]  # the newest first
     if text in ids:

@@ -113,7 +113,7 @@ def release_run(path: Path) -> None:
 
 
 def _split_mark(text: str) -> tuple[str, str]:
-    """Return the conversation in a file, and the mark after it; '' if there is none."""
+    """Return the conversation in a file, and the mark after it; '' if it is unmarked."""
     before, _, last = text.rpartition("\n")
     return (before, last) if last.startswith('{"resumed": ') else (text, "")
 

@@ -51,7 +51,8 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     seen, can_ask = memory.seen(), sys.stdin.isatty()
     fresh = news(host, seen)
     if not can_ask:
-        fresh = News(tuple(one for one in fresh.newcomers if one.change != "not asked about"), fresh.gone)
+        unreported = [newcomer for newcomer in fresh.newcomers if newcomer.change != "not asked about"]
+        fresh = News(tuple(unreported), fresh.gone)
     _tell(fresh, host)
     refused = _ask(fresh.newcomers, host) if can_ask and fresh.newcomers else []
     if refused:
@@ -76,7 +77,8 @@ def _keep(
 ) -> None:
     """Record newcomers beside what was seen before; `otherwise` is the consequence if that fails."""
     try:
-        memory.keep({**seen, **{one.distribution: replace(one.seen, asked=asked) for one in newcomers}})
+        changes = {newcomer.distribution: replace(newcomer.seen, asked=asked) for newcomer in newcomers}
+        memory.keep({**seen, **changes})
     except OSError as error:
         _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): {otherwise}")
 

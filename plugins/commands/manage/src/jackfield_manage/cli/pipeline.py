@@ -57,7 +57,12 @@ def pipeline(options: argparse.Namespace) -> int:
         )
         return 0
     rows = [
-        [str(number), entry.processor.name, _package(entry.processor), "; ".join(entry.reasons)]
+        [
+            str(number),
+            entry.processor.name,
+            type(entry.processor).__module__.partition(".")[0].replace("_", "-"),
+            "; ".join(entry.reasons),
+        ]
         for number, entry in enumerate(ordered, start=1)
     ]
     print_table(["", "processor", "from", "reason for its position"], rows)
@@ -86,10 +91,6 @@ def _facts(entry: OrderedProcessor) -> dict[str, object]:
         "class": f"{type(processor).__module__}:{type(processor).__qualname__}",
         "why": list(entry.reasons),
     }
-
-
-def _package(processor: object) -> str:
-    return type(processor).__module__.partition(".")[0].replace("_", "-")
 
 
 def _explain_inactive(host: PluginHost) -> Iterator[str]:

@@ -108,7 +108,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
     """Find the installer of an environment: a uv that works, beside the interpreter or on the path, or its own pip.
 
     Raises:
-        ConfigError: There is none, or the environment must not be changed; the message says what to do.
+        ConfigError: No installer works, or the environment must not be changed; the message says what to do.
     """
     env = environment or Environment.current()
     _check_may_change(env)

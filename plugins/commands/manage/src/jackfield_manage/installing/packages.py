@@ -113,7 +113,7 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
     """Return the one installed distribution that a text refers to, by its own name or by what it offers.
 
     Raises:
-        PluginError: There is none, or more than one; or it is the manager, but the text is not its own name.
+        PluginError: The text refers to no distribution, to several, or only indirectly to the manager.
     """
     if normalise(text) == CORE:
         raise PluginError("jackfield is the core, not a plugin: to remove it, use pip or uv directly")
@@ -143,7 +143,7 @@ def names_of(requirements: Iterable[str], installation: Mapping[str, Distributio
 
 
 def requirement_of(text: str, *, anything: bool = False) -> str:
-    """Return the requirement or absolute path that a typed text stands for.
+    """Return the requirement or absolute path for a typed text.
 
     `openai` and `llm.openai`, with or without a version, refer to the known distribution that offers them. A name that
     resembles a known one is refused, as are names that do not start with `jackfield-`, and addresses. A text that looks

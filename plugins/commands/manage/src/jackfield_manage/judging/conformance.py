@@ -48,7 +48,7 @@ class Conformance:
 
 
 def read_conformance(row: Row) -> Conformance | None:
-    """Return the claim of a component's distribution; None if there is none or it is malformed. Nothing is imported."""
+    """Return the claim of a component's distribution; None if it is missing or malformed. Nothing is imported."""
     table = _read_table(row)
     match table:
         case {

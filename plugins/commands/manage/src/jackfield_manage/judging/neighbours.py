@@ -106,5 +106,5 @@ def differs_by_one(first: str, second: str) -> bool:
     start = len(commonprefix((first, second)))  # noqa: RUF071 - of texts, not of paths
     if first == second or "." not in first[:start]:
         return False
-    one, other = first[start:], second[start:]
-    return one[1:] in (other, other[1:]) or one == other[1:]
+    first, second = first[start:], second[start:]
+    return first[1:] in (second, second[1:]) or first == second[1:]

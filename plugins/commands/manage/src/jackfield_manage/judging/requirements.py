@@ -105,7 +105,8 @@ def _resolve(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
         try:
             offer = _find_offer(component, host)
         except PluginNotFoundError as error:
-            unknown.append(f"{component}: {error}{_suggest_known(component)}")
+            hint = suggest(component, list(known_components()))
+            unknown.append(f"{component}: {error}{hint if 'did you mean' in hint else ''}")
             continue
         uses.setdefault(offer.known.distribution, []).append(component)
         if offer.is_installed:
@@ -140,11 +141,6 @@ def _find_known(kind: str, address: str) -> Known | None:
     if slash and (known is None or known.distribution != normalise(distribution)):
         return Known.of(normalise(distribution), {})
     return known
-
-
-def _suggest_known(component: str) -> str:
-    hint = suggest(component, list(known_components()))
-    return hint if "did you mean" in hint else ""
 
 
 def _with_core_first(distributions: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

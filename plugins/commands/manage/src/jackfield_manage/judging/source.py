@@ -18,7 +18,7 @@ from typing import Any
 from jackfield.plugins import Row, hook, specs_of_import
 
 MAX_SOURCE_BYTES = 1 << 20
-_KIND_OF_CLASS = {one.spec_class.__name__: one.kind for one in hook.HOOKS.values()}
+_KIND_OF_CLASS = {entry.spec_class.__name__: entry.kind for entry in hook.HOOKS.values()}
 _CONTAINERS: Mapping[str, Any] = {"frozenset": frozenset, "set": set, "tuple": tuple, "list": list, "dict": dict}
 
 
@@ -97,7 +97,7 @@ def _parse(path: Path) -> ast.Module:
 
 
 def name_called(node: ast.Call) -> str:
-    """Return the last part of the name that is called; '' if there is none."""
+    """Return the last part of the name that is called; '' if it has no name."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
