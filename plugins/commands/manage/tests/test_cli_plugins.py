@@ -174,7 +174,7 @@ def test_the_pipeline_shows_each_processor_and_the_reason_of_each_edge(command_l
     done = command_line("pipeline", "-m", "parrot:m")
     lines = [line.split(maxsplit=3) for line in done.stdout.splitlines()[1:4]]
     assert [line[1] for line in lines] == ["watch", "guard", "retry"]
-    assert "inside of watch (guard says after='watch')" in done.stdout
+    assert "inside watch (guard says after='watch')" in done.stdout
     assert "phase transport" in done.stdout
     facts = json.loads(command_line("pipeline", "-m", "parrot:m", "--json").stdout)
     assert [one["name"] for one in facts["pipeline"]] == ["watch", "guard", "retry"]

@@ -35,17 +35,17 @@ CHAIN = [named("a", after=["b"]), named("b"), named("c"), named("z", "output", b
             (),
             {
                 "z": ("phase output",),
-                "y": ("phase output", "inside of z (z says before='y')"),
+                "y": ("phase output", "inside z (z says before='y')"),
                 "b": ("phase context",),
                 "c": ("phase context", "beside b: by name"),
-                "a": ("phase context", "inside of b (a says after='b')"),
+                "a": ("phase context", "inside b (a says after='b')"),
             },
         ),
         (
             ("a", "b"),
             {
                 "z": ("phase output",),
-                "y": ("phase output", "inside of z (z says before='y')"),
+                "y": ("phase output", "inside z (z says before='y')"),
                 "a": ("listed in `order`",),
                 "b": ("listed in `order`",),
                 "c": ("phase context", "beside b: by name"),

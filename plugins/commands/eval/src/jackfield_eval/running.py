@@ -22,7 +22,7 @@ from jackfield_eval.scorers import Score, ScoredRun
 from jackfield_eval.statistics import mean
 from jackfield_eval.taping import Mode, TapingHost, hide_secrets_of, use_cassette
 
-NOT_RUN = "not run: the limit of tokens or money was reached"
+NOT_RUN = "not run: the limit of tokens or cost was reached"
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def _undo(conversation: Conversation, _rest: str, say: Say) -> None:
 
 def _clear(conversation: Conversation, _rest: str, say: Say) -> None:
     conversation.clear()
-    say("the conversation was cleared")
+    say("conversation cleared")
 
 
 def _exit(_conversation: Conversation, _rest: str, _say: Say) -> None:

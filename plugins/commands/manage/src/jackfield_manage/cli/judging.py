@@ -50,7 +50,7 @@ def seconds(text: str) -> float:
     """Parse a timeout."""
     value = float(text)
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError("a number of seconds above 0")
+        raise argparse.ArgumentTypeError("it must be a number of seconds above 0")
     return value
 
 

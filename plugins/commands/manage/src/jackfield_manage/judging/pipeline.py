@@ -54,7 +54,7 @@ def _constraints(chain: Sequence[Processor], listed: frozenset[str]) -> defaultd
     for processor in chain:
         for inner, outer, rule in _declared_pairs(processor):
             if phases.get(inner) == phases.get(outer) and not {inner, outer} <= listed:
-                constraints[inner][outer] = f"inside of {outer} ({processor.name} says {rule})"
+                constraints[inner][outer] = f"inside {outer} ({processor.name} says {rule})"
     return constraints
 
 

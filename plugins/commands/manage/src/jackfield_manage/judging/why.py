@@ -50,7 +50,8 @@ class Offer:
         for remark in self.remarks:
             yield f"  It {remark}."
         if self.also_from:
-            yield f"  {', '.join(self.also_from)} also offers it."
+            verb = "offers" if len(self.also_from) == 1 else "offer"
+            yield f"  {', '.join(self.also_from)} also {verb} it."
         if self.choice:
             yield f"  {self.choice}."
         if self.may_load and self.acts:
