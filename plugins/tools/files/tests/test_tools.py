@@ -57,7 +57,7 @@ def edit(do: Do, path: str, old: str, new: str, **options: Any) -> str:
 def test_a_long_file_is_read_in_parts_that_say_where_to_go_on(root: Path, do: Do) -> None:
     (root / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 11)))
     assert do(ReadFile, path="a.txt", cfg={"max_lines": 2}) == (
-        "1\tline 1\n2\tline 2\n[lines 1 to 2 of a.txt; it goes on at start_line=3]"
+        "1\tline 1\n2\tline 2\n[lines 1 to 2 of a.txt; it continues at start_line=3]"
     )
     assert do(ReadFile, path="a.txt", start_line=9) == "9\tline 9\n10\tline 10"
     assert do(ReadFile, path="a.txt", start_line=4, end_line=4).startswith("4\tline 4\n[")
@@ -295,7 +295,7 @@ def test_a_text_that_is_not_there_is_answered_with_what_is_like_it(root: Path, d
     (root / "a").write_text("def tides(day):\n    return 2\n\ndef ebb():\n    return 3\n")
     with pytest.raises(ToolArgumentError, match=r"most like it .*:\n1\tdef tides\(day\):"):
         edit(do, "a", "def tide(day):", "x")
-    with pytest.raises(ToolArgumentError, match="from line 4, the same words stand there with other spaces"):
+    with pytest.raises(ToolArgumentError, match="from line 4, the same words occur with other spaces"):
         edit(do, "a", "def ebb():\n  return 3", "x")
     with pytest.raises(ToolArgumentError, match=r"does not occur in the file$"):
         edit(do, "a", "\n\n\n", "x")
@@ -561,7 +561,7 @@ def test_all_of_them_are_one_set_whose_settings_go_to_each(root: Path) -> None:
     (root / "a").write_text("1\n2\n")
     assert call_tool(
         agent.function_map["read_file"], {"path": "a"}, context=ToolContext(workspace=agent.workspace)
-    ) == ("1\t1\n[lines 1 to 1 of a; it goes on at start_line=2]")
+    ) == ("1\t1\n[lines 1 to 1 of a; it continues at start_line=2]")
 
 
 NAMES = ("read_file", "list_files", "search_files", "write_file", "edit_file")

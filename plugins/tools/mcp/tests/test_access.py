@@ -232,7 +232,7 @@ def test_nobody_in_front_of_a_browser_is_waited_for_as_long_as_said(
     monkeypatch.setattr(webbrowser, "open", lambda _: True)
     with servers(guarded, tmp_path, oauth={"timeout_s": 0.1}) as one, pytest.raises(ToolServiceError) as error:
         call(one, "guarded-whoami")
-    assert "nobody logged in to MCP server 'guarded' in 0.1 s" in str(error.value)
+    assert "login to MCP server 'guarded' timed out after 0.1 s" in str(error.value)
 
 
 def test_a_program_gets_access_with_its_own_secret(guarded: Guarded, tmp_path: Path, browser: list[str]) -> None:

@@ -149,9 +149,9 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "url": "https://x.example"}, "it has a field 'url'"),
         ({**STDIO, "args": "x"}, "args must be a list"),
         ({**STDIO, "args": [1]}, "args must be a text"),
-        ({**STDIO, "args": ["${OPENAI_API_KEY}"]}, "it has a variable of its own"),
-        ({**STDIO, "env": {"A": "${env:OPENAI_API_KEY}"}}, "it has a variable of its own"),
-        ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "it has a variable of its own"),
+        ({**STDIO, "args": ["${OPENAI_API_KEY}"]}, "an unsupported variable"),
+        ({**STDIO, "env": {"A": "${env:OPENAI_API_KEY}"}}, "an unsupported variable"),
+        ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "an unsupported variable"),
         ({**STDIO, "env": {"PLUGIN_ROOT": "x"}}, "it sets PLUGIN_ROOT"),
         ({**STDIO, "env": {"A": 1}}, "env must be an object of texts"),
         ({**STDIO, "cwd": "data"}, "begins with none of"),
@@ -159,8 +159,11 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside of the workspace"),
         ({"type": "sse", "url": "http://acme.example"}, "must begin with https://"),
         ({"type": "sse", "url": "https://u:p@acme.example"}, "has no host, or has a user"),
-        ({"type": "sse", "url": "https://${KEY}.acme.example"}, "it has a variable of its own"),
-        ({"type": "sse", "url": "https://acme.example", "headers": {"A": "${KEY}"}}, "it has a variable of its own"),
+        ({"type": "sse", "url": "https://${KEY}.acme.example"}, "an unsupported variable"),
+        (
+            {"type": "sse", "url": "https://acme.example", "headers": {"A": "${KEY}"}},
+            "an unsupported variable",
+        ),
     ],
 )
 def test_a_server_that_does_not_fit_is_left_out_and_the_others_stay(

@@ -185,7 +185,7 @@ def test_two_skills_of_one_name_and_folders_without_any_are_errors(tmp_path: Pat
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="two skills are named 'same': "):
         tool_of(tmp_path / "a", tmp_path / "b")
-    with pytest.raises(ConfigError, match="there are none in"):
+    with pytest.raises(ConfigError, match="no skills in"):
         tool_of(tmp_path / "empty")
     with pytest.raises(ConfigError, match="is not a folder"):
         tool_of(tmp_path / "gone")
@@ -247,14 +247,14 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
         of_project()
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.x" = "acme"}\n')
     with pytest.raises(
-        ConfigError, match=r"nobody has agreed to the project\. Look at them, and decide: jackfield trust"
+        ConfigError, match=r"the project is not trusted yet\. Look at them, and decide: jackfield trust"
     ):
         of_project()
     assert main(["trust", "--yes"]) == 0
     capsys.readouterr()
     assert told(of_project().function_map["skill"]) == ["- ours: Does it."]
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.x" = "other"}\n')
-    with pytest.raises(ConfigError, match="nobody has agreed"):
+    with pytest.raises(ConfigError, match="the project is not trusted"):
         of_project()
     assert main(["trust", "--yes"]) == 0
     (project / ".agents/skills").rename(tmp_path / "elsewhere")

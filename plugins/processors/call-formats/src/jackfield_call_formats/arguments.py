@@ -36,7 +36,7 @@ def object_of(call: FunctionCall) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def mended(text: str) -> object:
+def repair_json(text: str) -> object:
     """Return the value of JSON as models write it; None if there is none."""
     try:
         return loads_lenient(text)
@@ -83,7 +83,7 @@ def _split_json(text: str) -> Written:
 
 def _split_broken(text: str) -> Written:
     last = text.rfind("}") + 1
-    value = mended(text[:last] if last else text)
+    value = repair_json(text[:last] if last else text)
     if not isinstance(value, dict):
         return Written(text, "", is_whole=False)
     return Written(as_text(value), text[last:] if last else "", is_whole=False)
@@ -93,5 +93,5 @@ def _split_fenced(text: str) -> Written:
     fence = _FENCE.match(text)
     if fence is None:
         return Written(text, "", is_whole=False)
-    value = mended(fence[0])
+    value = repair_json(fence[0])
     return Written(as_text(value) if isinstance(value, dict) else fence[0], text[fence.end() :], is_whole=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jackfield.jsontext import dumps
 from jackfield.messages import FunctionCall
-from jackfield_call_formats.arguments import JSON, as_text, mended, object_of
+from jackfield_call_formats.arguments import JSON, as_text, object_of, repair_json
 from jackfield_call_formats.calls import FoundCall
 
 CODE, END_CODE = "<code>", "</code>"
@@ -61,10 +61,10 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
     json_text, code = _parted(text)
     entries = _entries(json_text, mend=mend)
     content = _content_of(code)
-    found = list(filter(None, (_call_in_value(entry, content, chosen) for entry in entries)))
+    parsed_calls = [call for entry in entries if (call := _call_in_value(entry, content, chosen))]
     # Half of a list would be silently lost.
-    if found and len(found) == len(entries):
-        return found
+    if parsed_calls and len(parsed_calls) == len(entries):
+        return parsed_calls
     return _calls_in_ruins(text) if mend else []
 
 
@@ -72,7 +72,7 @@ def _entries(json_text: str, *, mend: bool) -> list[object]:
     """Return the values in a text, with lists flattened; [] if it is no JSON."""
     values = _strict_values(json_text)
     if values is None:
-        value = mended(json_text) if mend else None
+        value = repair_json(json_text) if mend else None
         values = [] if value is None else [value]
     return list(chain.from_iterable(value if isinstance(value, list) else [value] for value in values))
 

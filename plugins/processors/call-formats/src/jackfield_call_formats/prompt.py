@@ -24,14 +24,14 @@ _ONE: Mapping[Lang, str] = {
 
 def demands(config: GenerateConfig, lang: Lang) -> list[str]:
     """Return the demands on this answer."""
-    asked = []
+    lines = []
     if config.function_choice == "required":
-        asked.append(_REQUIRED[lang])
+        lines.append(_REQUIRED[lang])
     elif config.function_choice not in ("auto", "none"):
-        asked.append(_CHOSEN[lang].format(name=config.function_choice))
+        lines.append(_CHOSEN[lang].format(name=config.function_choice))
     if config.parallel_function_calls is False:
-        asked.append(_ONE[lang])
-    return asked
+        lines.append(_ONE[lang])
+    return lines
 
 
 _ARGS_FORMAT: Mapping[Lang, str] = {

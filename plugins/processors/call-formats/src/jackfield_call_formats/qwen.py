@@ -211,12 +211,12 @@ class _Reader(AnswerReader):
 
     def _end_arguments(self, *, cut_off: bool = False) -> None:
         written = "".join(self._parts).lstrip().removeprefix(":").removeprefix("：")
-        found = split_arguments(written)
-        if cut_off and not found.is_whole:
+        split = split_arguments(written)
+        if cut_off and not split.is_whole:
             self._end_call(self._index, CUT_OFF + written.strip())
             return
-        self._end_call(self._index, found.arguments)
-        self._say(found.rest)
+        self._end_call(self._index, split.arguments)
+        self._say(split.rest)
 
     def _end(self, *, cut_off: bool) -> None:
         held, self._held = self._held, ""

@@ -75,7 +75,7 @@ class Qwen3CoderFormat(TextFormat):
 
     def prompt(self, request: ChatRequest) -> str:
         """Return the end of the system message."""
-        functions = "\n".join(map(_described, request.functions))
+        functions = "\n".join(map(_describe_function, request.functions))
         return "\n\n".join([_BLOCK[request.lang].format(functions=functions), *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
@@ -105,7 +105,7 @@ class _Reader(TaggedReader):
             self._say(tag)
 
 
-def _described(function: FunctionSchema) -> str:
+def _describe_function(function: FunctionSchema) -> str:
     lines = ["<function>", f"<name>{function['name']}</name>"]
     if function.get("description"):
         lines.append(f"<description>{function['description']}</description>")

@@ -277,12 +277,12 @@ class _Reader(AnswerReader):
 
     def _end_input(self, *, cut_off: bool = False) -> None:
         written = "".join(self._input)
-        found = split_arguments(written)
-        if cut_off and not found.is_whole:
+        split = split_arguments(written)
+        if cut_off and not split.is_whole:
             self._end_call(self._index, CUT_OFF + written.strip())
         else:
-            self._end_call(self._index, found.arguments)
-            self._say(found.rest)
+            self._end_call(self._index, split.arguments)
+            self._say(split.rest)
 
     # --- the end ---
 
@@ -321,12 +321,12 @@ class _Thoughts:
         return "".join(self._parts)
 
     def add(self, text: str) -> list[ReasoningDelta]:
-        kept = text.rstrip()
-        if not kept:
+        stripped = text.rstrip()
+        if not stripped:
             self._between += text
             return []
-        thought = self._between + kept
-        self._between = text[len(kept) :]
+        thought = self._between + stripped
+        self._between = text[len(stripped) :]
         self._parts.append(thought)
         return [ReasoningDelta(thought)]
 

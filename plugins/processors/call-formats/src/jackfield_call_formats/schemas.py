@@ -41,8 +41,8 @@ def argument_types(name: str, functions: Sequence[FunctionSchema]) -> dict[str, 
 def _types_in(schema: object) -> list[str]:
     if not isinstance(schema, Mapping):
         return []
-    given = schema.get("type", [])
-    types = [given] if isinstance(given, str) else [str(entry) for entry in given]
+    declared = schema.get("type", [])
+    types = [declared] if isinstance(declared, str) else [str(entry) for entry in declared]
     options = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
     return [*(types or _types_of_values(schema)), *chain.from_iterable(map(_types_in, options))]
 

@@ -51,26 +51,26 @@ def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
         lines.append(_ANY_TAG.sub(lambda tag: tag[0].replace("<", "\\u003c"), call.arguments))
     types = argument_types(call.name, functions)
     for key, value in (arguments or {}).items():
-        lines += [f"<parameter={_written_name(key)}>", _written(value, types.get(key, frozenset())), "</parameter>"]
+        lines += [f"<parameter={_written_name(key)}>", _write_value(value, types.get(key, frozenset())), "</parameter>"]
     return "\n".join([*lines, "</function>"])
 
 
-def _written(value: object, types: Types) -> str:
+def _write_value(value: object, types: Types) -> str:
     if not isinstance(value, str):
         written = dumps(value)
         return written.replace("<", "\\u003c") if _ANY_TAG.search(written) else written
-    if not _ANY_TAG.search(value) and _typed(value, types) == value:
+    if not _ANY_TAG.search(value) and _read_typed(value, types) == value:
         return value
-    return _escaped(value)
+    return _escape(value)
 
 
 def _written_name(name: str) -> str:
-    return _escaped(name) if _UNSAFE_NAME.search(name) else name
+    return _escape(name) if _UNSAFE_NAME.search(name) else name
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     units = text[:1].encode("utf-16-be", "surrogatepass").hex()
-    first = "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    first = "".join(f"\\u{units[offset : offset + 4]}" for offset in range(0, len(units), 4))
     rest = dumps(text[1:])[1:-1].replace("<", "\\u003c").replace(">", "\\u003e")
     return f'"{first}{rest}"'
 
@@ -97,7 +97,7 @@ def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str 
         name = function.name or chosen
         if name:
             types = argument_types(name, functions)
-            values = {key: _typed(value, types.get(key, frozenset())) for key, value in function.values.items()}
+            values = {key: _read_typed(value, types.get(key, frozenset())) for key, value in function.values.items()}
             found.append(FoundCall(name, as_text(values)))
     return found
 
@@ -126,11 +126,11 @@ def _read_function(text: str, name: str, position: int) -> tuple[_Function, int]
 
 
 def _read_name(written: str) -> str:
-    name = "" if written == '""' else _unescaped(written.strip())
+    name = "" if written == '""' else _unescape(written.strip())
     return written.strip() if name is None else name
 
 
-def _unescaped(text: str) -> str | None:
+def _unescape(text: str) -> str | None:
     """Return the text that was written as a JSON string; None if it was not."""
     if not _ESCAPED.fullmatch(text):
         return None
@@ -141,9 +141,9 @@ def _unescaped(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _typed(text: str, types: Types) -> object:
+def _read_typed(text: str, types: Types) -> object:
     """Return a value as one of these types, if it can be read as such."""
-    escaped = _unescaped(text)
+    escaped = _unescape(text)
     if escaped is not None:
         return escaped
     value = _as_json(text, types)

@@ -20,7 +20,7 @@ from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.config import CompactionConfig
 from jackfield_truncation.earlier import NAME, ReadEarlier
 from jackfield_truncation.limit import tokens_allowed
-from jackfield_truncation.processor import Decided, answered
+from jackfield_truncation.processor import Decided, answer_with
 from jackfield_truncation.shortening import keep_both_ends
 from jackfield_truncation.summary import Summaries, Summary, digest_of, note_of, question
 from jackfield_truncation.tokenizing import Counting, Countings
@@ -85,7 +85,9 @@ class Compaction(Toolset):
         if self._made is None:  # not when it is made: its host is set after that
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
-            countings = Countings(wanted=config.tokenizer, count=None, media_tokens=config.media_tokens, host=self.host)
+            countings = Countings(
+                tokenizer=config.tokenizer, count=None, media_tokens=config.media_tokens, host=self.host
+            )
             self._made = _Shared(config, llm, countings, Summaries())
         return self._made
 
@@ -129,8 +131,8 @@ class _Shared:
 
     def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
         """Return the longest request; None if it is unknown or unlimited."""
-        known = tokens_allowed(request, self.config, exact=exact)
-        return self.learned if known is None and request.config.max_input_tokens is None else known
+        allowed = tokens_allowed(request, self.config, exact=exact)
+        return self.learned if allowed is None and request.config.max_input_tokens is None else allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +219,10 @@ class Compacting(Processor):
         """Ask with what the model shall see. A request that surely fits is not counted."""
         limit = self._shared.limit(request, exact=False)
         if limit is None:
-            return self._unknown(request, call_next)
+            return self._ask_without_limit(request, call_next)
         if not self._view.through and self._surely_fits(request, int(limit * self._shared.config.share)):
             return call_next(replace(request, functions=self._frame.functions))
-        return self._compacted(request, call_next)
+        return self._compact(request, call_next)
 
     def _surely_fits(self, request: ChatRequest, most: int) -> bool:
         counter = self._shared.countings.roughly(request)
@@ -229,7 +231,7 @@ class Compacting(Processor):
             self._frame = _Frame.of(request, counter)
         return (self._bounds.total + self._frame.bound) * max(1.0, counter.factor) <= most
 
-    async def _unknown(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+    async def _ask_without_limit(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         may_learn = request.config.max_input_tokens is None
         if may_learn and not self._shared.said_unknown:
             self._shared.said_unknown = True
@@ -255,14 +257,16 @@ class Compacting(Processor):
                 return
             self._shared.learned = await self._in_place(request, lambda: self._less_than(request))
             self._wait_for = 0
-            events = self._compacted(request, call_next)
+            events = self._compact(request, call_next)
 
     def _less_than(self, request: ChatRequest) -> int:
         """Return the limit of later requests, after this one or its shortened form was too long."""
-        known = self._shared.learned
-        return known // 2 if known else int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
+        learned = self._shared.learned
+        if learned:
+            return learned // 2
+        return int(self._shared.countings.of(request).counter().request(request) * _REFUSED)
 
-    async def _compacted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+    async def _compact(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         spent = Spent()
         look = await self._in_place(request, lambda: self._look(request))
         if look.found:
@@ -271,23 +275,23 @@ class Compacting(Processor):
         if isinstance(decided, View):
             measure = look.measure
             try:
-                view = await self._summarised(measure, decided, call_next, spent)
+                view = await self._summarise(measure, decided, call_next, spent)
             except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
                 self._wait(measure, _WORTH)
                 yield failed(error, request.lang)
             else:
                 self._use(view, measure)
-                yield self._told(measure, note=_NOTED[request.lang])
-            decided = await self._in_place(request, lambda: self._decided(measure))
-        async with closing(answered(decided, call_next, spent=spent.usage)) as events:
+                yield self._make_event(measure, note=_NOTED[request.lang])
+            decided = await self._in_place(request, lambda: self._decide_request(measure))
+        async with closing(answer_with(decided, call_next, spent=spent.usage)) as events:
             async for event in events:
                 yield event
 
     def _look(self, request: ChatRequest) -> _Look:
         # In one go: with a vocabulary, each is a way into a thread and back.
-        measure = self._measured(request)
-        found = self._told(measure) if not self._looked and self._finds(measure) else None
-        return _Look(measure, found, self._wanted(measure) or self._decided(measure))
+        measure = self._measure_request(request)
+        found = self._make_event(measure) if not self._looked and self._finds(measure) else None
+        return _Look(measure, found, self._wanted(measure) or self._decide_request(measure))
 
     async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
         """Count here, or in a thread if that may take long."""
@@ -295,7 +299,7 @@ class Compacting(Processor):
 
     # --- what the model sees now ---
 
-    def _measured(self, request: ChatRequest) -> _Measure:
+    def _measure_request(self, request: ChatRequest) -> _Measure:
         shared = self._shared
         counting = shared.countings.of(request)
         counter = counting.counter()
@@ -310,19 +314,19 @@ class Compacting(Processor):
         note = measure.counter.message(self._note) if self._note else 0
         return measure.around + self._sizes.seen(self._view) + note
 
-    def _decided(self, measure: _Measure) -> Decided:
+    def _decide_request(self, measure: _Measure) -> Decided:
         """Decide what is sent: the visible part, shortened if it is still too long."""
         request, tokens = measure.request, self._tokens(measure)
         if self._note:
             request = replace(request, messages=self._view.seen(request.messages, self._note))
         trimmed = Trimmed(request, (), 0, tokens, tokens)
         if tokens > measure.limit:
-            trimmed = self._shortened(request, measure)
+            trimmed = self._shorten(request, measure)
         if not self._note and not trimmed.dropped:
             trimmed = replace(trimmed, request=_without_tool(trimmed.request))
         return Decided(trimmed, measure.counting)
 
-    def _shortened(self, request: ChatRequest, measure: _Measure) -> Trimmed:
+    def _shorten(self, request: ChatRequest, measure: _Measure) -> Trimmed:
         """Return a request that is short enough, with the summary and its neighbours unchanged if possible."""
         start = numbered_from(request.messages)
         end = start + (1 + len(self._view.kept) if self._note else 0)
@@ -347,9 +351,13 @@ class Compacting(Processor):
         """Go on with what the run had before it was interrupted, or an earlier run of the same conversation; says
         whether there is such a thing."""
         self._looked = True
-        said = _said(measure.request)
-        of_record = (_view_from(one.data, said) for one in reversed(self._reported) if one.name == COMPACTED_EVENT)
-        view = next((view for view in of_record if view), None) or _view_of(self._shared.summaries.find(said))
+        conversation = _said(measure.request)
+        view: View | None = None
+        for event in reversed(self._reported):
+            if event.name == COMPACTED_EVENT and view is None:
+                view = _view_from(event.data, conversation)
+        if view is None:
+            view = _view_of(self._shared.summaries.find(conversation))
         if view is not None:
             self._use(view, measure)
         return view is not None
@@ -372,23 +380,23 @@ class Compacting(Processor):
     def _wait(self, measure: _Measure, part: int) -> None:
         self._wait_for = self._tokens(measure) + measure.most // part
 
-    async def _summarised(self, measure: _Measure, wanted: View, call_next: CallNext, spent: Spent) -> View:
+    async def _summarise(self, measure: _Measure, planned_view: View, call_next: CallNext, spent: Spent) -> View:
         """Write the summary of a view, and remember it.
 
         Raises:
             Exception: There is none; whatever it cost is in `spent`.
         """
-        covered, already = wanted.covered(), set(self._view.covered())
+        covered, already = planned_view.covered(), set(self._view.covered())
         new = [number for number in covered if number not in already]
         # A summary is shorter than what it stands for, however little that is.
         room = min(self._shared.config.summary_tokens, measure.most // 4, sum(map(self._sizes.of, covered)) // 2)
         text = self._view.text
         for part in self._parts(new, measure, room):
-            asked = await self._in_place(measure.request, partial(self._question, measure, part, text, room))
-            answer = await summary_from(self._shared.llm, asked, call_next, spent)
+            part_request = await self._in_place(measure.request, partial(self._question, measure, part, text, room))
+            answer = await summary_from(self._shared.llm, part_request, call_next, spent)
             text = keep_both_ends(answer, room, measure.counter.text, measure.request.lang)
         self._shared.summaries.keep(_said(measure.request), Summary(tuple(number - 1 for number in covered), text))
-        return replace(wanted, text=text)
+        return replace(planned_view, text=text)
 
     def _parts(self, numbers: Sequence[int], measure: _Measure, room: int) -> Iterator[list[int]]:
         """Yield parts that fit into one request each, so that no part of a very long history is left out."""
@@ -407,9 +415,9 @@ class Compacting(Processor):
 
     def _question(self, measure: _Measure, numbers: Sequence[int], so_far: str, room: int) -> ChatRequest:
         limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
-        said = _said(measure.request)
+        conversation = _said(measure.request)
         messages = question(
-            [said[number - 1] for number in numbers],
+            [conversation[number - 1] for number in numbers],
             so_far,
             size=room,
             most=limit - answer_tokens,
@@ -419,7 +427,7 @@ class Compacting(Processor):
         )
         return request_for(measure.request, messages, answer_tokens)
 
-    def _told(self, measure: _Measure, *, note: str = "") -> PluginEvent:
+    def _make_event(self, measure: _Measure, *, note: str = "") -> PluginEvent:
         """Return the event for people and records, complete enough to continue from it."""
         view = self._view
         before, after = measure.around + self._sizes.total, self._tokens(measure)
@@ -440,11 +448,11 @@ def _said(request: ChatRequest) -> Sequence[Message]:
     return request.messages[numbered_from(request.messages) :]
 
 
-def _view_from(data: Mapping[str, Any], said: Sequence[Message]) -> View | None:
+def _view_from(data: Mapping[str, Any], conversation: Sequence[Message]) -> View | None:
     """Return the view in an event; None if it belongs to another conversation or version."""
     match data:
         case {"through": int(through), "kept": [*kept], "summary": str(text), "of": str(digest)}:
-            if 0 < through <= len(said) and digest_of(said[:through]) == digest:
+            if 0 < through <= len(conversation) and digest_of(conversation[:through]) == digest:
                 return View(through, frozenset(kept), text)
     return None
 
@@ -452,7 +460,7 @@ def _view_from(data: Mapping[str, Any], said: Sequence[Message]) -> View | None:
 def _view_of(summary: Summary | None) -> View | None:
     if summary is None:
         return None
-    covered = {place + 1 for place in summary.covered}
+    covered = {position + 1 for position in summary.covered}
     through = max(covered)
     return View(through, frozenset(range(1, through + 1)) - covered, summary.text)
 

@@ -62,14 +62,16 @@ class ReadEarlier(BaseTool):
         """
         arguments = self.parse_arguments(params)
         messages, lang = ((), _LANG) if context is None else (context.messages, context.lang)
-        said = messages[numbered_from(messages) :]
+        conversation = messages[numbered_from(messages) :]
         first, offset = int(arguments["first"]), int(arguments.get("offset", 0))
         last = int(arguments.get("last", first))
-        if not 1 <= first <= last <= len(said):
-            raise ToolArgumentError(f"there are the messages 1 to {len(said)}: {first} to {last} are not among them")
-        texts = list(map(line_of, said[first - 1 : last]))
+        if not 1 <= first <= last <= len(conversation):
+            raise ToolArgumentError(
+                f"there are the messages 1 to {len(conversation)}: {first} to {last} are not among them"
+            )
+        texts = [line_of(message) for message in conversation[first - 1 : last]]
         text = "\n\n".join(_shown(texts, first, offset, lang))
-        media = list(filter(ContentItem.is_media_content, said[first - 1].items))
+        media = [item for item in conversation[first - 1].items if item.is_media_content()]
         return [ContentItem(text=text), *media] if media else text
 
 

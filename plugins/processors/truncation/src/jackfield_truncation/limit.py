@@ -23,9 +23,9 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
         config: What holds where it has no `max_input_tokens`.
         exact: Whether its tokens are counted with the model's vocabulary.
     """
-    wanted = request.config.max_input_tokens
-    if wanted is not None:
-        return wanted if wanted > 0 else None
+    limit = request.config.max_input_tokens
+    if limit is not None:
+        return limit if limit > 0 else None
     context = config.context_tokens or request.facts.context_tokens
     if context is None:
         return None

@@ -34,7 +34,7 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="compaction",
             target="jackfield_truncation.compaction:Compaction",
-            summary="Has a summary stand for the older part of long runs, and lets the model read that part again.",
+            summary="Replaces the older part of long runs with a summary, and lets the model read that part again.",
             config="jackfield_truncation.config:CompactionConfig",
         )
     ]

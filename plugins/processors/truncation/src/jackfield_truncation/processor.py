@@ -61,7 +61,7 @@ class Truncation(Preprocessor):
     ) -> None:
         super().__init__(cfg, **settings)
         self._countings = Countings(
-            wanted=self.config.tokenizer, count=count, media_tokens=self.config.media_tokens, host=host
+            tokenizer=self.config.tokenizer, count=count, media_tokens=self.config.media_tokens, host=host
         )
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Truncation(Preprocessor):
             decided = self._decide(request)
         else:
             decided = await sync.in_worker(self._decide, request)
-        async with closing(answered(decided, call_next)) as events:
+        async with closing(answer_with(decided, call_next)) as events:
             async for event in events:
                 yield event
 
@@ -99,7 +99,7 @@ class Truncation(Preprocessor):
         return Decided(trim(request, limit, counting.counter()), counting)
 
 
-async def answered(decided: Decided, call_next: CallNext, *, spent: Usage = _NOTHING) -> AsyncIterator[ModelEvent]:
+async def answer_with(decided: Decided, call_next: CallNext, *, spent: Usage = _NOTHING) -> AsyncIterator[ModelEvent]:
     """Yield an event about the omitted messages, then the answer to the shortened request.
 
     Args:

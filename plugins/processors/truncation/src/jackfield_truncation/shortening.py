@@ -37,8 +37,8 @@ def common_size(sizes: Iterable[int], total: int) -> int:
     """
     ordered = sorted(sizes)
     left, size = total, 0
-    for place, size in enumerate(ordered):
-        share = left // (len(ordered) - place)
+    for index, size in enumerate(ordered):
+        share = left // (len(ordered) - index)
         if size > share:
             return max(share, -1)
         left -= size
@@ -49,12 +49,12 @@ def _longest(make: Callable[[int], str], guess: int, length: int, most: int, cou
     """Return the longest text from `make`, shorter than `length`, that has about `most` tokens at most."""
     best, low, high, kept = "", -1, length, guess
     while high - low > 1:
-        made = make(kept)
-        size = count(made)
+        candidate = make(kept)
+        size = count(candidate)
         if size > most:
             high = kept
         else:
-            best, low = made, kept
+            best, low = candidate, kept
             if size >= _CLOSE_ENOUGH * most:
                 break
         kept = (low + high) // 2

@@ -20,7 +20,7 @@ from jackfield.tokenizers import TokenCounter
 from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.config import SummarizingConfig
 from jackfield_truncation.limit import tokens_allowed
-from jackfield_truncation.processor import Decided, Truncation, answered
+from jackfield_truncation.processor import Decided, Truncation, answer_with
 from jackfield_truncation.summary import Summaries, Summary, is_only_reasoning, note_of, question
 from jackfield_truncation.trimming import Trimmed, trim
 from jackfield_truncation.writing import FAILED_EVENT, Spent, failed, request_for, sizes_of_question, summary_from
@@ -122,7 +122,7 @@ class SummarizingTruncation(Truncation):
                     decided = await self._in_place(request, lambda: _with_summary(request, plain, plan, summary))
                     if decided is not plain:
                         yield _summarized(summary, plan)
-        async with closing(answered(decided, call_next, spent=spent)) as events:
+        async with closing(answer_with(decided, call_next, spent=spent)) as events:
             async for event in events:
                 yield event
 
@@ -157,7 +157,7 @@ class SummarizingTruncation(Truncation):
         """Return the request for a summary. With its answer, it is no longer than the original one may be."""
         limit, answer_tokens = sizes_of_question(self._llm, plan.limit, plan.room)
         messages = question(
-            [message for place in plan.new if not is_only_reasoning(message := request.messages[place])],
+            [message for position in plan.new if not is_only_reasoning(message := request.messages[position])],
             plan.known.text,
             size=plan.room,
             most=limit - answer_tokens,
@@ -181,17 +181,17 @@ def _to_go(
             gone = trim(rest, limit, counter, whole_limit=whole_limit).dropped
         except ContextLengthError:  # the request as a whole can be made to fit; this was to leave it room
             break
-        if all(is_only_reasoning(rest.messages[place]) for place in gone):
+        if all(is_only_reasoning(rest.messages[position]) for position in gone):
             break
-        dropped = tuple(left[place] for place in gone)
+        dropped = tuple(left[position] for position in gone)
     return dropped
 
 
 def _without(request: ChatRequest, covered: Iterable[int]) -> tuple[list[int], ChatRequest]:
     """Return the positions of messages outside of the summary, and the request with these alone."""
     out = set(covered)
-    left = [place for place in range(len(request.messages)) if place not in out]
-    return left, replace(request, messages=tuple(request.messages[place] for place in left))
+    left = [position for position in range(len(request.messages)) if position not in out]
+    return left, replace(request, messages=tuple(request.messages[position] for position in left))
 
 
 def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: Summary) -> Decided:
@@ -205,9 +205,9 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
     except ContextLengthError:
         return decided
     gone = set(map(left.__getitem__, trimmed.dropped))
-    kept = [place for place in left if place not in gone]
+    kept_positions = [position for position in left if position not in gone]
     # After the last step that it covers, so that it never comes between a call and its result.
-    before = bisect(kept, _last_step(request, covered))
+    before = bisect(kept_positions, _last_step(request, covered))
     messages: tuple[Message, ...] = trimmed.request.messages
     return replace(
         decided,
@@ -222,7 +222,7 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
 
 
 def _last_step(request: ChatRequest, places: Iterable[int]) -> int:
-    return max(place for place in places if not is_only_reasoning(request.messages[place]))
+    return max(position for position in places if not is_only_reasoning(request.messages[position]))
 
 
 def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:

@@ -117,14 +117,14 @@ class Summaries:
 
 def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
     """Yield a digest of each beginning of a history, the shortest first."""
-    said = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for message in messages:
         media = [] if isinstance(message.content, str) else [str(item.value) for item in message.content]
         parts = (message.role, *texts_of(message), *media)
         # Lengths, so that two texts are never read as one.
         sizes = ",".join(str(len(part)) for part in parts)
-        said.update(f"{sizes};{''.join(parts)}".encode("utf-8", "surrogatepass"))
-        yield said.copy().digest()
+        digest.update(f"{sizes};{''.join(parts)}".encode("utf-8", "surrogatepass"))
+        yield digest.copy().digest()
 
 
 def digest_of(messages: Sequence[Message]) -> str:
@@ -164,7 +164,7 @@ def question(
 
 
 def _question(task: str, shown: str, so_far: str, size: int, lang: Lang) -> tuple[Message, Message]:
-    material = "\n\n".join([_SO_FAR[lang], _INDENT + _indented(so_far), _NEXT[lang], shown] if so_far else [shown])
+    material = "\n\n".join([_SO_FAR[lang], _INDENT + _indent(so_far), _NEXT[lang], shown] if so_far else [shown])
     mark = f"=== {_digest(material)} ==="
     words = size * 6 // 10 if lang == "en" else size
     return Message(SYSTEM, task.format(size=words, mark=mark)), Message(USER, f"{mark}\n{material}\n{mark}")
@@ -175,7 +175,7 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """Indent all lines but the first, so that no text can imitate a message."""
     return f"\n{_INDENT}".join(text.splitlines())
 
@@ -209,11 +209,11 @@ def line_of(message: Message) -> str:
     text = text_of(message.content)
     if message.role == FUNCTION:
         return f"{message.name} → {text}"
-    said = f"{message.role}: {text}" if text or message.role != ASSISTANT else ""
+    text_before = f"{message.role}: {text}" if text or message.role != ASSISTANT else ""
     if message.function_call:
         call = f"{message.role} → {message.function_call.name} {message.function_call.arguments}"
-        return f"{said}\n{call}" if said else call
-    return said
+        return f"{text_before}\n{call}" if text_before else call
+    return text_before
 
 
 def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -> list[str]:
@@ -222,15 +222,15 @@ def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -
     Long ones are shortened, and if there are too many, the oldest go.
     """
     fit = max(1, most // SMALLEST_TEXT)
-    left_out, lines = len(lines[:-fit]), [_indented(line) for line in lines[-fit:]]
+    left_out, lines = len(lines[:-fit]), [_indent(line) for line in lines[-fit:]]
     size = common_size(map(counter.text, lines), most)
     # Where the middle of a line is left out, what follows may begin at the margin again.
-    shown = [_shortened(line, max(0, size), counter, lang) for line in lines]
+    shown = [_shorten(line, max(0, size), counter, lang) for line in lines]
     return [_LEFT_OUT[lang].format(count=left_out), *shown] if left_out else shown
 
 
-def _shortened(line: str, most: int, counter: RequestCounter, lang: Lang) -> str:
+def _shorten(line: str, most: int, counter: RequestCounter, lang: Lang) -> str:
     """Return an indented line of at most so many tokens, still indented."""
     if counter.text(line) <= most:
         return line
-    return _indented(keep_both_ends(line, most, lambda text: counter.text(_indented(text)), lang))
+    return _indent(keep_both_ends(line, most, lambda text: counter.text(_indent(text)), lang))

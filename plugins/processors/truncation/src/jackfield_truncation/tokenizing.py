@@ -59,9 +59,9 @@ class Counting:
             self._estimate.learn(round(tokens * self._estimate.factor / self._factor), reported)
 
 
-def _named(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
+def _named(tokenizer: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the settings of a tokenizer, with its name."""
-    return {"name": wanted} if wanted is None or isinstance(wanted, str) else dict(wanted)
+    return {"name": tokenizer} if tokenizer is None or isinstance(tokenizer, str) else dict(tokenizer)
 
 
 class Countings:
@@ -81,7 +81,7 @@ class Countings:
     def __init__(
         self,
         *,
-        wanted: str | Mapping[str, Any] | None,
+        tokenizer: str | Mapping[str, Any] | None,
         count: TokenCounter | None,
         media_tokens: int,
         host: Plugins | None,
@@ -89,7 +89,7 @@ class Countings:
         self._media_tokens = media_tokens
         self._host = host
         self._given = None if count is None else Counting(Counts(count), media_tokens)
-        named = _named(wanted)
+        named = _named(tokenizer)
         self._wanted: str | None = named.pop("name")
         self._settings = named
         if count is None and self._wanted and self._wanted != ESTIMATE:
@@ -135,9 +135,9 @@ class Countings:
     def _estimating(self, request: ChatRequest) -> Counting:
         """Return the estimate, which learns for each model separately."""
         key = (request.server, request.model)
-        known = self._learning.get(key)
-        if known is not None:
-            return known
+        estimate = self._learning.get(key)
+        if estimate is not None:
+            return estimate
         if len(self._learning) >= _MOST_MODELS:
             self._learning = {}
         new = Counting(self._estimates, self._media_tokens, estimate=EstimatingTokenizer())

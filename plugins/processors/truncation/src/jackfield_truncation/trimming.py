@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, filterfalse
 
 from jackfield.config import Lang
 from jackfield.errors import ContextLengthError
@@ -85,8 +84,8 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_lim
     if draft.excess > 0:
         raise ContextLengthError(draft.complaint())
     messages = tuple(draft.messages.values())
-    shortened = sum(message is not request.messages[place] for place, message in draft.messages.items())
-    dropped = tuple(place for place in range(len(request.messages)) if place not in draft.messages)
+    shortened = sum(message is not request.messages[position] for position, message in draft.messages.items())
+    dropped = tuple(position for position in range(len(request.messages)) if position not in draft.messages)
     return Trimmed(replace(request, messages=messages), dropped, shortened, before, draft.tokens)
 
 
@@ -94,7 +93,7 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_lim
 class _Slot:
     """A text in the content of a message: all of it, or the text of one item."""
 
-    place: int
+    position: int
     item: int | None
     text: str
     tokens: int
@@ -109,7 +108,7 @@ class _Draft:
         self._limit = limit
         self._most_media = most_media
         self._counter = counter
-        self._sizes = {place: counter.message(message) for place, message in self.messages.items()}
+        self._sizes = {position: counter.message(message) for position, message in self.messages.items()}
         self._functions = len(request.functions)
         self._functions_tokens = counter.functions(request.functions)
         self._media = sum(map(counter.media, self.messages.values()))
@@ -122,54 +121,54 @@ class _Draft:
 
     def size(self, places: Iterable[int]) -> int:
         """Return the tokens of the remaining parts of these messages."""
-        return sum(self._sizes.get(place, 0) for place in places)
+        return sum(self._sizes.get(position, 0) for position in places)
 
     def drop(self, places: Iterable[int]) -> None:
         """Leave these messages out."""
-        for place in places:
-            if place in self.messages:
-                self.tokens -= self._sizes.pop(place)
-                self._media -= self._counter.media(self.messages.pop(place))
+        for position in places:
+            if position in self.messages:
+                self.tokens -= self._sizes.pop(position)
+                self._media -= self._counter.media(self.messages.pop(position))
 
-    def put(self, place: int, message: Message) -> None:
+    def put(self, position: int, message: Message) -> None:
         """Put a message in the place of another."""
         size = self._counter.message(message)
-        self.tokens += size - self._sizes[place]
-        self._media += self._counter.media(message) - self._counter.media(self.messages[place])
-        self._sizes[place] = size
-        self.messages[place] = message
+        self.tokens += size - self._sizes[position]
+        self._media += self._counter.media(message) - self._counter.media(self.messages[position])
+        self._sizes[position] = size
+        self.messages[position] = message
 
     def slots(self, places: Iterable[int]) -> Iterator[_Slot]:
         """Yield the texts in the remaining contents of these messages."""
-        for place in places:
-            message = self.messages.get(place)
+        for position in places:
+            message = self.messages.get(position)
             if message is None:
                 continue
             if isinstance(message.content, str):
-                yield _Slot(place, None, message.content, self._counter.text(message.content))
+                yield _Slot(position, None, message.content, self._counter.text(message.content))
                 continue
             for number, item in enumerate(message.content):
                 if item.text is not None:
-                    yield _Slot(place, number, item.text, self._counter.text(item.text))
+                    yield _Slot(position, number, item.text, self._counter.text(item.text))
 
     def shorten(self, slot: _Slot, most: int) -> None:
         """Shorten a text to at most `most` tokens."""
         text = keep_both_ends(slot.text, most, self._counter.text, self.lang)
-        message = self.messages[slot.place]
+        message = self.messages[slot.position]
         if slot.item is None or isinstance(message.content, str):
-            self.put(slot.place, message.replace(content=text))
+            self.put(slot.position, message.replace(content=text))
             return
         items = list(message.content)
         items[slot.item] = ContentItem(text=text)
-        self.put(slot.place, message.replace(content=items))
+        self.put(slot.position, message.replace(content=items))
 
     def complaint(self) -> str:
         """Explain why nothing more can be omitted: the longest part, and the tokens above the limit."""
-        place, size = max(self._sizes.items(), key=lambda entry: entry[1], default=(0, 0))
+        position, size = max(self._sizes.items(), key=lambda entry: entry[1], default=(0, 0))
         if self._functions_tokens > size:
             longest = f"the schemas of its {self._functions} functions, {self._functions_tokens} tokens"
         else:
-            longest = f"messages[{place}] ({self.messages[place].role}), {size} tokens"
+            longest = f"messages[{position}] ({self.messages[position].role}), {size} tokens"
         return (
             f"the request is too long by {self.excess} tokens, even with everything left out that can be: "
             f"what must stay has {self.tokens} tokens of the {self._limit} allowed. The longest part is {longest}: "
@@ -190,7 +189,7 @@ def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
     earlier, last = turns[:-1], turns[-1]
     unread = last.steps[-1] if last.steps else ()
     yield from _drop_reasoning(draft, earlier)
-    read = filterfalse(unread.__contains__, chain.from_iterable(turn.places for turn in turns))
+    read = [position for turn in turns for position in turn.places if position not in unread]
     yield from _shorten_results(draft, read)
     for turn in earlier:
         yield from _reduce(draft, turn)
@@ -200,18 +199,18 @@ def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
 
 
 def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
-    for place in chain.from_iterable(turn.places for turn in turns):
+    for position in [position for turn in turns for position in turn.places]:
         yield
-        message = draft.messages[place]
+        message = draft.messages[position]
         if message.reasoning_content and (message.content or message.function_call):
             # The origin goes along: it may hold the reasoning, or a signature that covers it.
-            draft.put(place, message.replace(reasoning_content=None, origin=None))
+            draft.put(position, message.replace(reasoning_content=None, origin=None))
         elif message.reasoning_content:
-            draft.drop([place])
+            draft.drop([position])
 
 
 def _results(draft: _Draft, places: Iterable[int]) -> list[int]:
-    return [place for place in places if _is_result(draft, place)]
+    return [position for position in places if position in draft.messages and draft.messages[position].role == FUNCTION]
 
 
 def _shorten_results(draft: _Draft, places: Iterable[int]) -> Iterator[None]:
@@ -261,7 +260,3 @@ def _round_size(tokens: int, excess: int) -> int:
     while 2 * size <= tokens - excess:
         size *= 2
     return size
-
-
-def _is_result(draft: _Draft, place: int) -> bool:
-    return place in draft.messages and draft.messages[place].role == FUNCTION

@@ -23,7 +23,7 @@ class Turn:
     @property
     def places(self) -> tuple[int, ...]:
         """All its messages, in order."""
-        answer = tuple(place for step in self.steps for place in step)
+        answer = tuple(position for step in self.steps for position in step)
         return answer if self.user is None else (self.user, *answer)
 
 
@@ -33,16 +33,16 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
     user: int | None = None
     steps: list[tuple[int, ...]] = []
     previous = ""
-    for place, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if message.role == SYSTEM:
             continue
         if message.role == USER:
             turns += _turn(user, steps)
-            user, steps = place, []
+            user, steps = position, []
         elif not steps or (previous == FUNCTION and message.role != FUNCTION):
-            steps.append((place,))
+            steps.append((position,))
         else:
-            steps[-1] = (*steps[-1], place)
+            steps[-1] = (*steps[-1], position)
         previous = message.role
     return turns + _turn(user, steps)
 

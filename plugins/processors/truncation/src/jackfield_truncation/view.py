@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from jackfield.messages import SYSTEM, USER, Message
-from jackfield_truncation.turns import Turn, turns_of
+from jackfield_truncation.turns import turns_of
 
 PINNED = "pinned"
 """In `Message.extra`, this makes a message stay whole."""
@@ -25,8 +25,8 @@ class View:
     """The messages that a summary covers.
 
     Attributes:
-        through: The number of the last message that it may stand for; 0 if there is no summary.
-        kept: The numbers up to there that stay whole all the same.
+        through: The number of the last message that it may cover; 0 if there is no summary.
+        kept: The numbers up to there that stay whole.
         text: The summary.
     """
 
@@ -51,7 +51,7 @@ def numbered_from(messages: Sequence[Message]) -> int:
 
 
 class Sizes:
-    """The sizes of the messages of a growing conversation, each taken once."""
+    """The sizes of the messages of a growing conversation, each measured once."""
 
     def __init__(self) -> None:
         self._last: Message | None = None
@@ -59,12 +59,12 @@ class Sizes:
 
     def take(self, messages: Sequence[Message], size_of: Callable[[Message], int]) -> None:
         """Measure the new messages, or all of them if the conversation is another one."""
-        known, first = len(self._sums) - 1, numbered_from(messages)
-        if known and (len(messages) < first + known or messages[first + known - 1] is not self._last):
-            self._sums, known = [0], 0
-        new = messages[first + known :]
+        measured, first = len(self._sums) - 1, numbered_from(messages)
+        if measured and (len(messages) < first + measured or messages[first + measured - 1] is not self._last):
+            self._sums, measured = [0], 0
+        new = messages[first + measured :]
         if new:
-            self._sums += list(accumulate(map(size_of, new), initial=self._sums[-1]))[1:]
+            self._sums += list(accumulate((size_of(message) for message in new), initial=self._sums[-1]))[1:]
             self._last = messages[-1]
 
     @property
@@ -82,71 +82,69 @@ class Sizes:
 
     def seen(self, view: View) -> int:
         """Return the size of the remaining conversation, without the summary."""
-        return self.after(view.through) + sum(map(self.of, view.kept))
+        return self.after(view.through) + sum(self.of(number) for number in view.kept)
 
 
 def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns: int, most: int) -> View:
     """Return where the next part to summarise ends, and what stays of it. Its text is still that of `before`.
 
-    It ends between two turns, or between two steps of a turn: a call and its results are never parted. The last step
+    It ends between two turns, or between two steps of a turn: a call and its results stay together. The last step
     and the question before it always stay.
 
     Args:
         messages: The conversation.
-        sizes: Of its messages.
-        before: What went before.
+        sizes: The sizes of its messages.
+        before: The present view.
         turns: How many turns stay whole, if they are not too long.
         most: The size at which a compaction starts.
     """
-    said = messages[numbered_from(messages) :]
-    all_turns = turns_of(said)
-    units = [unit for turn in all_turns for unit in _units(turn)]
+    conversation = messages[numbered_from(messages) :]
+    all_turns = turns_of(conversation)
+    units: list[tuple[int, ...]] = []
+    for turn in all_turns:
+        units += [*([] if turn.user is None else [(turn.user,)]), *turn.steps]
     # A unit begins with the number after `through`: so many messages come before it.
     starts = [unit[0] for unit in units] or [0]
-    wanted = _start_of(all_turns[-turns:], default=starts[-1])
-    through = max(before.through, _end_of_part(starts, wanted, sizes, most))
+    wanted_start = all_turns[-turns:][0].places[0] if all_turns[-turns:] else starts[-1]
+    through = max(before.through, _end_of_part(starts, wanted_start, sizes, most))
     gone = [unit for unit in units if unit[0] < through]
-    kept = _marked(gone, said, through) | _files(list(chain(*gone)), said, sizes, int(_MOST_FILES * most))
+    positions = [position for unit in gone for position in unit]
+    kept = _marked_numbers(gone, conversation, through)
+    kept |= _file_numbers(positions, conversation, sizes, int(_MOST_FILES * most))
     if all_turns and (question := all_turns[-1].user) is not None and question < through:
         kept.add(question + 1)
     return View(through, frozenset(kept), before.text)
 
 
-def _end_of_part(starts: Sequence[int], wanted: int, sizes: Sizes, most: int) -> int:
+def _end_of_part(starts: Sequence[int], wanted_start: int, sizes: Sizes, most: int) -> int:
     """Return how many messages may go: the tail keeps its length, and the last step always stays."""
-    through = next((start for start in starts if sizes.after(start) <= _TAIL * most), starts[-1])
-    if sizes.after(wanted) <= _MOST_TAIL * most:
-        through = min(through, wanted)
+    through = starts[-1]
+    for start in starts:
+        if sizes.after(start) <= _TAIL * most:
+            through = start
+            break
+    if sizes.after(wanted_start) <= _MOST_TAIL * most:
+        through = min(through, wanted_start)
     return through
 
 
-def _marked(gone: Sequence[tuple[int, ...]], said: Sequence[Message], through: int) -> set[int]:
+def _marked_numbers(units: Sequence[tuple[int, ...]], conversation: Sequence[Message], through: int) -> set[int]:
     """Return the numbers of messages that always stay: pinned ones with their calls, and system messages."""
-    pinned = chain(*(unit for unit in gone if any(_is_pinned(said[place]) for place in unit)))
-    of_system = (place for place, message in enumerate(said[:through]) if message.role == SYSTEM)
-    return {place + 1 for place in chain(pinned, of_system)}
+    numbers = {position + 1 for position in range(through) if conversation[position].role == SYSTEM}
+    for unit in units:
+        if any((conversation[position].extra or {}).get(PINNED) for position in unit):
+            numbers.update(position + 1 for position in unit)
+    return numbers
 
 
-def _units(turn: Turn) -> list[tuple[int, ...]]:
-    return [*([] if turn.user is None else [(turn.user,)]), *turn.steps]
-
-
-def _start_of(turns: Sequence[Turn], default: int) -> int:
-    return turns[0].places[0] if turns else default
-
-
-def _is_pinned(message: Message) -> bool:
-    return bool((message.extra or {}).get(PINNED))
-
-
-def _files(places: Sequence[int], said: Sequence[Message], sizes: Sizes, most: int) -> set[int]:
+def _file_numbers(positions: Sequence[int], conversation: Sequence[Message], sizes: Sizes, most: int) -> set[int]:
     """Return the numbers of the newest messages with files of a user, of at most so many tokens together."""
-    kept: set[int] = set()
-    for place in reversed(places):
-        message = said[place]
+    numbers: set[int] = set()
+    for position in reversed(positions):
+        message = conversation[position]
         if message.role == USER and any(item.text is None for item in message.items):
-            most -= sizes.of(place + 1)
+            most -= sizes.of(position + 1)
             if most < 0:
                 break
-            kept.add(place + 1)
-    return kept
+            numbers.add(position + 1)
+    return numbers

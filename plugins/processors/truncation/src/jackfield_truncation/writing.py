@@ -52,7 +52,7 @@ def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens
     return replace(request, messages=tuple(messages), functions=(), config=request.config.model_copy(update=changes))
 
 
-async def summary_from(llm: BaseChatModel | None, asked: ChatRequest, call_next: CallNext, spent: Spent) -> str:
+async def summary_from(llm: BaseChatModel | None, request: ChatRequest, call_next: CallNext, spent: Spent) -> str:
     """Return the summary that a model writes, and add its usage to `spent`.
 
     Raises:
@@ -60,9 +60,9 @@ async def summary_from(llm: BaseChatModel | None, asked: ChatRequest, call_next:
         ModelServiceError: It failed.
     """
     if llm is None:
-        events = call_next(asked)
+        events = call_next(request)
     else:
-        events = llm.astream(asked.messages, config={"max_tokens": asked.config.max_tokens, "lang": asked.lang})
+        events = llm.astream(request.messages, config={"max_tokens": request.config.max_tokens, "lang": request.lang})
     answer = Fold()
     try:
         async with closing(events):

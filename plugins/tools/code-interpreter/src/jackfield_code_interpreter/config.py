@@ -21,7 +21,7 @@ class CodeInterpreterConfig(Config):
         default=None, description="The Python interpreter, which must have ipykernel; None: this one"
     )
     sandbox: str = Field(
-        default="auto", description="What keeps the code apart: auto (the best one that works here), a name, or none"
+        default="auto", description="The sandbox of the code: auto (the best one that works here), a name, or none"
     )
     network: bool = Field(default=False, description="Whether code in a sandbox may use the network")
     readable: list[str] = Field(default_factory=list, description="Files and folders that code in a sandbox may read")

@@ -13,7 +13,7 @@ from jackfield_documents import Kept
 
 T = TypeVar("T")
 
-_KEPT = 4  # of what was made of documents: whoever asks for one part soon asks for the next
+_KEPT = 4  # derived lists: after one part, a model soon reads the next
 
 
 class Made(Generic[T]):
@@ -46,14 +46,10 @@ class DocumentTool(BaseTool):
             ConfigError: There are too many.
             DocParserError: None could be read, but there are some.
         """
-        return await self._documents.read(names, report=_nobody)
+        return await self._documents.read(names, report=lambda _: None)
 
     @property
     def _documents(self) -> Documents:
         if self._made is None:
             self._made = Documents(self.config, self.host or default_host())
         return self._made
-
-
-def _nobody(text: str) -> None:
-    """Discard a report."""

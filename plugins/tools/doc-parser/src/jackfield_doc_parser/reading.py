@@ -86,7 +86,7 @@ class Documents:
             )
         found = Expanded()
         for name in names:
-            # Only what the conversation names may stand for several files; what a model names is taken as it is.
+            # Only a name of the conversation may mean several files; a model's name is taken literally.
             if name in context.files:
                 more = await self._expanded([_no_index(name)])
             else:
@@ -119,7 +119,7 @@ class Documents:
             tuple(found.lines()),
         )
         if readings.problems and not readings.documents:
-            reasons = (*map(str, readings.errors), *readings.skipped)
+            reasons = (*(str(error) for error in readings.errors), *readings.skipped)
             raise DocParserError("no document could be read: " + "; ".join(reasons))
         return readings
 
@@ -139,7 +139,7 @@ class Documents:
             report(f"{done} of {len(paths)}: {shown_name(path)}")
             return result
 
-        return await asyncio.gather(*map(attempt, paths))
+        return await asyncio.gather(*(attempt(path) for path in paths))
 
     async def _read(self, path: str) -> Document:
         if self._cache is None:
@@ -163,7 +163,7 @@ def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[
     try:
         return [file_meant(name, known_names, context.workspace)]
     except ToolArgumentError:
-        # A pattern is held against names that are known: it opens no folder.
+        # The pattern is matched against known names, and opens no folder.
         if glob.has_magic(name):
             fitting = [path for path in known_names if fnmatch.fnmatchcase(basename_of(path), name)]
             if fitting:

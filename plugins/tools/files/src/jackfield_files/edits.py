@@ -103,7 +103,7 @@ def _lines(text: str, starts: Sequence[int]) -> list[int]:
 
 
 def _list_lines(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:_MOST_PLACES]))
+    shown = ", ".join(str(line) for line in lines[:_MOST_PLACES])
     return f"{shown}, …" if len(lines) > _MOST_PLACES else shown
 
 
@@ -113,10 +113,11 @@ def _near(text: str, old: str) -> str:
     if not any(searched_lines):
         return ""
     lines = _bare(text.split("\n", _MOST_LINES)[:_MOST_LINES])
-    place = _find_lines(searched_lines, lines)
-    if place:
-        return f"; from line {place}, the same words stand there with other spaces: read the lines again"
-    close = difflib.get_close_matches(next(filter(None, searched_lines)), dict.fromkeys(lines), n=_MOST_SHOWN)
+    start = _find_lines(searched_lines, lines)
+    if start:
+        return f"; from line {start}, the same words occur with other spaces: read the lines again"
+    first_line = [line for line in searched_lines if line][0]  # noqa: RUF015
+    close = difflib.get_close_matches(first_line, dict.fromkeys(lines), n=_MOST_SHOWN)
     if not close:
         return ": read it again"
     similar = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
@@ -129,5 +130,7 @@ def _bare(lines: Sequence[str]) -> list[str]:
 
 def _find_lines(searched_lines: Sequence[str], lines: Sequence[str]) -> int:
     """Return the line, from 1, at which a sequence of lines begins; 0 if there is none."""
-    begins = (number for number, line in enumerate(lines) if line == searched_lines[0])
-    return next((start + 1 for start in begins if lines[start : start + len(searched_lines)] == searched_lines), 0)
+    for start, line in enumerate(lines):
+        if line == searched_lines[0] and lines[start : start + len(searched_lines)] == searched_lines:
+            return start + 1
+    return 0

@@ -98,7 +98,7 @@ def _number_lines(part: Part, path: str, first: int) -> str:
         raise ToolArgumentError(f"{folder.shown(path)} has {part.seen} lines: start_line is beyond its end")
     elif not part.is_end:
         shown.append(
-            f"[lines {first} to {part.seen} of {folder.shown(path)}; it goes on at start_line={part.seen + 1}]"
+            f"[lines {first} to {part.seen} of {folder.shown(path)}; it continues at start_line={part.seen + 1}]"
         )
     return "\n".join(shown)
 

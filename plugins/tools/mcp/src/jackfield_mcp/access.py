@@ -154,13 +154,13 @@ class _Browser:
         """Send the person to the server.
 
         Raises:
-            ToolServiceError: Somebody else has the port to which the person would come back.
+            ToolServiceError: Another program uses the port of the callback.
         """
         try:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MOST_LINE)
         except OSError as error:
             raise ToolServiceError(
-                f"nobody can log in to MCP server {self._name!r}: port {self._port} is taken; set another 'port'"
+                f"login to MCP server {self._name!r} failed: port {self._port} is in use; set another 'port'"
             ) from error
         self._came = asyncio.get_running_loop().create_future()
         _log.warning("MCP server %r wants you to log in: %s", self._name, url)
@@ -170,7 +170,7 @@ class _Browser:
         """Return the callback's answer.
 
         Raises:
-            ToolServiceError: Nobody came in time, or the server refused.
+            ToolServiceError: The login timed out, or the server refused it.
         """
         assert self._came is not None  # noqa: S101 - set by `open`
         assert self._server is not None  # noqa: S101 - likewise
@@ -178,12 +178,14 @@ class _Browser:
             async with asyncio.timeout(self._timeout_s):
                 query = await self._came
         except TimeoutError:
-            raise ToolServiceError(f"nobody logged in to MCP server {self._name!r} in {self._timeout_s:g} s") from None
+            raise ToolServiceError(
+                f"login to MCP server {self._name!r} timed out after {self._timeout_s:g} s"
+            ) from None
         finally:
             self._server.close()
         if "code" not in query:
-            reason = (query.get("error_description") or query.get("error") or ["it gave no code"])[0]
-            raise ToolServiceError(f"MCP server {self._name!r} gave no access: {reason[:200]}")
+            reason = (query.get("error_description") or query.get("error") or ["it sent no code"])[0]
+            raise ToolServiceError(f"MCP server {self._name!r} refused access: {reason[:200]}")
         return AuthorizationCodeResult(
             code=query["code"][0],
             state=next(iter(query.get("state", ())), None),

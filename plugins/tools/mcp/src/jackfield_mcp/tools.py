@@ -148,8 +148,8 @@ class ChangedError(ToolServiceError):
 
     def __init__(self, server: str, tool: Definition) -> None:
         super().__init__(
-            f"MCP server {server!r} has changed its tool {tool.name!r} since somebody approved it, so nothing was "
-            f"done: a person has to approve it as it is now",
+            f"MCP server {server!r} has changed its tool {tool.name!r} since it was approved, so nothing was done: "
+            f"a person has to approve its present form",
             code="changed",
         )
         self.tool = tool

@@ -151,9 +151,11 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Escape the variables in a text: the tool that reads it would insert the user's values, including keys."""
+    """Refuse variables in a text: its reader would insert the user's values, including keys."""
     if "${" in text:
-        raise ValueError(f"it has a variable of its own in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed")
+        raise ValueError(
+            f"it contains an unsupported variable in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed"
+        )
     return text
 
 

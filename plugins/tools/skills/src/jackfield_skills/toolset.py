@@ -31,8 +31,8 @@ class SkillsConfig(Config):
 
     folders: tuple[PathText, ...] = Field(
         default=(),
-        description="Skills, folders of skills, and folders in the Agent Plugins format; if there are none, "
-        ".agents/skills of a project that you have agreed to",
+        description="Skills, folders of skills, and folders in the Agent Plugins format; by default "
+        ".agents/skills of a project that you trust",
     )
     mcp: bool = Field(default=True, description="Use the MCP servers of folders in the Agent Plugins format")
 
@@ -88,7 +88,7 @@ def _of_project(host: Plugins) -> Path:
         )
     if project.answer != "yes":
         raise ConfigError(
-            f"skills: those of {project.path.parent} do not count, because nobody has agreed to the project. Look at "
+            f"skills: those of {project.path.parent} are ignored, because the project is not trusted yet. Look at "
             f"them, and decide: jackfield trust. Or name the folder: folders: [{PROJECT_FOLDER.as_posix()}]"
         )
     folder = project.path.parent / PROJECT_FOLDER
@@ -113,7 +113,7 @@ def _skills_in(folder: Path) -> Iterator[Skill]:
     found = list(_valid_ones(folder, within))
     if not found:
         raise ConfigError(
-            f"skills: there are none in {within}. A skill is a folder with a {FILE}, which begins with its name and "
+            f"no skills in {within}. A skill is a folder with a {FILE}, which begins with its name and "
             f"description between two lines of ---"
         )
     yield from found

@@ -23,7 +23,7 @@ class RetriedCallsConfig(WrappingConfig):
     delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt; doubled for each other")
     max_delay_s: float = Field(default=20.0, ge=0, description="The most seconds between two attempts")
     codes: tuple[str, ...] = Field(
-        default=PASSING_CODES, description="The codes of a ToolServiceError that stand for errors that may pass"
+        default=PASSING_CODES, description="The codes of a ToolServiceError for temporary errors"
     )
 
 

@@ -83,7 +83,7 @@ class WrappedTool(StandIn):
 class WrappingConfig(Config):
     """The tools to wrap."""
 
-    tools: tuple[Any, ...] = Field(min_length=1, description="The tools, as they would stand in function_list")
+    tools: tuple[Any, ...] = Field(min_length=1, description="The tools, as in function_list")
 
 
 class WrappingToolset(Toolset):
