@@ -32,7 +32,7 @@ def leave(chat: Any) -> None:
 def test_chat_keeps_the_conversation_and_forgets_it_when_told(chat: Any) -> None:
     say(chat, "one", "(1 messages)")
     say(chat, "two", "(4 messages)")
-    say(chat, "/reset", "was cleared")
+    say(chat, "/reset", "conversation cleared")
     say(chat, "three", "(1 messages)")
     leave(chat)
 
