@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, ModelServiceError
-from jackfield_http import HTTPClient, Reply, checked_url, header_pairs
+from jackfield_http import HTTPClient, Reply, check_url, header_pairs
 from jackfield_http.addresses import is_plain
 
 # Names that are none, or end in .invalid: nobody is asked for them.
@@ -36,7 +36,7 @@ def asked(url: str) -> Reply:
     """What comes of asking a URL that somebody configured; nobody listens at port 1."""
 
     async def ask() -> Reply:
-        base = checked_url(url)
+        base = check_url(url)
         client = HTTPClient(base, backend="acme")
         try:
             return await client.exchange("POST", f"{base}/a", b"{}", [], timeout_s=5)
@@ -79,12 +79,12 @@ def test_any_text_as_a_proxy_is_used_or_refused_in_our_own_words_and_not_shown(
 )  # fmt: skip
 def test_an_address_that_no_server_has_is_refused_where_it_is_configured(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url"):
-        checked_url(url)
+        check_url(url)
 
 
 @pytest.mark.parametrize("url", ["http://h.", "http://my_host:1/v1", "http://[fe80::1%25eth0]:1", "http://xn--a.b"])
 def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
-    assert checked_url(url) == url
+    assert check_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_header_with_half_a_character_is_refused_and_not_shown(header: dict[st
 @example("http://1.2.3.999/{a}")
 def test_an_address_that_is_accepted_is_one_to_other_libraries(url: str) -> None:
     try:
-        accepted = checked_url(url)
+        accepted = check_url(url)
     except ConfigError:
         return
     assert httpx2.URL(accepted).host
@@ -143,8 +143,8 @@ def test_an_address_that_is_accepted_is_one_to_other_libraries(url: str) -> None
 @pytest.mark.parametrize("host", ["1.2.3.999", "256.0.0.1", "127.0.0.010"])
 def test_four_numbers_that_are_no_ip_address_are_refused(host: str) -> None:
     with pytest.raises(ConfigError, match="base_url is not the address of a server"):
-        checked_url(f"http://{host}/v1")
-    assert checked_url("http://127.0.0.10/v1") == "http://127.0.0.10/v1"
+        check_url(f"http://{host}/v1")
+    assert check_url("http://127.0.0.10/v1") == "http://127.0.0.10/v1"
 
 
 # --- plain ones ---

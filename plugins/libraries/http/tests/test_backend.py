@@ -37,8 +37,8 @@ from jackfield_http import (
     Server,
     Wire,
     class_of_status,
+    configured_url,
     count_of,
-    given_url,
     json_bytes,
 )
 from jackfield_http.backend import Exchange, HTTPBackend, reads_files
@@ -94,7 +94,7 @@ class Acme(HTTPBackend[Place]):
     posted_in: threading.Thread | None = None
 
     def server(self) -> Place:
-        url = self.given_url() or "https://api.acme.example"
+        url = self.configured_url() or "https://api.acme.example"
         key = self.find_key(url, needed=True)
         return Place(f"{url}/say", {"authorization": f"Bearer {key.value}"}, key)
 
@@ -108,7 +108,7 @@ class Acme(HTTPBackend[Place]):
     def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
         return failures.refused(class_of_status(status), body.decode(), status=status)
 
-    def otherwise(self, request: ChatRequest, server: Place, status: int, body: bytes) -> Place | None:
+    def adjust_server(self, request: ChatRequest, server: Place, status: int, body: bytes) -> Place | None:
         return replace(server, word="new") if b"say new" in body and server.word == "old" else None
 
 
@@ -260,12 +260,12 @@ def test_the_key_of_the_environment_goes_to_the_provider_alone(
 def test_an_address_is_given_by_the_configuration_else_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = KeyRule("K", url_variable="ACME_URL")
     monkeypatch.delenv("ACME_URL", raising=False)
-    assert given_url(None, rule) is None
+    assert configured_url(None, rule) is None
     monkeypatch.setenv("ACME_URL", "http://environment/")
-    assert (given_url(None, rule), given_url("http://set", rule)) == ("http://environment", "http://set")
-    assert given_url("", KeyRule("K")) is None
+    assert (configured_url(None, rule), configured_url("http://set", rule)) == ("http://environment", "http://set")
+    assert configured_url("", KeyRule("K")) is None
     with pytest.raises(ConfigError, match="endpoint must begin with"):
-        given_url("ftp://h", rule, setting="endpoint")
+        configured_url("ftp://h", rule, setting="endpoint")
 
 
 def test_a_server_is_found_once_however_many_ask_at_once_and_again_after_closing() -> None:
@@ -277,11 +277,11 @@ def test_a_server_is_found_once_however_many_ask_at_once_and_again_after_closing
 
     async def ask_and_close() -> None:
         access = Access(find, backend="acme")
-        opened = await asyncio.gather(*(access.opened() for _ in range(8)))
+        opened = await asyncio.gather(*(access.open() for _ in range(8)))
         assert len(found) == 1
         assert len(set(map(id, opened))) == 1
         await access.aclose()
-        assert (await access.opened()).server is found[1]
+        assert (await access.open()).server is found[1]
 
     asyncio.run(ask_and_close())
 
@@ -292,11 +292,11 @@ def find_nowhere() -> Server:
 
 def test_an_access_is_pickled_without_what_it_found() -> None:
     access = Access(find_nowhere, backend="acme")
-    opened = asyncio.run(access.opened())
+    opened = asyncio.run(access.open())
     assert "sk-do-not-show" not in repr(opened)
     pickled = pickle.dumps(access)
     assert b"sk-do-not-show" not in pickled
-    assert asyncio.run(pickle.loads(pickled).opened()).server == opened.server
+    assert asyncio.run(pickle.loads(pickled).open()).server == opened.server
 
 
 # --- errors ---

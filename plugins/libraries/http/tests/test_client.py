@@ -297,14 +297,14 @@ def test_first_requests_at_once_share_one_opening(
 ) -> None:
     server.default = text("hello")
     client = make_client(server.url)
-    way, opened, all_wait = client._way, list[int](), threading.Event()
+    way, opened, all_wait = client._find_route, list[int](), threading.Event()
 
     def noting() -> object:
         opened.append(1)
         assert all_wait.wait(20)
         return way()
 
-    monkeypatch.setattr(client, "_way", noting)
+    monkeypatch.setattr(client, "_find_route", noting)
 
     async def several() -> list[int]:
         asking = [asyncio.create_task(exchange(client, server.url)) for _ in range(30)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jackfield_http
 from jackfield.errors import ConfigError, ContextLengthError, ModelServiceError
-from jackfield_http import checked_url, class_of_status, header_pairs, json_bytes, json_value, key_for_header
+from jackfield_http import check_url, class_of_status, header_pairs, json_bytes, json_value, key_for_header
 
 
 def test_the_public_names_are_these() -> None:
@@ -34,25 +34,25 @@ def test_the_public_names_are_these() -> None:
         "Server",
         "Wire",
         "arguments_of",
-        "checked_url",
+        "check_url",
         "class_of_status",
+        "configured_url",
         "count_of",
-        "given_url",
         "header_pairs",
         "json_bytes",
         "json_piece",
         "json_value",
         "key_for_header",
         "request_id_of",
-        "translated",
+        "translate_errors",
     ]
     assert all(hasattr(jackfield_http, name) for name in jackfield_http.__all__)
 
 
 @pytest.mark.parametrize("url", ["http://h", "https://h:8000/v1", "http://[::1]:80/v1"])
 def test_an_address_is_taken_as_it_is_but_for_slashes_at_its_end(url: str) -> None:
-    assert checked_url(url) == url
-    assert checked_url(url + "//") == url
+    assert check_url(url) == url
+    assert check_url(url + "//") == url
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_address_is_taken_as_it_is_but_for_slashes_at_its_end(url: str) -> No
 )
 def test_what_http_cannot_reach_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="azure_endpoint"):
-        checked_url(url, setting="azure_endpoint")
+        check_url(url, setting="azure_endpoint")
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126)), st.sampled_from(["", " ", "\n", "\r\n"]))

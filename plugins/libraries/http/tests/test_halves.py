@@ -21,7 +21,7 @@ def whole(text: str) -> str:
 
 def mended(pieces: Sequence[ModelEvent]) -> list[ModelEvent]:
     halves = Halves()
-    return [*(event for piece in pieces for event in halves.mended([piece])), *halves.rest()]
+    return [*(event for piece in pieces for event in halves.mend([piece])), *halves.rest()]
 
 
 @given(units, st.lists(st.integers(0, 12), max_size=5))

@@ -40,7 +40,9 @@ def sending(pieces: Iterable[bytes]) -> Iterator[str]:
 async def _exchanged(url: str) -> tuple[int, bytes, str]:
     """How often another task had its turn, the body that came, and the error that did."""
     client = HTTPClient(url, backend="test")
-    client._connections_here(await asyncio.to_thread(client._way))  # the stack is loaded before anything is counted
+    client._open_connections(
+        await asyncio.to_thread(client._find_route)
+    )  # the stack is loaded before anything is counted
     task = asyncio.ensure_future(client.exchange("POST", f"{url}/a", b"{}", [], timeout_s=30))
     turns = 0
     while not task.done():

@@ -52,7 +52,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
             MissingSecretError: The server needs an API key, and none is set.
         """
         profile = self.server_profile()
-        url = self.given_url() or profile.url
+        url = self.configured_url() or profile.url
         if not url:
             raise ConfigError(f"backend {self.backend} needs an address: set base_url, as in http://127.0.0.1:8000/v1")
         key = self.find_key(url, profile.key_rule, needed=bool(profile.key))
@@ -73,12 +73,12 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    def stated_facts(self) -> ModelFacts:
+    def read_facts(self) -> ModelFacts:
         """As configured, else as the server's profile says."""
         known: dict[str, Any] = {
             name: fact for name, fact in self.server_profile().facts.items() if self._set(name) is None
         }
-        return replace(super().stated_facts(), **known)
+        return replace(super().read_facts(), **known)
 
     def _set(self, name: str) -> Any:
         """The value of a setting that somebody set; None for a default."""
@@ -102,7 +102,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         """See `HTTPBackend`."""
         return error_of_response(failures, status, body, where=self.server_profile().where)
 
-    def otherwise(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
+    def adjust_server(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
         """The request with the other name of the limit, if the server refuses `max_tokens` and names that one."""
         if (
             status == 400

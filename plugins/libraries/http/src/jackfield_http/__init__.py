@@ -15,13 +15,13 @@
 """
 
 from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of
-from jackfield_http.client import HTTPClient, Reply, checked_url
-from jackfield_http.failures import ErrorClass, Failures, class_of_status, translated
+from jackfield_http.client import HTTPClient, Reply, check_url
+from jackfield_http.failures import ErrorClass, Failures, class_of_status, translate_errors
 from jackfield_http.halves import Halves
 from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, key_for_header, request_id_of
 from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
 from jackfield_http.keys import KeyRule
-from jackfield_http.server import Access, Opened, Post, Server, given_url
+from jackfield_http.server import Access, Opened, Post, Server, configured_url
 from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 
 __all__ = [
@@ -44,15 +44,15 @@ __all__ = [
     "Server",
     "Wire",
     "arguments_of",
-    "checked_url",
+    "check_url",
     "class_of_status",
+    "configured_url",
     "count_of",
-    "given_url",
     "header_pairs",
     "json_bytes",
     "json_piece",
     "json_value",
     "key_for_header",
     "request_id_of",
-    "translated",
+    "translate_errors",
 ]

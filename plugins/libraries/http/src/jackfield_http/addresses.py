@@ -1,4 +1,4 @@
-"""Whether a URL can lead to a server, and which proxy the environment puts before it."""
+"""Check URLs of servers, and find the proxy that the environment sets for them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from urllib.request import getproxies, proxy_bypass
 
 from jackfield.errors import ConfigError
 
-# No space and no control character, which cannot be in a request; no backslash, which others take for a slash.
+# No spaces and control characters, which a request cannot carry; no backslashes, which some libraries read as slashes.
 _VISIBLE = re.compile(r"[!-\[\]-~]+")
 _IN_BRACKETS = re.compile(r"\[[0-9A-Fa-f:.]+(%[\w.%-]+)?\](:\d*)?")
-# Nothing to escape, no dots to resolve, and no port that goes without saying.
+# Nothing to escape, no dots to resolve, and no default port.
 _PART_OF_A_PATH = r"/(?!\.)(?:[\w.~-]|%[0-9A-F]{2})+"
 _PLAIN = re.compile(
     rf"https?://[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?::(?!80\b|443\b|0)\d{{1,5}})?(?:{_PART_OF_A_PATH})*", re.ASCII
@@ -26,7 +26,7 @@ _MAX_LABEL = 63
 
 @lru_cache(maxsize=64)
 def has_server(url: str) -> bool:
-    """Whether a URL names a host and a port that can be connected to, and nothing that no request can carry."""
+    """Return True if a URL has a valid host and port, and only characters that a request can carry."""
     if not _VISIBLE.fullmatch(url):
         return False
     try:
@@ -43,22 +43,22 @@ def has_server(url: str) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a name can be that of a host, or is an address of four numbers."""
+    """Return True for a valid host name or IPv4 address."""
     if _NUMBERS.fullmatch(name):
         return _is_ip(name)
     return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))
 
 
 def is_plain(url: str) -> bool:
-    """Whether every library sends a URL as it is written: nothing in it is to be escaped, left out or resolved."""
+    """Return True if every library sends a URL exactly as it is written."""
     return _PLAIN.fullmatch(url) is not None
 
 
 def proxy_for(url: str) -> str | None:
-    """The URL of the proxy that the environment names for a server; None for none.
+    """Return the URL of the proxy that the environment sets for a server; None if there is none.
 
     Raises:
-        ConfigError: There is one that cannot be used. Nothing of its URL is shown: a password may be in it.
+        ConfigError: The proxy cannot be used. The error does not show its URL, which may contain a password.
     """
     parts = urlsplit(url)
     proxies = getproxies()

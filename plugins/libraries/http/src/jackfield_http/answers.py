@@ -1,4 +1,4 @@
-"""Answers that are JSON objects, in a stream or alone: what readers of all protocols share."""
+"""Read answers that are JSON objects, in a stream or alone, whatever their protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class AnswerReader(ABC):
-    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` is the end of both.
+    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` ends both.
 
     A subclass defines `_read`, `_last` and `complete`.
 
@@ -32,10 +32,10 @@ class AnswerReader(ABC):
         patience_s: How many seconds the server may send comments without an event; None for the default.
 
     Attributes:
-        done: Whether nothing follows; nothing is read after that.
-        enough: Whether what may still follow is not worth waiting for: it is read if it is there.
-        advice: What to do about a server that sends something else.
-        texts: The keys of objects whose texts continue in the next one, and may be cut in the middle of a character.
+        done: True once nothing can follow; the rest is not read.
+        enough: True once the rest is not worth waiting for; it is read if it is already there.
+        advice: Advice for users whose server sends something else.
+        texts: The keys of texts that continue in the next object, and may be cut in the middle of a character.
         decoder: The class that finds the events of a stream.
         end_mark: The data after the last object of a stream, if it is not an object; None for no such mark.
     """
@@ -50,36 +50,37 @@ class AnswerReader(ABC):
         self.done = False
         self.enough = False
         self._events = self.decoder(patience_s=patience_s)
-        self._halves: Halves | None = None  # once an object had half a character
+        self._halves: Halves | None = None  # from the first lone surrogate on
         self._began = False
 
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        """The events that a piece of the stream completes.
+        """Return the events that a piece of the stream completes.
 
         Raises:
-            ModelServiceError: It holds an error, or data that is not part of an answer; earlier events come first.
+            ModelServiceError: The piece holds an error, or data that is not part of an answer. Earlier events come
+                first.
         """
-        found = self._events.feed(piece)
-        if len(found) == 1 and found[0] != self.end_mark and not self.done:  # nearly always: it needs no generator
-            return iter(self._parsed(found[0], self._read))
-        return self._fed(found)
+        objects = self._events.feed(piece)
+        if len(objects) == 1 and objects[0] != self.end_mark and not self.done:  # nearly always; saves a generator
+            return iter(self._parse(objects[0], self._read))
+        return self._parse_all(objects)
 
     def whole(self, body: bytes) -> list[ModelEvent]:
-        """The events of an answer that is one object, which some servers send although asked for a stream.
+        """Return the events of an answer that is one object, which some servers send instead of a stream.
 
         Raises:
             ModelServiceError: As for `feed`.
         """
-        return self._parsed(body, self._read_whole)
+        return self._parse(body, self._read_whole)
 
     def finish(self) -> Iterator[ModelEvent]:
-        """The last events.
+        """Yield the last events.
 
         Raises:
             ModelServiceError: The stream ended before the answer did.
         """
         if not self.done:
-            yield from self._fed(self._events.end())
+            yield from self._parse_all(self._events.end())
         yield from self._held_back()
         if not self.complete:
             text = "the stream ended in the middle of the answer; try again"
@@ -91,36 +92,36 @@ class AnswerReader(ABC):
     @property
     @abstractmethod
     def complete(self) -> bool:
-        """Whether the end of the answer has come."""
+        """True once the end of the answer has arrived."""
 
     @abstractmethod
     def _read(self, wire: Wire) -> list[ModelEvent]:
-        """The events of one object; what is missing or of another type in it may raise what Python raises."""
+        """Return the events of one object. For missing or wrong parts, any of Python's errors may be raised."""
 
     @abstractmethod
     def _last(self) -> Iterable[ModelEvent]:
-        """What comes once and last: the usage and `ModelFinished`."""
+        """Return the events that come last and once: the usage and `ModelFinished`."""
 
     def _read_whole(self, wire: Wire) -> list[ModelEvent]:
-        """The events of an answer that is one object."""
+        """Return the events of an answer that is one object."""
         return self._read(wire)
 
     def _held_back(self) -> list[ModelEvent]:
-        """What was held back until the end."""
+        """Return the events that were held back until the end."""
         return [] if self._halves is None else self._halves.rest()
 
     # --- one object ---
 
-    def _fed(self, events: Iterable[bytes]) -> Iterator[ModelEvent]:
+    def _parse_all(self, events: Iterable[bytes]) -> Iterator[ModelEvent]:
         end_mark, read = self.end_mark, self._read
         for data in events:
             if data == end_mark:
                 self.done = True
             if self.done:
                 return
-            yield from self._parsed(data, read)
+            yield from self._parse(data, read)
 
-    def _parsed(self, data: bytes, read: Callable[[Wire], list[ModelEvent]]) -> list[ModelEvent]:
+    def _parse(self, data: bytes, read: Callable[[Wire], list[ModelEvent]]) -> list[ModelEvent]:
         try:
             wire = _decode(data)
         except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
@@ -130,7 +131,7 @@ class AnswerReader(ABC):
         self._began = True
         try:
             events = read(wire)
-            return events if self._halves is None else self._halves.mended(events)
+            return events if self._halves is None else self._halves.mend(events)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise self._unreadable(data) from error
 
@@ -147,12 +148,12 @@ class AnswerReader(ABC):
 
 
 def arguments_of(value: object) -> str:
-    """The arguments of a call as text, as which all servers should send them; '' if there are none."""
+    """Return the arguments of a call as text; some servers send them as an object, or not at all."""
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)
 
 
 def count_of(value: object) -> int:
-    """A count as servers write it; 0 for anything else."""
+    """Return a count as servers write it; 0 for anything else."""
     return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

@@ -1,4 +1,4 @@
-"""The base class of backends over HTTP: one request, its answer as events, and everything around them."""
+"""The base class of backends over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
 from jackfield.media import is_local, path_of
-from jackfield.messages import ContentItem
 from jackfield.models import BaseChatModel, name_of_server
 from jackfield.plugins import Plugins
 from jackfield.processors import Processor
@@ -23,7 +22,7 @@ from jackfield_http.answers import AnswerReader
 from jackfield_http.client import HTTPClient
 from jackfield_http.failures import Failures
 from jackfield_http.keys import FoundKey, KeyRule, find_key
-from jackfield_http.server import Access, Opened, Post, ServerT, given_url
+from jackfield_http.server import Access, Opened, Post, ServerT, configured_url
 from jackfield_http.sse import PATIENCE
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
@@ -60,7 +59,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
     """
 
     key_rule: ClassVar[KeyRule] = KeyRule("")
-    url_setting: ClassVar[str] = "base_url"  # what the address is called, for errors
+    url_setting: ClassVar[str] = "base_url"  # the setting that holds the address, for errors
 
     def __init__(
         self,
@@ -71,95 +70,96 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
     ) -> None:
         with ForgetLocals():  # a key may be among them
             super().__init__(config, processors=processors, host=host)
-        self._facts = self.stated_facts()
+        self._facts = self.read_facts()
         self._access: Access[ServerT] = Access(self.server, backend=self.backend)
 
-    # --- what a backend writes ---
+    # --- defined by a backend ---
 
     @abstractmethod
     def server(self) -> ServerT:
         """The server's address and credentials. The first call runs it, in a worker thread.
 
         Raises:
-            ConfigError: The configuration has no address, or HTTP cannot reach it.
+            ConfigError: The address is missing or not valid.
             MissingSecretError: The server needs an API key, but there is none.
         """
 
     @abstractmethod
     def post(self, request: ChatRequest, server: ServerT, /) -> Post:
-        """What is sent: always asked for as a stream. In a worker thread where files of this machine are to be read."""
+        """Build the request, which always asks for a stream. Runs in a worker thread if it reads local files."""
 
     @abstractmethod
     def reader(self, exchange: Exchange[ServerT]) -> AnswerReader:
-        """What makes events of the answer to one request."""
+        """Return the reader that turns the answer to one request into events."""
 
     @abstractmethod
     def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
-        """The error that a response with another status than 2xx means; see `Failures.refused`."""
+        """Return the error for a response with a status other than 2xx; see `Failures.refused`."""
 
-    def otherwise(
+    def adjust_server(
         self,
         request: ChatRequest,  # noqa: ARG002 - for backends that know another way
         server: ServerT,  # noqa: ARG002
         status: int,  # noqa: ARG002
         body: bytes,  # noqa: ARG002
     ) -> ServerT | None:
-        """The same server with other words, where that is what it refused; this request and later ones use them."""
+        """Return the server with other parameters, if it refused one; None if not. Later requests use them as well."""
         return None
 
-    def stated_facts(self) -> ModelFacts:
-        """What the model can do, asked once: by the settings of `config_class` that are called as facts are."""
-        return facts_in(self.config)
+    def read_facts(self) -> ModelFacts:
+        """Return the model's abilities, from the settings that are named like facts. Called once."""
+        return facts_of_config(self.config)
 
-    # --- what it has ---
+    # --- for subclasses and callers ---
 
     @property
     def facts(self) -> ModelFacts:
-        """As `stated_facts` says."""
+        """The model's abilities; see `read_facts`."""
         return self._facts
 
     @property
     def server_name(self) -> str:
-        """See `BaseChatModel`; the environment may say where it is, too."""
-        return name_of_server(self.backend, self.given_url())
+        """The server's name, as in `BaseChatModel`; its address may also come from the environment."""
+        return name_of_server(self.backend, self.configured_url())
 
-    def given_url(self) -> str | None:
-        """The base URL that the configuration, else the environment gives; None for the provider's own.
+    def configured_url(self) -> str | None:
+        """Return the base URL of the configuration, else of the environment; None for the provider's own.
 
         Raises:
-            ConfigError: HTTP cannot reach it.
+            ConfigError: The URL is not valid.
         """
-        return given_url(self.config.server_url, self.key_rule, setting=self.url_setting)
+        return configured_url(self.config.server_url, self.key_rule, setting=self.url_setting)
 
     def find_key(self, url: str | None, rule: KeyRule | None = None, *, needed: bool = False) -> FoundKey:
-        """The key for a server: the configured one, else the one that the rule lets go there.
+        """Find the key for a server: the configured one, else one that the rule allows to be sent there.
 
         Args:
-            url: Where it is to go; None for the provider's own address.
-            rule: In place of `key_rule`.
-            needed: Whether the server lets in nobody without one.
+            url: The server's address; None for the provider's own.
+            rule: Replaces `key_rule`.
+            needed: True if the server requires a key.
 
         Raises:
-            MissingSecretError: There is none, and it is needed.
-            ConfigError: The same, and there is one that is not for this server; or no header can carry it.
+            MissingSecretError: The server requires a key, and none is set.
+            ConfigError: The server requires a key, and the one that is set is not meant for it; or the key cannot be
+                sent in a header.
         """
-        found = find_key(url, rule or self.key_rule, configured=self.config.api_key, settings=self.host.settings)
+        key = find_key(url, rule or self.key_rule, configured=self.config.api_key, settings=self.host.settings)
         if needed:
-            found.or_missing(needed_by=f"backend {self.backend}")
-        return found
+            key.or_missing(needed_by=f"backend {self.backend}")
+        return key
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Ask once, always for a stream; a server that answers with one JSON object is understood, too."""
-        opened = await self._access.opened()
+        """Ask once, for a stream. An answer that is one JSON object is accepted as well."""
+        opened = await self._access.open()
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         while True:
             post = await self._post(request, opened.server)
-            # No variable for the extra headers: a key may be among them, and this frame stands in tracebacks.
+            # No variable for the extra headers, because this frame appears in tracebacks, and they may hold a key.
             async with opened.post(post, extra=request.config.extra_headers, timeout_s=timeout_s) as response:
                 failures = opened.failures(self.backend, response.headers, extra=request.config.extra_headers)
                 if response.status >= 300:
                     refusal = await response.read(limit=MAX_REFUSAL_BYTES)
-                    opened = self._changed(request, opened, failures, response.status, refusal)
+                    opened = self._adjust_or_raise(request, opened, failures, response.status, refusal)
                     continue
                 patience_s = request.config.event_timeout or timeout_s * PATIENCE
                 reader = self.reader(Exchange(request, opened.server, failures, patience_s))
@@ -175,7 +175,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
                 return
 
     async def aclose(self) -> None:
-        """Close the idle connections; the next call opens new ones, with the key as it is then."""
+        """Close the idle connections; the next call opens new ones, and looks up the key again."""
         await super().aclose()
         await self._access.aclose()
 
@@ -184,33 +184,34 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
             return await sync.in_worker(self.post, request, server)
         return self.post(request, server)
 
-    def _changed(
+    def _adjust_or_raise(
         self, request: ChatRequest, opened: Opened[ServerT], failures: Failures, status: int, body: bytes
     ) -> Opened[ServerT]:
-        """The same server, asked otherwise, after a refusal.
+        """Return the server with other parameters after a refusal.
 
         Raises:
-            ModelServiceError: There is no other way.
+            ModelServiceError: The backend knows no other parameters.
         """
-        server = self.otherwise(request, opened.server, status, body)
+        server = self.adjust_server(request, opened.server, status, body)
         if server is None:
             raise self.refusal(failures, status, body)
         return self._access.change(opened, server)
 
 
-def facts_in(config: LLMConfig) -> ModelFacts:
-    """The facts that a configuration has settings for; the others are as by default."""
+def facts_of_config(config: LLMConfig) -> ModelFacts:
+    """Return the facts that a configuration has settings for; the others have their defaults."""
     return ModelFacts(**{name: getattr(config, name) for name in _FACTS if name in type(config).model_fields})
 
 
 def reads_files(request: ChatRequest) -> bool:
-    """Whether sending a request means reading files of this machine."""
-    contents = (message.content for message in request.messages if not isinstance(message.content, str))
-    return any(map(_is_a_file_here, chain.from_iterable(contents)))
-
-
-def _is_a_file_here(item: ContentItem) -> bool:
-    return is_local(item) or (item.file is not None and path_of(item.file) is not None)
+    """Return True if sending a request means reading local files."""
+    for message in request.messages:
+        if isinstance(message.content, str):
+            continue
+        for item in message.content:
+            if is_local(item) or (item.file is not None and path_of(item.file) is not None):
+                return True
+    return False
 
 
 async def _whole(reader: AnswerReader, response: Response, client: HTTPClient) -> Sequence[ModelEvent]:
@@ -220,7 +221,7 @@ async def _whole(reader: AnswerReader, response: Response, client: HTTPClient) -
 
 
 async def _end(reader: AnswerReader, response: Response) -> Iterable[ModelEvent]:
-    """The last events; the connection can be used again, and nobody waits for the server to end its response."""
+    """Return the last events, and release the connection without waiting for the server to end its response."""
     rest = await response.rest() if reader.enough and not reader.done else b""
     response.release()
     return chain(reader.feed(rest), reader.finish()) if rest else reader.finish()

@@ -1,4 +1,4 @@
-"""The way to one server, and the connections to it, kept per event loop."""
+"""Send requests to one server, over connections that are kept per event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.quoting import SentSecrets, quote_text
 from jackfield.secrets import forget_locals
 from jackfield_http.addresses import has_server
-from jackfield_http.failures import translated
+from jackfield_http.failures import translate_errors
 from jackfield_http.headers import HeaderPairs
 from jackfield_http.jsonbytes import json_value
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
 MAX_REPLY_BYTES = 100_000_000
 
 
-def checked_url(url: str, *, setting: str = "base_url") -> str:
-    """The URL of a server, unchanged except for slashes at its end.
+def check_url(url: str, *, setting: str = "base_url") -> str:
+    """Check the URL of a server, and return it without slashes at its end.
 
     Args:
         url: The configured URL.
         setting: The name of the setting, for the error.
 
     Raises:
-        ConfigError: HTTP cannot reach it, or it has a user name in it. It is not shown: it may hold a password.
+        ConfigError: The URL is not valid, or contains a user name. The error does not show it.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
@@ -53,7 +53,7 @@ def checked_url(url: str, *, setting: str = "base_url") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole HTTP answer; header names are in lower case. `backend` is who asked, for errors."""
+    """A whole HTTP answer; header names are in lower case. `backend` is the backend that asked, for errors."""
 
     backend: str
     status: int
@@ -61,13 +61,13 @@ class Reply:
     body: bytes = field(repr=False)
 
     def json(self, key: str | SentSecrets = "") -> Any:
-        """The body's JSON value.
+        """Return the JSON value of the body.
 
         Args:
-            key: The secrets that were sent; they are taken out of what the error shows.
+            key: The secrets that were sent; the error does not show them.
 
         Raises:
-            ModelResponseError: It has none.
+            ModelResponseError: The body is not JSON.
         """
         try:
             return json_value(self.body)
@@ -83,13 +83,12 @@ class Reply:
 class HTTPClient:
     """Sends requests to one server. One instance serves many calls at once, from any thread and any event loop.
 
-    Making one opens nothing and loads nothing. Each event loop has its own connections: as many as it has requests at
-    once, kept for the next ones, closed when the loop ends or nobody refers to the client any more. Proxies and
-    certificates are those of the environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …). Redirects are not
-    followed.
+    Creating an instance opens and loads nothing. Each event loop has its own connections, as many as it has concurrent
+    requests. They are reused, and closed when the loop ends or the client is garbage collected. Proxies and
+    certificates come from the environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …). Redirects are not followed.
 
     Args:
-        url: Any URL at the server: only its scheme, host and port matter.
+        url: Any URL of the server; only its scheme, host and port matter.
         backend: The name of the backend, for errors.
 
     Raises:
@@ -110,29 +109,29 @@ class HTTPClient:
     def post(
         self, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
     ) -> AbstractAsyncContextManager[Response]:
-        """`request` with POST."""
+        """Call `request` with POST."""
         return self.request("POST", url, body, headers, timeout_s=timeout_s)
 
     def request(
         self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
     ) -> AbstractAsyncContextManager[Response]:
-        """Send a request; the answer is there, its body unread, once its headers are.
+        """Send a request; enter the context when the headers of the answer are there, with its body unread.
 
-        Leaving early closes the connection. An error that leaves the context, whoever raised it, has no local
-        variables in its frames: keys and a server's words are among them.
+        Leaving the context early closes the connection. The frames of an error that leaves it have no local variables,
+        because they may hold keys.
 
         Args:
             method: GET, POST …
             url: A URL at this server.
-            body: May be empty.
+            body: The body, which may be empty.
             headers: See `header_pairs`; the host and the length are added.
-            timeout_s: Seconds the server may be silent; connecting has at most 15 of them.
+            timeout_s: The longest silence of the server, in seconds; connecting may take at most 15.
 
         Raises:
-            ModelServiceError: The network failed, then or while the body is read. A status is never an error here.
-            ValueError: The URL is at another server.
+            ModelServiceError: The network failed, now or while the body is read. No status is an error here.
+            ValueError: The URL belongs to another server.
         """
-        return _Sent(self._request(method, url, body, headers, timeout_s=timeout_s))
+        return _SentRequest(self._request(method, url, body, headers, timeout_s=timeout_s))
 
     @asynccontextmanager
     async def _request(
@@ -140,9 +139,11 @@ class HTTPClient:
     ) -> AsyncIterator[Response]:
         connections = self._connections.get(asyncio.get_running_loop())
         if connections is None:
-            # In a thread: loading the HTTP stack and certificates takes long, and the event loop has others to serve.
-            connections = self._connections_here(await sync.shared_in_worker(self._way))
-        with translated(self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)):
+            # In a thread, because loading the HTTP stack and certificates would block the event loop.
+            connections = self._open_connections(await sync.shared_in_worker(self._find_route))
+        with translate_errors(
+            self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)
+        ):
             async with connections.request(method, url, body, headers, timeout_s=timeout_s) as response:
                 yield response
 
@@ -160,7 +161,7 @@ class HTTPClient:
 
         Args:
             method, url, body, headers, timeout_s: As for `request`.
-            max_bytes: The longest body.
+            max_bytes: The size of the longest body.
 
         Raises:
             ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
@@ -170,7 +171,7 @@ class HTTPClient:
             return Reply(self._backend, response.status, response.headers, content)
 
     async def body_of(self, response: Response, *, max_bytes: int = MAX_REPLY_BYTES) -> bytes:
-        """The whole body of an answer.
+        """Read the whole body of an answer.
 
         Raises:
             ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
@@ -185,15 +186,15 @@ class HTTPClient:
         return body
 
     async def aclose(self) -> None:
-        """Close the idle connections of this event loop; those of others close there. It may be used again."""
+        """Close the idle connections of this event loop; other loops close theirs. The client may be used again."""
         with self._lock:
             connections, self._connections = self._connections, {}
-        here = connections.pop(asyncio.get_running_loop(), None)
-        if here is not None:
-            await here.aclose()
-        # Those of other loops close themselves there, as soon as nobody refers to them.
+        own = connections.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.aclose()
+        # The connections of other loops close there when they are garbage collected.
 
-    def _way(self) -> Route:
+    def _find_route(self) -> Route:
         from jackfield_http.transport import Route
 
         with self._lock:
@@ -201,27 +202,27 @@ class HTTPClient:
                 self._route = Route.to(self._url)
             return self._route
 
-    def _connections_here(self, route: Route) -> Connections:
+    def _open_connections(self, route: Route) -> Connections:
         from jackfield_http.transport import Connections
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            living = {known: kept for known, kept in self._connections.items() if not known.is_closed()}
-            # Another task of this loop may have been first.
-            connections = living.get(loop) or Connections(route)
-            self._connections = {**living, loop: connections}
+            by_loop = {other: kept for other, kept in self._connections.items() if not other.is_closed()}
+            # Another task of this loop may have been faster.
+            connections = by_loop.get(loop) or Connections(route)
+            self._connections = {**by_loop, loop: connections}
         return connections
 
 
-class _Sent:
-    """A request on its way, as `HTTPClient.request` gives it."""
+class _SentRequest:
+    """A request that was sent; errors leave its context without local variables."""
 
     def __init__(self, request: AbstractAsyncContextManager[Response]) -> None:
         self._request = request
         self._outside = sys.exception()
 
     async def __aenter__(self) -> Response:
-        # Not `ForgetLocals`, which every call would pay for.
+        # Not `ForgetLocals`, which would make every call slower.
         outside = sys.exception()
         try:
             return await self._request.__aenter__()
@@ -243,7 +244,7 @@ class _Sent:
 
 
 def _secrets_in(url: str, headers: HeaderPairs) -> SentSecrets:
-    """What a request carries that no error may show: keys in its headers, and in its query."""
+    """Collect the keys in the headers and the query of a request."""
     sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
     return SentSecrets(headers={**sent, **dict(parse_qsl(urlsplit(url).query))})
 

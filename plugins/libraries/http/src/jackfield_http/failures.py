@@ -51,10 +51,10 @@ _NO_SECRETS = SentSecrets()
 
 
 def class_of_status(status: int) -> ErrorClass:
-    """The error that an HTTP status means where the server's own code says nothing more exact.
+    """Return the error for an HTTP status, for servers without a more exact code of their own.
 
     Args:
-        status: 300 to 599; a redirect is a request to the wrong address.
+        status: 300 to 599; a redirect means that the address is wrong.
     """
     return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
 
@@ -67,7 +67,7 @@ class Failures:
         backend: The name of the backend.
         secrets: The secrets that were sent.
         headers: The headers of the response, names in lower case.
-        key: The API key that was used, or why there is none, for the advice.
+        key: The API key that was used, or the reason why there is none, for the advice.
         now: Replaces the current time, for `Retry-After` as a date.
     """
 
@@ -92,15 +92,15 @@ class Failures:
         advice: str | None = None,
         request_id: str | None = None,
     ) -> ModelServiceError:
-        """The error for a response that is not an answer.
+        """Return the error for a response that is not an answer.
 
         Args:
-            error_class: What the caller can do.
-            reason: The server's words.
-            status: Not 2xx.
+            error_class: The class of the error.
+            reason: The server's message.
+            status: The HTTP status, not 2xx.
             code: The server's own code for the error.
-            advice: What to do, if there is better advice for this kind of server.
-            request_id: The server's id of the request, if the headers may not have it.
+            advice: Advice for this kind of server, instead of the general one.
+            request_id: The server's id of the request, if the headers may lack it.
         """
         what = self._what(reason, code)
         if 300 <= status < 400:
@@ -126,11 +126,11 @@ class Failures:
         advice: str | None = None,
         request_id: str | None = None,
     ) -> ModelServiceError:
-        """The error that came in place of an answer, or of the rest of it.
+        """Return the error for a response with status 200 that contains an error instead of an answer or its rest.
 
         Args:
             error_class, reason, code, advice, request_id: As for `refused`.
-            status: What the error gives as its own; the response's was 200.
+            status: The status that the error in the answer states.
         """
         return error_class(
             f"{self.backend}: error in the answer: {self._what(reason, code)} ({advice or self._advice(error_class)})",
@@ -141,15 +141,15 @@ class Failures:
         )
 
     def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
-        """The error for data that is not part of an answer."""
+        """Return the error for data that is not part of an answer."""
         sent = quote_text(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
         return self.wrong(f"the server sent something that is not part of an answer: {sent!r}; {advice}")
 
     def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
-        """The error for an answer that breaks off, or does not fit the protocol.
+        """Return the error for an answer that breaks off, or violates the protocol.
 
         Args:
-            text: What is wrong, and what to do.
+            text: The problem, and what to do.
             request_id: As for `refused`.
         """
         return ModelResponseError(
@@ -168,16 +168,16 @@ class Failures:
 
 
 @contextmanager
-def translated(
+def translate_errors(
     backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets] = SentSecrets
 ) -> Iterator[None]:
-    """Turn what the HTTP stack raises into Jackfield's errors.
+    """Translate the errors of the HTTP stack into Jackfield's.
 
     Args:
         backend: The name of the backend.
-        address: The server, for the message; without user and password.
-        timeout_s: How long it was allowed to be silent.
-        secrets: Gives what was sent and must not be shown: a server that breaks the protocol may have repeated it.
+        address: The server without user and password, for the message.
+        timeout_s: The longest silence that was allowed.
+        secrets: Returns the secrets that were sent, because a server that violates the protocol may repeat them.
     """
     import httpcore2
 
@@ -206,14 +206,14 @@ def translated(
             backend=backend,
         ) from error
     except httpcore2.LocalProtocolError:
-        # Without the cause: it shows the header, which may hold a key.
+        # Without the cause, which shows the header and so perhaps a key.
         raise ModelRequestError(
             f"{backend}: a header cannot be sent: check extra_headers, and the settings that become headers",
             backend=backend,
         ) from None
     except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as error:
         reason = _reason(error, secrets)
-        # Without a cause that shows what was hidden: a traceback prints it.
+        # Without a cause that shows a hidden secret in the traceback.
         raise ModelConnectionError(
             f"{backend}: the connection to {address} broke ({reason}): try again", backend=backend
         ) from (None if HIDDEN in reason else error)

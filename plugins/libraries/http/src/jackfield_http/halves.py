@@ -1,4 +1,4 @@
-"""Characters that are cut in two: JSON writes an emoji as two escapes, and some servers send these in two chunks."""
+"""Join characters that are cut in two: JSON escapes an emoji as two surrogates, which may arrive in two chunks."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from jackfield_http.jsonbytes import well_formed
 
 
 class Halves:
-    """Joins them: the first half is held back until the other comes, in the text, the thoughts and each call apart.
+    """Holds back the first half of a character until the second arrives, separately for text, thoughts and each call.
 
-    What leaves here can be written as UTF-8: a half that stays alone becomes U+FFFD.
+    The resulting texts can be encoded as UTF-8: a half that stays alone becomes U+FFFD.
     """
 
     def __init__(self) -> None:
         self._held: dict[object, str] = {}
 
-    def mended(self, events: Iterable[ModelEvent]) -> list[ModelEvent]:
-        """The events with whole characters."""
-        return [mended for event in events for mended in self._mended(event)]
+    def mend(self, events: Iterable[ModelEvent]) -> list[ModelEvent]:
+        """Return the events with whole characters."""
+        return [mended for event in events for mended in self._mend_one(event)]
 
     def rest(self) -> list[ModelEvent]:
-        """What is left at the end of the answer."""
+        """Return what is left at the end of the answer."""
         held, self._held = self._held, {}
         return [_event_of(channel, well_formed(half)) for channel, half in held.items()]
 
-    def _mended(self, event: ModelEvent) -> Iterator[ModelEvent]:
+    def _mend_one(self, event: ModelEvent) -> Iterator[ModelEvent]:
         match event:
             case TextDelta() | ReasoningDelta():
-                if text := self._joined(type(event), event.text):
+                if text := self._join(type(event), event.text):
                     yield type(event)(text)
             case FunctionCallDelta():
-                arguments = self._joined(event.index, event.arguments)
+                arguments = self._join(event.index, event.arguments)
                 yield FunctionCallDelta(event.index, event.id, event.name, arguments)
             case _:
                 yield event
 
-    def _joined(self, channel: object, text: str) -> str:
+    def _join(self, channel: object, text: str) -> str:
         if not text:
             return ""
         whole = self._held.pop(channel, "") + text

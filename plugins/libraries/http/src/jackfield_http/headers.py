@@ -13,7 +13,7 @@ from jackfield_http.keys import key_for_header
 __all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of", "retry_after_s"]
 
 NO_KEY = "EMPTY"
-"""Sent, by convention, to servers that need no API key."""
+"""Sent by convention to servers that need no API key."""
 _OF_THE_KEY = frozenset({"authorization", "api-key", "x-api-key"})
 _OF_THE_BODY = frozenset({"accept-encoding", "content-type"})
 _OF_THE_CONNECTION = frozenset({"content-length", "host", "transfer-encoding"})
@@ -23,22 +23,22 @@ _REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id")
 
 
 class HeaderPairs(list[tuple[bytes, bytes]]):
-    """Headers as they are sent, which show their names alone: keys are among them."""
+    """Headers as they are sent. `repr` shows only their names, because values may be keys."""
 
     def __repr__(self) -> str:
         return f"<headers {', '.join(name.decode('latin-1') for name, _ in self)}>"
 
 
 def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = None) -> HeaderPairs:
-    """The headers as they are sent, names in lower case; of two with one name the later is.
+    """Return headers as they are sent, with names in lower case; the last header of a name wins.
 
     Args:
-        headers: Those of the backend.
-        extra: What a user has put into `extra_headers`; they win over all but the key's and those of the body.
+        headers: The headers of the backend.
+        extra: The user's `extra_headers`. They override all others except for the key and the description of the body.
 
     Raises:
-        ConfigError: An extra one would take the place of the key or describe the body wrongly, or one has half a
-            character, which nothing can carry.
+        ConfigError: An extra header would replace the key or describe the body wrongly; or a header contains a lone
+            surrogate, which cannot be sent.
     """
     with ForgetLocals():  # keys are among them
         own = _joined(*headers)
@@ -55,7 +55,7 @@ def _as_sent(headers: Mapping[str, str]) -> HeaderPairs:
     try:
         return HeaderPairs((name.encode(), value.encode()) for name, value in headers.items())
     except UnicodeEncodeError:
-        raise ConfigError("a header contains half a character, which cannot be sent: check extra_headers") from None
+        raise ConfigError("a header contains a lone surrogate, which cannot be sent: check extra_headers") from None
 
 
 def _refuse_taking_over(name: str, own: Mapping[str, str]) -> None:
@@ -71,7 +71,10 @@ def request_id_of(headers: Mapping[str, str]) -> str | None:
     Args:
         headers: The headers of the response, names in lower case.
     """
-    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    for name in _REQUEST_IDS:
+        if headers.get(name):
+            return headers[name]
+    return None
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

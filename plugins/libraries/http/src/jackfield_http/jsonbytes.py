@@ -1,7 +1,7 @@
 """JSON as it is sent and received.
 
-Halves of surrogate pairs, which no UTF-8 has, must not cost an answer: two that stand together become their character,
-and one alone becomes U+FFFD.
+Surrogates, which UTF-8 cannot encode, must not cost an answer: a pair becomes its character, and a lone surrogate
+U+FFFD.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON in UTF-8."""
+    """Return a value as JSON in UTF-8."""
     import msgspec
 
     try:
@@ -23,10 +23,10 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(data: bytes) -> Any:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError: The text is not JSON.
     """
     import msgspec
 
@@ -39,29 +39,29 @@ def json_value(data: bytes) -> Any:
 
 
 def json_piece(data: bytes, texts: Collection[str]) -> Any:
-    """The value of a JSON text whose texts continue in the next one: a half character at the edge of one is kept.
+    """Return the value of a JSON text, with lone surrogates kept at the edges of texts that continue in the next one.
 
     Args:
-        data: The JSON, as no fast decoder reads it.
-        texts: The keys of such texts; everywhere else, all is as `json_value` gives it.
+        data: JSON that the fast decoder refuses.
+        texts: The keys of the texts that continue; all others are read as by `json_value`.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError: The text is not JSON.
     """
     return _odd_value(data, texts)
 
 
 def well_formed(text: str) -> str:
-    """A text that UTF-8 can carry."""
+    """Return a text that UTF-8 can encode."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _odd_value(data: bytes, texts: Collection[str]) -> Any:
     try:
-        # Escapes of half a surrogate pair are JSON by its letter.
-        return _mended(json.loads(data), texts)
+        # By the standard, escapes of lone surrogates are valid JSON.
+        return _mend(json.loads(data), texts)
     except json.JSONDecodeError as error:
-        # Without the cause, which carries all of the text: a server may have repeated a key in it.
+        # Without the cause, which carries the whole text, and so perhaps a key that a server repeats.
         raise ValueError(f"{error.msg}, at character {error.pos}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"the text is not {error.encoding}, at byte {error.start}") from None
@@ -69,18 +69,18 @@ def _odd_value(data: bytes, texts: Collection[str]) -> Any:
         raise ValueError("the JSON is nested too deeply") from error
 
 
-def _mended(value: Any, texts: Collection[str], *, goes_on: bool = False) -> Any:
+def _mend(value: Any, texts: Collection[str], *, continues: bool = False) -> Any:
     match value:
         case str():
-            return _but_its_edges(value) if goes_on else well_formed(value)
+            return _mend_inside(value) if continues else well_formed(value)
         case list():
-            return [_mended(item, texts, goes_on=goes_on) for item in value]
+            return [_mend(item, texts, continues=continues) for item in value]
         case dict():
-            return {well_formed(key): _mended(item, texts, goes_on=key in texts) for key, item in value.items()}
+            return {well_formed(key): _mend(item, texts, continues=key in texts) for key, item in value.items()}
     return value
 
 
-def _but_its_edges(text: str) -> str:
+def _mend_inside(text: str) -> str:
     start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
     end = len(text) - 1 if "\ud800" <= text[start:][-1:] <= "\udbff" else len(text)
     return text[:start] + well_formed(text[start:end]) + text[end:]

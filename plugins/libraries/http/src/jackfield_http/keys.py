@@ -1,4 +1,4 @@
-"""Which API key may go to which server: a key that is set for one provider must not reach every address."""
+"""Find the API key for a server, and never send a key to a server that it is not meant for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jackfield.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """Where the API key in a variable may be sent, besides this machine.
+    """The servers that the API key in a variable may be sent to, besides this machine.
 
     Attributes:
         variable: The environment variable of the key, or its name under `[secrets]`; '' if there is none.
@@ -29,11 +29,12 @@ class KeyRule:
     url_variable: str = ""
 
     def allows(self, url: str | None) -> bool:
-        """Whether the key may be sent to `url`; None is the provider's own address."""
+        """Return True if the key may be sent to `url`; None is the provider's own address."""
         if url is None or is_loopback(url) or is_at(url, self.hosts):
             return True
-        together = os.environ.get(self.url_variable) if self.url_variable else None
-        return bool(together) and _same_server(url, str(together))
+        # The user set this address together with the key.
+        own_url = os.environ.get(self.url_variable) if self.url_variable else None
+        return bool(own_url) and _same_server(url, str(own_url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class FoundKey:
 
     Attributes:
         value: The key, '' if there is none for this server.
-        withheld: Why a key that is set was not used, and what to do; '' if no key was withheld.
-        variable: The environment variable that it may be set in; '' if there is none.
+        withheld: The reason why a key was not used, and what to do; '' if no key was withheld.
+        variable: The environment variable for the key; '' if there is none.
     """
 
     value: str = field(default="", repr=False)
@@ -51,7 +52,7 @@ class FoundKey:
     variable: str = ""
 
     def or_missing(self, *, needed_by: str) -> str:
-        """The API key.
+        """Return the API key.
 
         Raises:
             MissingSecretError: No key is set.
@@ -68,10 +69,10 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
     """Find the API key for a server: the configured one, else that of the environment or the user's file, if allowed.
 
     Args:
-        url: Where it is sent; None for the provider's own address.
-        rule: Which variable holds the key, and where it may be sent.
-        configured: The key from settings or arguments, next to the address; it is sent to whichever address they name.
-        settings: Where the variable is looked up.
+        url: The server's address; None for the provider's own.
+        rule: The variable that holds the key, and the servers that it may be sent to.
+        configured: The key from settings or arguments, next to the address; it is sent to any address.
+        settings: The settings that hold the variable.
 
     Raises:
         ConfigError: The key has characters that are not allowed in a header.
@@ -82,23 +83,20 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
         return FoundKey(variable=rule.variable)
     if rule.allows(url):
         return FoundKey(key_for_header(settings.secret(rule.variable)), variable=rule.variable)
-    return FoundKey(withheld=_why_not_sent(url or "", rule), variable=rule.variable)
-
-
-def _why_not_sent(url: str, rule: KeyRule) -> str:
-    together = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
-    return (
-        f"{rule.variable} is not sent to {urlsplit(url).hostname}, an address that was not set together "
-        f"with it: set api_key beside the address{together}"
+    alternative = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
+    reason = (
+        f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
+        f"with it: set api_key beside the address{alternative}"
     )
+    return FoundKey(withheld=reason, variable=rule.variable)
 
 
 def key_for_header(key: str | None) -> str:
-    """An API key without surrounding space, which comes from copying; "" for none.
+    """Return an API key without surrounding space, which copying may add; '' for None.
 
     Raises:
-        ConfigError: It has characters that are not allowed in a header. This is reported here, without the key,
-            because an HTTP library would show the whole header.
+        ConfigError: The key has characters that are not allowed in a header. The error does not show the key, unlike
+            the error of an HTTP library.
     """
     stripped = (key or "").strip()
     if not (stripped.isascii() and stripped.isprintable()):
@@ -107,7 +105,7 @@ def key_for_header(key: str | None) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL points to this machine, whatever a name server says."""
+    """Return True if a URL points to this machine, without asking a name server."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -118,7 +116,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_at(url: str, hosts: Sequence[str]) -> bool:
-    """Whether a URL is at one of the hosts, over https; a leading dot includes all subdomains."""
+    """Return True if a URL is at one of the hosts, over https; a leading dot includes all subdomains."""
     parts = urlsplit(url)
     name = (parts.hostname or "").rstrip(".")
     return parts.scheme == "https" and any(name.endswith(host) if host[0] == "." else name == host for host in hosts)

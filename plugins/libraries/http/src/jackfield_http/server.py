@@ -1,4 +1,4 @@
-"""The server that requests go to: where it is, how one is let in, and the connections to it."""
+"""The server that requests go to: its address, its credentials, and the connections to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from jackfield import sync
 from jackfield.quoting import SentSecrets
 from jackfield.secrets import ForgetLocals
-from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, checked_url
+from jackfield_http.client import MAX_REPLY_BYTES, HTTPClient, Reply, check_url
 from jackfield_http.failures import Failures
 from jackfield_http.headers import HeaderPairs, header_pairs
 from jackfield_http.keys import FoundKey, KeyRule
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
 HEADERS: Mapping[str, str] = {
     "content-type": "application/json",
     "accept": "text/event-stream",
-    "accept-encoding": "identity",  # what arrives is read as it is
+    "accept-encoding": "identity",  # answers are not decompressed
     "user-agent": "jackfield",
 }
 """The headers of every request, unless its server has others."""
@@ -32,12 +32,12 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where requests go, and with what.
+    """The address of a server, and what every request to it carries.
 
     Attributes:
-        url: Of the endpoint, whole: `https://api.acme.example/v1/chat/completions`.
-        headers: Those of every request, the key's among them, over `HEADERS`.
-        key: The key in the headers, which is taken out of errors, or why there is none.
+        url: The whole URL of the endpoint: `https://api.acme.example/v1/chat/completions`.
+        headers: The headers of every request, with the key; they override `HEADERS`.
+        key: The key in the headers, which errors never show, or the reason why there is none.
     """
 
     url: str
@@ -50,13 +50,13 @@ ServerT = TypeVar("ServerT", bound=Server)
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What one request sends.
+    """The content of one request.
 
     Attributes:
         body: JSON.
-        url: Where it goes, if that is not the URL of the server.
-        headers: Those of this request, over the server's.
-        method: GET, where a whole answer is asked for with a query alone.
+        url: The URL, if it is not the server's.
+        headers: Headers of this request, which override the server's.
+        method: POST, or GET for a request with a query alone.
     """
 
     body: bytes = field(repr=False)
@@ -67,10 +67,10 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Opened(Generic[ServerT]):
-    """A server that has been found, and the connections to it.
+    """A server and the connections to it.
 
     Attributes:
-        server: Where and with what.
+        server: The server.
         client: The connections.
     """
 
@@ -81,7 +81,7 @@ class Opened(Generic[ServerT]):
 
     @classmethod
     def at(cls, server: ServerT, client: HTTPClient) -> Opened[ServerT]:
-        """The server with what all requests send made once."""
+        """Prepare the parts that all requests to a server share."""
         secrets = SentSecrets(server.key.value, headers=server.headers)
         return cls(server, client, header_pairs(HEADERS, server.headers), secrets)
 
@@ -89,9 +89,9 @@ class Opened(Generic[ServerT]):
         """Send a request; see `HTTPClient.request`.
 
         Args:
-            post: What is sent.
+            post: The content.
             extra: Headers that a user has set; see `header_pairs`.
-            timeout_s: Seconds the server may be silent.
+            timeout_s: The longest silence of the server, in seconds.
         """
         with ForgetLocals():  # a key may be among them
             url, headers = post.url or self.server.url, self._pairs(post, extra)
@@ -104,7 +104,7 @@ class Opened(Generic[ServerT]):
 
         Args:
             post, extra, timeout_s: As for `post`.
-            max_bytes: The longest answer.
+            max_bytes: The size of the longest answer.
         """
         with ForgetLocals():  # a key may be among them
             url, headers = post.url or self.server.url, self._pairs(post, extra)
@@ -113,12 +113,12 @@ class Opened(Generic[ServerT]):
             )
 
     def failures(self, backend: str, headers: Mapping[str, str], *, extra: Mapping[str, str]) -> Failures:
-        """The errors of a request.
+        """Return the errors of a request.
 
         Args:
             backend: The name of the backend.
             headers: The headers of the response.
-            extra: Headers that the user has set; they may be secret, too.
+            extra: Headers that the user has set, which may be secret as well.
         """
         server = self.server
         secrets = SentSecrets(server.key.value, headers={**server.headers, **extra}) if extra else self._secrets
@@ -147,22 +147,22 @@ class Access(Generic[ServerT]):
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Access, backend=self._backend), (self._find,)  # another process finds the server itself
 
-    async def opened(self) -> Opened[ServerT]:
-        """The server.
+    async def open(self) -> Opened[ServerT]:
+        """Return the server; find it at the first call.
 
         Raises:
-            ConfigError: There is no address or no key, or something does not fit.
+            ConfigError: The address or the key is missing or not valid.
         """
         opened = self._opened
-        # In a thread: it may import an SDK, which takes most of a second, in which the event loop has others to serve.
+        # In a thread, because finding it may import an SDK, which would block the event loop for most of a second.
         return opened if opened is not None else await sync.shared_in_worker(self._open)
 
     def change(self, opened: Opened[ServerT], server: ServerT) -> Opened[ServerT]:
-        """Ask a server otherwise from now on, over the same connections.
+        """Replace the server from now on; keep its connections.
 
         Args:
-            opened: As it was asked.
-            server: The same server, with other words.
+            opened: The server as it was asked before.
+            server: The same server with other parameters.
         """
         changed = replace(opened, server=server)
         with self._lock:
@@ -185,8 +185,8 @@ class Access(Generic[ServerT]):
             return self._opened
 
 
-def given_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url") -> str | None:
-    """The base URL from the configuration, else from the environment, without a final slash; None if neither has one.
+def configured_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url") -> str | None:
+    """Return the base URL of the configuration, else of the environment, without a final slash; None if unset.
 
     Args:
         configured: The URL in the configuration.
@@ -194,8 +194,8 @@ def given_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url
         setting: The name of the setting, for the error.
 
     Raises:
-        ConfigError: HTTP cannot reach it.
+        ConfigError: The URL is not valid.
     """
-    with ForgetLocals():  # one that is refused may have a password in it
+    with ForgetLocals():  # a refused URL may contain a password
         url = configured or (os.environ.get(rule.url_variable) if rule.url_variable else None)
-        return checked_url(url, setting=setting) if url else None
+        return check_url(url, setting=setting) if url else None

@@ -28,7 +28,7 @@ from jackfield_http.client import Reply
 from jackfield_http.failures import Failures, class_of_status
 from jackfield_http.jsonbytes import json_bytes, json_value
 from jackfield_http.keys import KeyRule, find_key
-from jackfield_http.server import Access, Post, Server, given_url
+from jackfield_http.server import Access, Post, Server, configured_url
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class JSONService:
 
     async def _asked(self, read: Callable[[Any], T], path: str, query: Mapping[str, str], body: bytes | None) -> T:
         with ForgetLocals():  # the key is among them
-            opened = await self._access.opened()
+            opened = await self._access.open()
             post = self._post(opened.server, path, query, body)
             seconds = self._config.request_timeout
             try:
@@ -175,7 +175,7 @@ class JSONService:
 
     def _found(self) -> Server:
         place, config = self._place, self._config
-        url = given_url(config.url, place.key, setting="url") or place.url
+        url = configured_url(config.url, place.key, setting="url") or place.url
         if not url:
             raise ToolServiceError(f"{self._name}: it needs an address: set url")
         key = find_key(url, place.key, configured=config.api_key, settings=self._settings())

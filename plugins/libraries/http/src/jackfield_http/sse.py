@@ -1,7 +1,7 @@
 """Server-sent events, from bytes as they arrive.
 
-Whatever the server does, there are bounds: of a line, an event and the whole stream in bytes, and of the time for which
-it may send something without ever completing an event.
+Lines, events and whole streams have a maximum size, and a server may send other data only for a limited time without
+completing an event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SSE_END = b"\n\n"
 
 MAX_EVENT_BYTES = 32_000_000  # several large images in base64
 MAX_STREAM_BYTES = 300_000_000  # a hundred thousand tokens with their alternatives
-PATIENCE = 10  # how many times the silence that is allowed may pass without an event, with comments in it
+PATIENCE = 10  # without an event, comments may go on for this many times the allowed silence
 PATIENCE_S = 120.0 * PATIENCE
 
 _BOM = b"\xef\xbb\xbf"
@@ -31,7 +31,7 @@ class StreamTooLongError(ValueError):
 
 
 class NoEventError(ValueError):
-    """Something came for `patience_s` seconds, comments for example, but no event."""
+    """For `patience_s` seconds, data arrived, such as comments, but no event."""
 
     def __init__(self, patience_s: float) -> None:
         super().__init__(f"no event in {patience_s:g} s")
@@ -39,21 +39,21 @@ class NoEventError(ValueError):
 
 
 class _Lines:
-    """What all decoders share: the lines of a stream, however the bytes are cut.
+    """The lines of a stream, however its bytes are cut.
 
     Args:
-        patience_s: For how many seconds comments and the like may come without an event.
-        clock: Seconds, for tests.
+        patience_s: How many seconds other data, such as comments, may arrive without an event.
+        clock: Returns the time in seconds; replaced in tests.
     """
 
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._clock = clock
         self._waits_since: float | None = None
-        self._cut_line: list[bytes] = []  # pieces: joining them at each feed would be quadratic in a long line
+        self._cut_line: list[bytes] = []  # joined once, because joining at each feed takes quadratic time
         self._cut_bytes = 0
         self._bytes = 0
-        self._head: bytes | None = b""  # what may be the beginning of a byte order mark; None when that is decided
+        self._head: bytes | None = b""  # perhaps the beginning of a byte order mark; None once that is decided
         self._after_cr = False
 
     def _count(self, piece: bytes) -> None:
@@ -62,7 +62,7 @@ class _Lines:
             raise StreamTooLongError("a stream", MAX_STREAM_BYTES)
 
     def _lines(self, piece: bytes) -> bytes:
-        """The lines that a piece completes, each with a line feed at its end."""
+        """Return the lines that a piece completes, each with a line feed at its end."""
         self._count(piece)
         if self._head is not None:
             piece = self._without_bom(piece)
@@ -91,14 +91,14 @@ class _Lines:
         return head.removeprefix(_BOM)
 
     def _with_line_feeds(self, piece: bytes) -> bytes:
-        """A carriage return ends a line; a line feed behind it belongs to it, even if it comes in the next piece."""
+        """Replace carriage returns, with a line feed behind them or without, by line feeds, also across pieces."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
         self._after_cr = piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _wait_on(self) -> None:
-        """A piece has completed no event."""
+    def _check_patience(self) -> None:
+        """Note that a piece has completed no event, and raise if that lasts too long."""
         now = self._clock()
         if self._waits_since is None:
             self._waits_since = now
@@ -107,7 +107,7 @@ class _Lines:
 
 
 class SSEDecoder(_Lines):
-    """Gives the `data` of each event, however the bytes are cut. Comments and other fields are left out.
+    """Returns the `data` of each event, however the bytes are cut. Comments and other fields are ignored.
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
     """
@@ -115,10 +115,10 @@ class SSEDecoder(_Lines):
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(patience_s=patience_s, clock=clock)
         self._data: list[bytes] = []
-        self._more_bytes = 0  # of an event, behind its first line
+        self._more_bytes = 0  # of an event, after its first line
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that this piece completes.
+        """Return the data of the events that this piece completes.
 
         Raises:
             StreamTooLongError: A line, an event or the stream is too long.
@@ -130,12 +130,12 @@ class SSEDecoder(_Lines):
             return [piece[5:].strip()]
         complete: list[bytes] = []
         lines = self._lines(piece).split(b"\n")
-        lines.pop()  # what is behind the last line feed: nothing
+        lines.pop()  # the empty text after the last line feed
         for line in lines:
             if line.startswith(b"data:"):
                 if self._data:
                     self._count_more(line)
-                self._data.append(line[5:].strip())  # JSON: space around it means nothing
+                self._data.append(line[5:].strip())  # in JSON, surrounding space has no meaning
             elif not line and self._data:
                 complete.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data = []
@@ -143,15 +143,15 @@ class SSEDecoder(_Lines):
         if complete:
             self._waits_since = None
         else:
-            self._wait_on()
+            self._check_patience()
         return complete
 
     def end(self) -> list[bytes]:
-        """The data of a last event that no blank line ended."""
+        """Return the data of a last event without a blank line after it."""
         return self.feed(SSE_END)
 
     def _is_one_event(self, piece: bytes) -> bool:
-        """Whether a piece is a whole event of one line, and nothing else: most are, and need no more looking at."""
+        """Return True if a piece is exactly one event of one line, as most pieces are."""
         return (
             piece.endswith(b"\n\n")
             and piece.startswith(b"data:")
@@ -167,10 +167,10 @@ class SSEDecoder(_Lines):
 
 
 class DataLineDecoder(_Lines):
-    """The same for servers whose events are one line of data each: it needs no blank line between them.
+    """Returns the `data` of events that are one line each, with or without blank lines between them.
 
-    Some gateways leave that out; where a line is a whole object, its end is the end of the event. DashScope gives the
-    status of an event in a comment before it, `:HTTP_STATUS/400`.
+    Some gateways omit the blank lines. DashScope sends the status of an event in a comment before it,
+    `:HTTP_STATUS/400`.
     """
 
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -178,7 +178,7 @@ class DataLineDecoder(_Lines):
         self._status = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the lines that this piece completes.
+        """Return the data of the lines that this piece completes.
 
         Raises:
             StreamTooLongError: A line or the stream is too long.
@@ -186,20 +186,20 @@ class DataLineDecoder(_Lines):
         """
         lines = self._lines(piece)
         self._note_status(lines)
-        complete = [data for found in _DATA_LINE.findall(lines) if (data := found.strip())]
+        complete = [data for line in _DATA_LINE.findall(lines) if (data := line.strip())]
         if complete:
             self._waits_since = None
         else:
-            self._wait_on()
+            self._check_patience()
         return complete
 
     def end(self) -> list[bytes]:
-        """The data of a last line that nothing ended."""
+        """Return the data of a last line without a line feed."""
         return self.feed(b"\n")
 
     @property
     def status(self) -> int | None:
-        """The HTTP status that the last event gave itself; None if none did."""
+        """The HTTP status in the last comment before an event; None if there was none."""
         return int(self._status) if self._status.isdigit() else None
 
     def _note_status(self, lines: bytes) -> None:

@@ -29,7 +29,7 @@ class AnthropicChat(HTTPBackend[Server]):
 
     def server(self) -> Server:
         """See `HTTPBackend`; servers other than Anthropic's may need no API key."""
-        url = self.given_url() or ANTHROPIC_URL
+        url = self.configured_url() or ANTHROPIC_URL
         key = self.find_key(url, needed=is_at(url, HOSTS))
         headers = {"anthropic-version": self.config.version}
         if key.value:

@@ -50,7 +50,7 @@ class AzureChat(ChatCompletionsModel):
             ConfigError: There is no endpoint, or there are both an API key and a token.
             MissingSecretError: There is neither an API key nor a token.
         """
-        endpoint = self.given_url()
+        endpoint = self.configured_url()
         if endpoint is None:
             raise ConfigError(
                 f"backend {self.backend} needs an address: set azure_endpoint, or the environment variable "

@@ -35,7 +35,7 @@ class QwenChat(HTTPBackend[DashScopeServer]):
     unknown: ClassVar[Family] = UNKNOWN_TEXT
     config: DashScopeConfig
 
-    def stated_facts(self) -> ModelFacts:
+    def read_facts(self) -> ModelFacts:
         """As configured, else as known for the model's family."""
         return facts_of(self._family, self.config)
 

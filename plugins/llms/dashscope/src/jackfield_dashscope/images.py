@@ -86,7 +86,7 @@ class DashScopeImages(BaseChatModel):
 
     async def _made(self, request: ChatRequest) -> _Made:
         with ForgetLocals():  # a key may be among them
-            opened = await self._access.opened()
+            opened = await self._access.open()
             prompt = image_prompt(request, takes=("seed",))
             if self._is_answered_at_once():
                 post = self._request(request, opened.server, prompt)

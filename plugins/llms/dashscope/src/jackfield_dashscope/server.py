@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
 from jackfield_dashscope.config import DashScopeConfig, DashScopeImagesConfig, Endpoint, ServiceConfig
-from jackfield_http import Server, checked_url, given_url
+from jackfield_http import Server, check_url, configured_url
 from jackfield_http.addresses import is_plain
 from jackfield_http.keys import FoundKey, KeyRule, find_key
 
@@ -87,7 +87,7 @@ def native_url(config: Settled) -> str | None:
     Raises:
         ConfigError: It is not a valid URL, or that of another protocol.
     """
-    url = given_url(config.server_url, KEY_RULE)
+    url = configured_url(config.server_url, KEY_RULE)
     if url and "/compatible-mode/" in url:
         raise ConfigError(
             "base_url is the address of DashScope's OpenAI-compatible mode: use the backend openai for it, "
@@ -124,7 +124,7 @@ def _server_by_sdk(config: Settled, key: FoundKey, base_url: str | None) -> Dash
             # It sends nothing; with one of its own, the SDK would load certificates for it.
             http_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
         )
-        base = checked_url(str(httpx.URL(client.config.base_url)))
+        base = check_url(str(httpx.URL(client.config.base_url)))
     except (ValueError, httpx.InvalidURL) as error:
         raise ConfigError(f"the settings for DashScope are not valid: {error}") from error
     protocol = client.protocol

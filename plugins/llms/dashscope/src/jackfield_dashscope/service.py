@@ -72,7 +72,7 @@ class Service(Generic[AnswerT]):
             return await self._ask_once(body)
 
     async def _ask_once(self, body: bytes) -> AnswerT:
-        server, extra = await self._access.opened(), self._config.extra_headers
+        server, extra = await self._access.open(), self._config.extra_headers
         post = Post(body, server.server.url + self._path)
         reply = await server.exchange(post, extra=extra, timeout_s=self._config.request_timeout)
         failures = server.failures(self._backend, reply.headers, extra=extra)

@@ -146,7 +146,7 @@ class OpenAIEmbedder(Embedder):
             return await self._ask(batch)
 
     async def _ask(self, batch: Sequence[str]) -> Embedded:
-        opened, extra = await self._access.opened(), self.config.extra_headers
+        opened, extra = await self._access.open(), self.config.extra_headers
         as_base64 = opened.server.as_base64
         post = Post(json_bytes(self._body(batch, as_base64=as_base64)))
         reply = await opened.exchange(post, extra=extra, timeout_s=self.config.request_timeout)

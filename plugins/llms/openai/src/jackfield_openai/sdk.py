@@ -70,7 +70,7 @@ def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Se
         MissingSecretError: There is no API key, and OpenAI needs one.
         ConfigError: The API key that is set must not be sent to OpenAI's address.
     """
-    given = backend.given_url()
+    given = backend.configured_url()
     key = backend.find_key(given, needed=given is None or is_openai(given))
     url, sent_key = given or OPENAI_URL, key.value or NO_KEY
     if _sdk_knows_better(url):
