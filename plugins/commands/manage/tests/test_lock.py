@@ -17,7 +17,7 @@ from jackfield.errors import ConfigError
 from jackfield.settings import Settings
 from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, freeze
 from jackfield_manage.installing.lockfile import as_toml, parse_lock, read_lock, write_lock
-from jackfield_manage.installing.sync import InstalledPlugin, State, differences, plan
+from jackfield_manage.installing.sync import InstalledPlugin, Plan, State, differences, plan
 from jackfield_manage.record import changed_files, content_hash
 from tests.support.site import FakeSite
 
@@ -415,3 +415,34 @@ def test_a_lock_for_another_python_changes_nothing(place: Any) -> None:
     ran = place.run("sync", lock, *place.offline)
     assert ran.returncode == 1
     assert "the lock is for Python <3, and this is 3." in ran.stderr
+
+
+def test_a_plan_names_every_step_and_every_difference() -> None:
+    changes = Plan(
+        install={"a": "1"},
+        change={"b": ("1", "2")},
+        reinstall={"c": "3"},
+        missing={"d": "4"},
+        remove=("e",),
+        keep=("f",),
+        settings=("block is [], and the lock has [x]",),
+        by_hand={"g": "g is an editable folder here"},
+    )
+    assert changes.lines() == [
+        "install    a 1",
+        "change     b 1 → 2",
+        "reinstall  c 3: its content differs from the lock",
+        "install    d 4, a requirement",
+        "remove     e",
+        "keep       f, which the lock does not have (--exact removes it)",
+        "set        block is [], and the lock has [x]",
+        "by hand    g is an editable folder here",
+    ]
+    assert changes.differences() == [
+        "a 1 is not installed",
+        "d 4 is not installed",
+        "b is 1, but the lock has 2",
+        "e is installed, but is not in the lock",
+        "block is [], and the lock has [x]",
+        "g is an editable folder here",
+    ]

@@ -125,3 +125,20 @@ def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhou
     ran = place.run("why", "nothing")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("jackfield: nothing called 'nothing' is installed")
+
+
+@pytest.mark.parametrize(
+    ("requirers", "sentence"),
+    [
+        ((), "no installed package requires it"),
+        (("a",), "a requires it"),
+        (("a", "b"), "a and b require it"),
+        (("a[x]",), "only the extra a[x] requires it"),
+        (("a[x]", "b[y]"), "only the extras a[x] and b[y] require it"),
+        (("a", "b[y]"), "a requires it, and so does the extra b[y]"),
+        (("a", "a[x]", "b[y]"), "a requires it, and so do the extras a[x] and b[y]"),
+    ],
+)
+def test_requirers_and_extras_are_listed_apart(requirers: tuple[str, ...], sentence: str) -> None:
+    explanation = Explanation("lib", "1.0", "/site", requested=True, required_by=requirers)
+    assert explanation.lines()[1] == f"It was requested by name; {sentence}."
