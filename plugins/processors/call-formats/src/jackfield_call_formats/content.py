@@ -55,17 +55,9 @@ def with_texts(content: Content, change: Callable[[str], str]) -> Content:
 def as_content(items: Iterable[ContentItem]) -> Content:
     """Join neighbouring texts of items; return a text if there is nothing else."""
     joined: list[ContentItem] = []
-    for is_text, run in groupby(items, key=_is_text):
+    for is_text, run in groupby(items, key=lambda item: item.text is not None):
         together = list(run)
-        joined += [_one_text(together)] if is_text else together
+        joined += [ContentItem(text="".join(item.text or "" for item in together))] if is_text else together
     if len(joined) == 1 and joined[0].text is not None:
         return joined[0].text
     return joined
-
-
-def _one_text(items: Iterable[ContentItem]) -> ContentItem:
-    return ContentItem(text="".join(item.text or "" for item in items))
-
-
-def _is_text(item: ContentItem) -> bool:
-    return item.text is not None

@@ -75,7 +75,7 @@ class Qwen3CoderFormat(TextFormat):
 
     def prompt(self, request: ChatRequest) -> str:
         """Return the end of the system message."""
-        functions = "\n".join(map(_describe_function, request.functions))
+        functions = "\n".join(_describe_function(function) for function in request.functions)
         return "\n\n".join([_BLOCK[request.lang].format(functions=functions), *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:

@@ -25,7 +25,7 @@ class TextFormat(CallFormat):
         If no function may be called, none is offered, and past calls are described in the user's messages.
         """
         offers_tools = bool(request.functions) and request.config.function_choice != "none"
-        if not offers_tools and not request.functions and not any(map(is_tool_traffic, request.messages)):
+        if not request.functions and not any(is_tool_traffic(message) for message in request.messages):
             return request
         # With the functions gone, a choice among them would make no sense to a backend.
         config = request.config.model_copy(update={"function_choice": "auto", "parallel_function_calls": None})

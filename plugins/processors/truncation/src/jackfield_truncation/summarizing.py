@@ -207,7 +207,8 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
     gone = set(map(left.__getitem__, trimmed.dropped))
     kept_positions = [position for position in left if position not in gone]
     # After the last step that it covers, so that it never comes between a call and its result.
-    before = bisect(kept_positions, _last_step(request, covered))
+    last_covered = max(position for position in covered if not is_only_reasoning(request.messages[position]))
+    before = bisect(kept_positions, last_covered)
     messages: tuple[Message, ...] = trimmed.request.messages
     return replace(
         decided,
@@ -219,10 +220,6 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
             trimmed.tokens_after + counter.message(note),
         ),
     )
-
-
-def _last_step(request: ChatRequest, places: Iterable[int]) -> int:
-    return max(position for position in places if not is_only_reasoning(request.messages[position]))
 
 
 def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:

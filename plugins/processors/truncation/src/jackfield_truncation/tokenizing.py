@@ -59,11 +59,6 @@ class Counting:
             self._estimate.learn(round(tokens * self._estimate.factor / self._factor), reported)
 
 
-def _named(tokenizer: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the settings of a tokenizer, with its name."""
-    return {"name": tokenizer} if tokenizer is None or isinstance(tokenizer, str) else dict(tokenizer)
-
-
 class Countings:
     """Finds the counting for a request.
 
@@ -89,7 +84,7 @@ class Countings:
         self._media_tokens = media_tokens
         self._host = host
         self._given = None if count is None else Counting(Counts(count), media_tokens)
-        named = _named(tokenizer)
+        named = {"name": tokenizer} if tokenizer is None or isinstance(tokenizer, str) else dict(tokenizer)
         self._wanted: str | None = named.pop("name")
         self._settings = named
         if count is None and self._wanted and self._wanted != ESTIMATE:

@@ -145,7 +145,8 @@ class Output:
         pieces = [*self._head, *self._tail]
         if self._left_out:
             first = self._tail[0]
-            pieces.insert(len(self._head), _Piece(first.block, first.kind, self._gap()))
+            note = f"\n[… {self._left_out} characters left out …]\n"
+            pieces.insert(len(self._head), _Piece(first.block, first.kind, note))
         blocks = []
         for _, group in groupby(pieces, key=lambda piece: piece.block):
             parts = list(group)
@@ -153,9 +154,6 @@ class Output:
             if text:
                 blocks.append(f"{parts[0].kind}:\n\n{fenced(text)}")
         return blocks
-
-    def _gap(self) -> str:
-        return f"\n[… {self._left_out} characters left out …]\n"
 
 
 def fenced(text: str) -> str:

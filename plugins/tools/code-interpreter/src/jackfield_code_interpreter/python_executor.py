@@ -103,7 +103,9 @@ class PythonExecutor(BaseTool):
             ToolServiceError: No sandbox can be used; the message says what to install.
         """
         code = self._code(params)
-        limits = Limits(memory_bytes=_bytes(self.config.memory_mb), wall_s=self.config.timeout)
+        megabytes = self.config.memory_mb
+        memory_bytes = None if megabytes is None else megabytes << 20
+        limits = Limits(memory_bytes=memory_bytes, wall_s=self.config.timeout)
         try:
             sandbox, layer = await sync.in_worker(self._sandbox)
             if isinstance(sandbox, CodeSandbox):
@@ -203,7 +205,3 @@ def _cut(text: str, most_chars: int) -> str:
     half = most_chars // 2
     left_out = len(text) - most_chars
     return text if left_out <= 0 else f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
-
-
-def _bytes(megabytes: int | None) -> int | None:
-    return None if megabytes is None else megabytes << 20

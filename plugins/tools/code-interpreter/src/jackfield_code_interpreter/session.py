@@ -202,7 +202,8 @@ class KernelSession:
         request = kernel.submit(code)
         try:
             async with asyncio.timeout(self._config.timeout):
-                await self._read(kernel, request, output)
+                async for message_type, content in kernel.messages(request, most_bytes=_FLOOD_BYTES):
+                    output.add(message_type, content)
         except TimeoutError:
             return await self._stopped(kernel, request, output, why=TIMED_OUT)
         except FloodError:
@@ -210,14 +211,10 @@ class KernelSession:
         except KernelDiedError as death:
             await self._drop()
             return Execution(output, (f"{self._cause_of_death(death.exit_code)} {LOST}",), "lost")
-        except BaseException:  # cancelled, or the kernel speaks nonsense: leave no code running
+        except BaseException:  # cancelled, or the kernel broke the protocol: leave no code running
             await self._stop(kernel, request, output)
             raise
         return Execution(output, (), "kept")
-
-    async def _read(self, kernel: Kernel, request: str, output: Output) -> None:
-        async for message_type, content in kernel.messages(request, most_bytes=_FLOOD_BYTES):
-            output.add(message_type, content)
 
     async def _stopped(self, kernel: Kernel, request: str, output: Output, *, why: str) -> Execution:
         if await self._stop(kernel, request, output):
@@ -230,7 +227,8 @@ class KernelSession:
         try:
             kernel.interrupt()
             async with asyncio.timeout(_GRACE_S):
-                await self._read_to_the_end(kernel, request, output)
+                async for message_type, content in kernel.messages(request):
+                    output.add(message_type, content)
             stopped = True
         except (TimeoutError, KernelDiedError):
             await self._drop()
@@ -239,10 +237,6 @@ class KernelSession:
                 self._kernel = None
                 kernel.end()
         return stopped
-
-    async def _read_to_the_end(self, kernel: Kernel, request: str, output: Output) -> None:
-        async for message_type, content in kernel.messages(request):
-            output.add(message_type, content)
 
     def _cause_of_death(self, exit_code: int) -> str:
         name = signal_name(exit_code)

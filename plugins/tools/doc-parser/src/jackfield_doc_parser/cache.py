@@ -74,7 +74,9 @@ class DocumentCache:
     def put(self, fingerprint: Fingerprint, document: Document) -> None:
         """Keep a document, unless it is larger than the whole cache, or JSON would change it."""
         data = _bytes(document)
-        if len(data) > self._max_bytes or not _survives_json(data, document):
+        if len(data) > self._max_bytes:
+            return
+        if _document(data, document.source, document.content_hash) != document:  # such as dates in its metadata
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -163,8 +165,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("a text is not valid")
     return value
-
-
-def _survives_json(data: bytes, document: Document) -> bool:
-    """Return True if the document survives a round trip; JSON cannot hold dates in its metadata, for example."""
-    return _document(data, document.source, document.content_hash) == document

@@ -46,10 +46,11 @@ class ExtractDocVocabulary(DocumentTool):
     def _words(self, readings: Readings, query: str) -> Sequence[str]:
         from jackfield_doc_parser.words import vocabulary  # it loads a dictionary of Chinese
 
-        most = self.config.max_words
-        return self._lists.of(
-            readings, lambda: self._within(vocabulary(_passages(readings), most=most, query=query)), and_of=query
-        )
+        def make() -> list[str]:
+            texts = [block.text for document in readings.documents for block in document.blocks if block.text.strip()]
+            return self._within(vocabulary(texts, most=self.config.max_words, query=query))
+
+        return self._lists.of(readings, make, and_of=query)
 
     def _within(self, words: list[str]) -> list[str]:
         """Return as many of the words as fit into a result."""
@@ -59,7 +60,3 @@ class ExtractDocVocabulary(DocumentTool):
             if used > self.config.max_ref_token:
                 return words[:index]
         return words
-
-
-def _passages(readings: Readings) -> list[str]:
-    return [block.text for document in readings.documents for block in document.blocks if block.text.strip()]

@@ -53,7 +53,9 @@ def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int |
             number += 1
             scanned += length
             if number >= first:
-                line = _shortened(text, length, bounds.line_chars)
+                line = text.removesuffix("\n").removesuffix("\r")
+                if len(line) > bounds.line_chars:
+                    line = f"{line[: bounds.line_chars]}[… {length - bounds.line_chars:,} more characters]"
                 used += len(line) + 1
                 if lines and used > bounds.chars:
                     return Part(lines, number - 1, is_end=False)
@@ -79,8 +81,3 @@ def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int
             if len(line) < bounds.line_chars + 2:
                 line += piece[: bounds.line_chars + 2 - len(line)]
         yield line, length
-
-
-def _shortened(text: str, length: int, most: int) -> str:
-    line = text.removesuffix("\n").removesuffix("\r")
-    return line if len(line) <= most else f"{line[:most]}[… {length - most:,} more characters]"

@@ -127,7 +127,10 @@ class EditFile(_FilesTool):
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         path = arguments["path"]
-        edits = list(map(_edit, arguments["edits"]))
+        edits = [Edit(one["old_text"], one["new_text"], one.get("replace_all", False)) for one in arguments["edits"]]
+        for edit in edits:
+            check_whole(edit.old, "old_text")
+            check_whole(edit.new, "new_text")
         with folder.changing(workspace, path) as target:
             text, encoding = self._whole_text(target, path)
             changed, done = apply_edits(text, edits, most_chars=self.config.max_file_bytes)
@@ -137,13 +140,6 @@ class EditFile(_FilesTool):
         count = sum(one.count for one in done)
         lines = ", ".join(str(line) for one in done for line in one.lines)
         return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
-
-
-def _edit(argument: Mapping[str, Any]) -> Edit:
-    edit = Edit(argument["old_text"], argument["new_text"], argument.get("replace_all", False))
-    check_whole(edit.old, "old_text")
-    check_whole(edit.new, "new_text")
-    return edit
 
 
 class ListFiles(_FilesTool):

@@ -83,7 +83,8 @@ class ImageGen(BaseTool):
         paths = [await in_worker(save_image, image, workspace, _FOLDER, ending=_ending(image)) for image in images]
         text = ContentItem(text=f"Saved in the workspace as {', '.join(paths)}")
         items = [text, *(ContentItem(image=data_uri(image)) for image in images)]
-        return ToolResult(items, {"model": model.address, "paths": paths, "usage": _usage(answer)})
+        usage = {"prompt_tokens": answer.usage.prompt_tokens, "completion_tokens": answer.usage.completion_tokens}
+        return ToolResult(items, {"model": model.address, "paths": paths, "usage": usage})
 
     async def aclose(self) -> None:
         """Close the model's connections; the next call opens new ones."""
@@ -123,7 +124,3 @@ def _images_of(answer: ModelResponse) -> Iterator[str]:
 def _ending(image: bytes) -> str:
     media_type = media_type_of(image[:16])
     return _ENDINGS.get(media_type, f".{media_type.partition('/')[2]}")
-
-
-def _usage(answer: ModelResponse) -> dict[str, int]:
-    return {"prompt_tokens": answer.usage.prompt_tokens, "completion_tokens": answer.usage.completion_tokens}

@@ -40,19 +40,15 @@ def of_call(result: Any, server: str) -> ToolResult:
     Raises:
         ToolServiceError: The server says that the call failed; the text is what it says.
     """
-    items = list(map(_item, result.content))
+    items = [_item(one) for one in result.content]
     structured = result.structured_content
     if result.is_error:
-        raise _failed(items, structured)
+        text = "\n\n".join(item.text for item in items if item.text) or dumps(structured)
+        raise ToolServiceError(text[:_MOST_ERROR], code="is_error")
     if structured is not None and not items:
         items = [ContentItem(text=dumps(structured))]
     metadata = {"server": server, **({} if structured is None else {"structured_content": structured})}
     return ToolResult(_content(items), metadata)
-
-
-def _failed(items: list[ContentItem], structured: object) -> ToolServiceError:
-    text = "\n\n".join(item.text for item in items if item.text) or dumps(structured)
-    return ToolServiceError(text[:_MOST_ERROR], code="is_error")
 
 
 def of_resource(result: Any, server: str) -> ToolResult:

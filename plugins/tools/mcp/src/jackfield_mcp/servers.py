@@ -224,7 +224,11 @@ def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | No
     values = replace(variables or Variables(), asked=inputs)
     if configuration.get("input_values"):
         values = replace(values, inputs=configuration["input_values"])
-    return {str(name): _server(str(name), entry, values) for name, entry in servers.items() if not _is_disabled(entry)}
+    return {
+        str(name): _server(str(name), entry, values)
+        for name, entry in servers.items()
+        if not (isinstance(entry, Mapping) and entry.get("disabled") is True)
+    }
 
 
 def _parts(configuration: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
@@ -239,10 +243,6 @@ def _parts(configuration: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequenc
     if not isinstance(servers, Mapping) or not isinstance(inputs, Sequence):
         raise ConfigError(f"Config of mcpservers is not valid: {shape!r} must be a dict of servers by name")
     return servers, inputs
-
-
-def _is_disabled(entry: object) -> bool:
-    return isinstance(entry, Mapping) and entry.get("disabled") is True
 
 
 def _server(name: str, entry: object, variables: Variables) -> ServerConfig:

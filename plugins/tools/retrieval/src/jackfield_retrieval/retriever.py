@@ -144,7 +144,8 @@ class Retriever:
         known = await self._known(names)
         corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
-        is_searched = query.strip() and (selective or not self._fit(corpora))
+        fits = len(corpora) == 1 and self._fits(corpora[0])
+        is_searched = query.strip() and (selective or not fits)
         hits = await self._hits(query, corpora) if is_searched else []
         chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
         return RetrievalResult(
@@ -200,9 +201,6 @@ class Retriever:
             return Corpus(tuple(chunks.values()))
 
         return self._corpora.get(key, join)
-
-    def _fit(self, corpora: Sequence[Corpus]) -> bool:
-        return len(corpora) == 1 and self._fits(corpora[0])
 
     def _fits(self, corpus: Corpus) -> bool:
         """Return True if a whole corpus is returned. No chunk of a large index is read for this."""

@@ -119,12 +119,8 @@ def _of_http(entry: dict[str, object]) -> dict[str, Any]:
         raise ValueError("its url must begin with https://")
     if not parts.hostname or parts.username is not None or parts.fragment:
         raise ValueError("its url has no host, or has a user or a fragment")
-    return {"type": entry["type"], "url": _literal(url), "headers": _headers(entry.get("headers", {}))}
-
-
-def _headers(value: object) -> dict[str, str]:
-    headers = _texts(value, "headers")
-    return {_literal(key): _literal(text) for key, text in headers.items()}
+    headers = {_literal(key): _literal(text) for key, text in _texts(entry.get("headers", {}), "headers").items()}
+    return {"type": entry["type"], "url": _literal(url), "headers": headers}
 
 
 def _command(command: str, root: Path) -> str:

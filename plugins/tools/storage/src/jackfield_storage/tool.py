@@ -53,7 +53,7 @@ class Storage(BaseTool):
             ToolServiceError: The file cannot be used now.
         """
         arguments = self.parse_arguments(params)
-        key = _normalize(arguments.get("key", "/"))
+        key = "/".join(part for part in arguments.get("key", "/").split("/") if part)
         entries = self._entries_in(context.workspace if context else Workspace())
         match arguments["operate"]:
             case "put":
@@ -118,11 +118,6 @@ def _delete(entries: Entries, key: str) -> str:
     if not entries.delete(key):
         raise ToolArgumentError(f"Delete Failed: {key} does not exist")
     return f"Successfully deleted {key}"
-
-
-def _normalize(key: str) -> str:
-    """Return a key without leading, trailing and double slashes."""
-    return "/".join(part for part in key.split("/") if part)
 
 
 def _check_key(key: str, what: str) -> None:

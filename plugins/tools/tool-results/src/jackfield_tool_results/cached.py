@@ -163,17 +163,14 @@ def _identity_of(tool: BaseTool, here: str) -> list[object]:
     if isinstance(tool, WrappedTool):
         return [type(tool).__qualname__, *_identity_of(tool.inner, here)]
     if isinstance(tool, PluginTool):
-        return [tool.row.distribution, tool.row.version, tool.name, _plain(without_secrets(tool.cfg))]
+        settings = json.loads(json.dumps(without_secrets(tool.cfg), default=repr))
+        return [tool.row.distribution, tool.row.version, tool.name, settings]
     if isinstance(tool, FunctionTool) and isinstance(function := tool.function_called, FunctionType):
         code = hashlib.sha256(marshal.dumps(function.__code__)).hexdigest()
         defaults = repr((function.__defaults__, function.__kwdefaults__))
         state = here if function.__closure__ else ""
         return [function.__module__, function.__qualname__, tool.name, code, defaults, state]
     return [type(tool).__module__, type(tool).__qualname__, tool.name, here]
-
-
-def _plain(settings: object) -> object:
-    return json.loads(json.dumps(settings, default=repr))
 
 
 def _encode(result: ToolResult) -> bytes | None:

@@ -163,11 +163,6 @@ def _resolve_link(url: str, link: str) -> str:
         return link
 
 
-def _note(part: int, parts: int) -> str:
-    here = f"This is part {part} of {parts}"
-    return here + ("." if part == parts else f": for the next, call again with part={part + 1}.")
-
-
 def _texts(document: Document, url: str) -> list[str]:
     """Return the blocks of a page as Markdown, with absolute links."""
     texts = []
@@ -194,5 +189,8 @@ def _parts(texts: Iterable[str], most: int) -> list[str]:
 def _format_part(parts: Sequence[str], number: int, title: str) -> str:
     """Return one part of a page, with the title before the first, and its number if there are several."""
     heading = f"# {title}\n\n" if title and number == 1 else ""
-    note = f"\n\n{_note(number, len(parts))}" if len(parts) > 1 else ""
+    note = ""
+    if len(parts) > 1:
+        next_part = "." if number == len(parts) else f": for the next, call again with part={number + 1}."
+        note = f"\n\nThis is part {number} of {len(parts)}{next_part}"
     return heading + parts[number - 1] + note
