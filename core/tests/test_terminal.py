@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.cli import printable, shown_text
+from jackfield.cli import escape_line, escape_text
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"
 PRINTED_RAW = re.compile(
@@ -157,7 +157,7 @@ def everything(terminal: Any) -> str:
 
 @given(st.text() | st.text(st.sampled_from(HOSTILE + "ab é\u200d\ufe0f")))
 def test_no_text_has_an_order_in_it(text: str) -> None:
-    for shown in (shown_text(text), printable(text)):
+    for shown in (escape_text(text), escape_line(text)):
         assert not PRINTED_RAW.search(shown)
         assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
-    assert "\n" not in printable(text)
+    assert "\n" not in escape_line(text)

@@ -8,21 +8,21 @@ if TYPE_CHECKING:
     from jackfield.cli._consent import with_consent
     from jackfield.cli._parser import Parser
     from jackfield.cli._plugins import add_list_options, print_rows, row_facts, state_of_source, states
-    from jackfield.cli._tables import in_ascii, print_json, print_table
-    from jackfield.cli._terminal import Terminal, guarded, printable, shown_text
+    from jackfield.cli._tables import needs_ascii, print_json, print_table
+    from jackfield.cli._terminal import Terminal, escape_line, escape_text, guard_output
 
 __all__ = [
     "Parser",
     "Terminal",
     "add_list_options",
-    "guarded",
-    "in_ascii",
+    "escape_line",
+    "escape_text",
+    "guard_output",
+    "needs_ascii",
     "print_json",
     "print_rows",
     "print_table",
-    "printable",
     "row_facts",
-    "shown_text",
     "state_of_source",
     "states",
     "with_consent",
@@ -32,14 +32,14 @@ _MODULES = {
     "Parser": "jackfield.cli._parser",
     "Terminal": "jackfield.cli._terminal",
     "add_list_options": "jackfield.cli._plugins",
-    "guarded": "jackfield.cli._terminal",
-    "in_ascii": "jackfield.cli._tables",
+    "escape_line": "jackfield.cli._terminal",
+    "escape_text": "jackfield.cli._terminal",
+    "guard_output": "jackfield.cli._terminal",
+    "needs_ascii": "jackfield.cli._tables",
     "print_json": "jackfield.cli._tables",
     "print_rows": "jackfield.cli._plugins",
     "print_table": "jackfield.cli._tables",
-    "printable": "jackfield.cli._terminal",
     "row_facts": "jackfield.cli._plugins",
-    "shown_text": "jackfield.cli._terminal",
     "state_of_source": "jackfield.cli._plugins",
     "states": "jackfield.cli._plugins",
     "with_consent": "jackfield.cli._consent",

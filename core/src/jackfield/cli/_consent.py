@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from jackfield.cli._terminal import printable
+from jackfield.cli._terminal import escape_line
 from jackfield.consent import Request, record_consent
 from jackfield.errors import ConsentNeededError
 
@@ -35,7 +35,7 @@ def _ask_user(error: ConsentNeededError) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     for line in error.lines[:-1]:
-        sys.stderr.write(f"{printable(line)}\n")
+        sys.stderr.write(f"{escape_line(line)}\n")
     sys.stderr.write("Allow this, until the file changes? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
-from jackfield.cli._terminal import printable
+from jackfield.cli._terminal import escape_line
 
 USAGE_ERROR = 2
 
@@ -34,5 +34,5 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Write the error and how to get help, and exit with 2."""
-        sys.stderr.write(f"{self.prog}: {printable(message)}\nTry: {self.prog} --help\n")
+        sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")
         raise SystemExit(USAGE_ERROR)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from jackfield.cli._tables import print_json, print_table
-from jackfield.cli._terminal import printable
+from jackfield.cli._terminal import escape_line
 from jackfield.defaults import FIRST_BACKEND
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._acting import default_chain, enabled_by
@@ -50,7 +50,7 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         _print_absence(kind)
     if not (kind or host.policy.rows("llm")):  # not `names`: local files would be asked
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
-    sys.stderr.writelines(f"{printable(one.distribution)} {printable(one.text)}\n" for one in problems)
+    sys.stderr.writelines(f"{escape_line(one.distribution)} {escape_line(one.text)}\n" for one in problems)
 
 
 def _print_absence(kind: str | None) -> None:

@@ -23,14 +23,14 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def shown_text(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text of several lines that is safe for a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return (_ASCII if text.isascii() else _unseen()).sub(_code, text.replace("\r\n", "\n"))
 
 
-def printable(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return a name or line that is safe for a terminal, line feeds escaped. Different names look different."""
     if text.isascii() and text.isprintable():
         return text
@@ -56,8 +56,8 @@ class Terminal:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text through `shown_text`."""
-        self.stream.write(shown_text(text))
+        """Write a text through `escape_text`."""
+        self.stream.write(escape_text(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -70,7 +70,7 @@ class Terminal:
 
 
 @contextmanager
-def guarded(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
+def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
     """Send output to terminals through `Terminal` or another class. Characters that cannot be encoded are escaped."""
     before = sys.stdout, sys.stderr
     for stream in before:
@@ -85,7 +85,7 @@ def guarded(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
 
 
 @contextmanager
-def unguarded() -> Iterator[None]:
+def unguard_output() -> Iterator[None]:
     """Restore the original streams for a plugin's command, which is trusted to draw."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream.stream if isinstance(stream, Terminal) else stream for stream in before)

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from jackfield.cli._parser import Parser
-from jackfield.cli._terminal import guarded, printable, unguarded
+from jackfield.cli._terminal import escape_line, guard_output, unguard_output
 from jackfield.defaults import MANAGER, TERMINAL, TERMINAL_COMMANDS
 from jackfield.errors import (
     BrokenPluginError,
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return reported(lambda: _run(words))
+    return run_command(lambda: _run(words))
 
 
-def reported(command: Callable[[], int]) -> int:
+def run_command(command: Callable[[], int]) -> int:
     """Run a function as a command: its output is safe for terminals, and its errors become a line and an exit code."""
-    with guarded():
+    with guard_output():
         try:
             try:
                 return command()
             finally:
                 sys.stdout.flush()  # here, because an error at the interpreter's exit would not be handled
         except ConsentNeededError as error:
-            sys.stderr.write("jackfield: " + "".join(f"{printable(line)}\n" for line in error.lines))
+            sys.stderr.write("jackfield: " + "".join(f"{escape_line(line)}\n" for line in error.lines))
             return 1
         except JackfieldError as error:
-            sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+            sys.stderr.write(f"jackfield: {escape_line(str(error))}\n")
             return 1
         except KeyboardInterrupt:
             sys.stderr.write("\n")
@@ -116,7 +116,7 @@ def _show_news(host: PluginHost) -> None:
     except BrokenPluginError as error:
         if host.settings.strict:
             raise
-        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+        sys.stderr.write(f"jackfield: {escape_line(str(error))}\n")
 
 
 def _find_managers_command(command: str, host: PluginHost) -> Row | None:
@@ -177,7 +177,7 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     handler = host.load_row(row)
     try:
         # The manager prints metadata that anybody may have written; other plugins are trusted to draw.
-        with nullcontext() if row.distribution == MANAGER else unguarded():
+        with nullcontext() if row.distribution == MANAGER else unguard_output():
             code = handler(list(arguments))
     except (JackfieldError, BrokenPipeError):
         raise

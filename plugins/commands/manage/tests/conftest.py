@@ -35,8 +35,8 @@ from jackfield_manage.judging import bisect, processes, why
 """
 # Run without metadata: these commands are about what is installed beside them.
 COMMAND = (
-    "import sys; from jackfield.cli.main import reported; from jackfield_manage.cli.plugins import main; "
-    "sys.exit(reported(lambda: main(sys.argv[1:])))"
+    "import sys; from jackfield.cli.main import run_command; from jackfield_manage.cli.plugins import main; "
+    "sys.exit(run_command(lambda: main(sys.argv[1:])))"
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jackfield.cli import Parser, print_json, print_table, printable
+from jackfield.cli import Parser, escape_line, print_json, print_table
 
 if TYPE_CHECKING:
     from jackfield_eval.cases import Suite
@@ -131,9 +131,9 @@ def _print(report: Report) -> None:
     if report.comparison:
         lines += _comparison_lines(report.comparison)
     for line in lines:
-        sys.stdout.write(f"{printable(line)}\n")
+        sys.stdout.write(f"{escape_line(line)}\n")
     for condition in report.unmet:
-        sys.stderr.write(f"jackfield: {printable(condition)}\n")
+        sys.stderr.write(f"jackfield: {escape_line(condition)}\n")
 
 
 def _case_row(result: CaseResult) -> tuple[str, ...]:

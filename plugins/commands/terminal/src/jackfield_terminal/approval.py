@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jackfield import FunctionCall, ToolContext
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.streams import CancelToken
 
 _POLL_S = 0.2  # how soon a cancelled run stops asking
@@ -84,16 +84,16 @@ def describe_call(call: FunctionCall) -> list[str]:
     except ValueError:
         arguments = call.arguments
     if not isinstance(arguments, dict):
-        return [f"The model wants to call {printable(call.name)}:", *_block(str(arguments))]
-    lines = [f"The model wants to call {printable(call.name)}{':' if arguments else ', without arguments'}"]
+        return [f"The model wants to call {escape_line(call.name)}:", *_block(str(arguments))]
+    lines = [f"The model wants to call {escape_line(call.name)}{':' if arguments else ', without arguments'}"]
     for name, value in arguments.items():
         if isinstance(value, str) and "\n" in value:
-            lines += [f"  {printable(name)}:", *_block(value)]
+            lines += [f"  {escape_line(name)}:", *_block(value)]
         else:
-            lines.append(f"  {printable(name)}: {printable(json.dumps(value, ensure_ascii=False))}")
+            lines.append(f"  {escape_line(name)}: {escape_line(json.dumps(value, ensure_ascii=False))}")
     return lines
 
 
 def _block(text: str) -> list[str]:
     # The mark before each line keeps a text from imitating a line of ours.
-    return [f"    │ {printable(line)}" for line in text.split("\n")]
+    return [f"    │ {escape_line(line)}" for line in text.split("\n")]

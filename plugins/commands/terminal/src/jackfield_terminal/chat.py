@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from jackfield.cli import guarded, printable
+from jackfield.cli import escape_line, guard_output
 from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.line_editor import Lines, open_lines
 from jackfield_terminal.options import chat_parser
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield chat`, and return its exit code."""
     options = chat_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded(Terminal):
+    with guard_output(Terminal):
         return chat(options, bare)
 
 
@@ -72,4 +72,4 @@ def _read_line(lines: Lines) -> str | None:
 
 
 def _say(text: str) -> None:
-    print(printable(text))
+    print(escape_line(text))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jackfield import sync
 from jackfield.agents import RunView, with_calls_closed
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.events import ModelEvent
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
@@ -140,7 +140,7 @@ class Conversation:
                 screen.renderer.end_line()
 
     def _report(self, error: JackfieldError) -> None:
-        sys.stderr.write(f"jackfield: {printable(str(error))}\n")
+        sys.stderr.write(f"jackfield: {escape_line(str(error))}\n")
 
     def undo(self) -> str:
         """Remove the last question and everything after it, and return its text; '' if there is no question."""

@@ -7,7 +7,7 @@ import threading
 from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
@@ -85,7 +85,7 @@ class Renderer:
         """Show one event."""
         with self._lock:
             if event.depth:  # a sub-agent, whose text is not the answer
-                name = printable(event.agent)
+                name = escape_line(event.agent)
                 for line in _notes_on(event.event):
                     self.note(f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}")
             else:
@@ -121,7 +121,7 @@ class Renderer:
         """Write a line beside the answer.
 
         Args:
-            text: The line, already made `printable`. A line that begins with `!` is a warning.
+            text: The line, already escaped by `escape_line`. A line that begins with `!` is a warning.
             always: Also write it in quiet mode, as warnings are.
         """
         if self._quiet and not always and not text.startswith("!"):
@@ -178,20 +178,20 @@ def _notes_on(event: Event) -> list[str]:
     """Return the lines about an event, if it has any."""
     match event:
         case ToolStarted(_, _, call):
-            return [f"→ {printable(call.name)} {_one_line(call.arguments)}"]
+            return [f"→ {escape_line(call.name)} {_one_line(call.arguments)}"]
         case HandedOff(_, to):
-            return [f"→ {printable(to)} takes over"]
+            return [f"→ {escape_line(to)} takes over"]
         case ToolProgress(_, _, text):
             return [f"  … {_one_line(text)}"]
         case ToolFinished(_, _, message, seconds, error):
             outcome = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            return [f"← {printable(message.name or '')} ({outcome}) {_one_line(message.get_text_content())}"]
+            return [f"← {escape_line(message.name or '')} ({outcome}) {_one_line(message.get_text_content())}"]
         case RetryScheduled(_, delay_s, error):
             return [f"! {_one_line(error)}; retrying in {delay_s:.1f} s"]
         case StreamReset():
             return ["! the answer starts over"]
         case ApprovalNeeded(calls):
-            return [f"! needs approval: {', '.join(printable(call.name) for call in calls)}"]
+            return [f"! needs approval: {', '.join(escape_line(call.name) for call in calls)}"]
         case HistoryTrimmed(dropped, shortened, before, after):
             change = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
             return [f"! the conversation is too long: {change}"]
@@ -206,16 +206,16 @@ def _notes_on_tool(event: Event) -> list[str]:
     if not isinstance(event, ToolFinished):
         return []
     isolation, note = event.metadata.get("isolation"), event.metadata.get("note")
-    name = printable(event.message.name or "")
+    name = escape_line(event.message.name or "")
     lines = [f"  isolation of {name}: {_whole_line(isolation)}"] if isolation else []
     return [*lines, f"! {_whole_line(note)}"] if note else lines
 
 
 def _whole_line(text: object) -> str:
     """Join a text into one line, without cutting it, because it may say what to do."""
-    return printable(" ".join(str(text).split()))
+    return escape_line(" ".join(str(text).split()))
 
 
 def _one_line(text: str) -> str:
-    line = printable(" ".join(text.split()))
+    line = escape_line(" ".join(text.split()))
     return line if len(line) <= _WIDTH else line[:_WIDTH] + " …"

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from jackfield import sync
 from jackfield.agents import Agent, open_calls
-from jackfield.cli import guarded, in_ascii, print_json
+from jackfield.cli import guard_output, needs_ascii, print_json
 from jackfield.errors import ConfigError
 from jackfield.messages import FUNCTION, Message
 from jackfield.results import ResultFold, RunResult
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield run`, and return its exit code."""
     options = run_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded(Terminal):
+    with guard_output(Terminal):
         return run(options, bare)
 
 
@@ -152,7 +152,7 @@ def run_and_show(
 
 def _print_events(events: Sequence[Mapping[str, object]]) -> None:
     for event in events:
-        print(json.dumps(event, ensure_ascii=in_ascii(sys.stdout)), flush=True)
+        print(json.dumps(event, ensure_ascii=needs_ascii(sys.stdout)), flush=True)
 
 
 def _is_machine_readable(options: argparse.Namespace) -> bool:

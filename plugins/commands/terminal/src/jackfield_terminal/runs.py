@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
-from jackfield.cli import Parser, guarded, in_ascii, print_json, print_table, printable
+from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table
 from jackfield.errors import RunNotFoundError
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, create_agent_from
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `jackfield runs`, and return its exit code."""
     options = runs_parser().parse_args(arguments)
     bare = sys.stdout
-    with guarded(Terminal):
+    with guard_output(Terminal):
         code: int = options.action(options, bare)
         return code
 
@@ -110,7 +110,7 @@ def _show(options: argparse.Namespace, _bare: TextIO) -> int:
     print(f"run {run.run_id}: {state_of(run)}")
     for name in ("agent", "session", "parent", "title"):
         if value := getattr(run, name):
-            print(printable(f"{name}: {value}"))
+            print(escape_line(f"{name}: {value}"))
     print(f"began: {_format_time(run.began)}")
     rows = [(str(step), entry["event"], _summarise(entry)) for step, entry in enumerate(record, start=1)]
     print_table(("step", "event", ""), rows)
@@ -126,7 +126,7 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
     events = events_of(*sync.run(store.read(run_id_of(store, options.run))))
     if options.events:
         for event in events:
-            print(json.dumps(run_event_to_json(event), ensure_ascii=in_ascii(sys.stdout)))
+            print(json.dumps(run_event_to_json(event), ensure_ascii=needs_ascii(sys.stdout)))
         return 0
     screen = Screen(options, bare=bare, notes=sys.stderr)
     for event in events:
@@ -178,7 +178,7 @@ def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
     if not recovered:
         print("no run of this agent was interrupted")
         return 0
-    rows = [(run.run_id[:12], _STATES.get(run.outcome, run.outcome), printable(run.note)) for run in recovered]
+    rows = [(run.run_id[:12], _STATES.get(run.outcome, run.outcome), escape_line(run.note)) for run in recovered]
     print_table(("run", "outcome", ""), rows)
     for run in recovered:
         if run.outcome == "approval_needed":

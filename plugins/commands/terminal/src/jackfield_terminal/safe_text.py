@@ -24,11 +24,11 @@ def shown_text(text: str, before: str = "") -> str:
         before: The character before the piece.
     """
     if text.isascii() or not _JOINERS.search(text):
-        return cli.shown_text(text)
+        return cli.escape_text(text)
     shown = []
     for part in _JOINERS.split(text.replace("\r\n", "\n")):
         if part:
-            shown.append(part if _JOINERS.match(part) and _has_effect(part, before) else cli.shown_text(part))
+            shown.append(part if _JOINERS.match(part) and _has_effect(part, before) else cli.escape_text(part))
             before = part[-1]
     return "".join(shown)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.events import RunEvent
 from jackfield.secrets import HideInLogs, Secrets
 from jackfield_terminal.output_files import OutputFiles
@@ -53,7 +53,7 @@ class Screen:
     def report_skipped(self, documents: Expanded) -> None:
         """Print the skipped files."""
         for line in documents.lines():
-            self.renderer.note(f"! {printable(line)}")
+            self.renderer.note(f"! {escape_line(line)}")
 
     def show(self, event: RunEvent) -> None:
         """Show an event, and record it."""
@@ -65,9 +65,9 @@ class Screen:
         self.total.feed(event)
         self.last.feed(event)
         for path in self.output_files.save(event):
-            self.renderer.note(f"saved {printable(str(path))}", always=True)
+            self.renderer.note(f"saved {escape_line(str(path))}", always=True)
         for problem in self.output_files.problems:
-            self.renderer.note(f"! {printable(problem)}")
+            self.renderer.note(f"! {escape_line(problem)}")
         self.output_files.problems.clear()
 
     def start_run(self) -> None:
@@ -78,13 +78,13 @@ class Screen:
         """Print the summary of the last run if it has ended."""
         if self.last.end:
             for line in self.last.lines():
-                self.renderer.note(printable(line))
+                self.renderer.note(escape_line(line))
 
 
 def describe_tools(agent: Agent) -> list[str]:
     """Return a line for each tool with effects or approvals."""
     effects = {name: ", ".join(_effects(tool, agent)) for name, tool in agent.function_map.items()}
-    return [f"tool {printable(name)}: {printable(text)}" for name, text in effects.items() if text]
+    return [f"tool {escape_line(name)}: {escape_line(text)}" for name, text in effects.items() if text]
 
 
 def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
@@ -126,4 +126,4 @@ class _NoteHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a warning as one line."""
-        self._renderer.note_once(f"! {printable(' '.join(record.getMessage().split()))}")
+        self._renderer.note_once(f"! {escape_line(' '.join(record.getMessage().split()))}")

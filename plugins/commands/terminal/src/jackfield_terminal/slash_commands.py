@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.errors import JackfieldError
 from jackfield.messages import basename_of
 from jackfield_terminal.conversation import Conversation
@@ -67,9 +67,9 @@ def _tools(conversation: Conversation, _rest: str, say: Say) -> None:
         return
     described = {line.partition(":")[0]: line for line in describe_tools(agent)}
     for name in agent.function_map:
-        say(described.get(f"tool {printable(name)}", f"tool {name}"))
+        say(described.get(f"tool {escape_line(name)}", f"tool {name}"))
     for toolset in agent.toolsets:
-        say(f"toolset {printable(toolset.name)}: its tools are created for each run")
+        say(f"toolset {escape_line(toolset.name)}: its tools are created for each run")
 
 
 def _files(conversation: Conversation, _rest: str, say: Say) -> None:

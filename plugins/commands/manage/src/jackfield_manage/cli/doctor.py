@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from jackfield.cli import print_json, printable
+from jackfield.cli import escape_line, print_json
 from jackfield.errors import JackfieldError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, normalise
@@ -39,7 +39,7 @@ def doctor(options: argparse.Namespace) -> int:
         findings.append(finding)
         if not options.json:
             for line in _lines(finding, width):
-                print(printable(line), flush=True)
+                print(escape_line(line), flush=True)
     if options.json:
         print_json([asdict(finding) for finding in findings])
     else:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.defaults import MANAGER
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def install(options: argparse.Namespace) -> int:
     for row in host.catalog.rows:
         if row not in before:
             warnings = "".join(f"; warning: it {remark}" for remark in remarks(row, host))
-            print(printable(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
+            print(escape_line(f"{row.id}  ({row.distribution} {row.version}){warnings}"))
     requirements = [packages.requirement_of(text, anything=options.any) for text in options.names]
     remember(host, packages.names_of(requirements, installed()))
     return 0
@@ -131,7 +131,7 @@ def _print_problems(names: Collection[str], catalog: Catalog) -> None:
     for problem in catalog.problems:
         if problem.distribution in names:
             sys.stderr.write(
-                f"jackfield: {problem.distribution} {printable(problem.text)}, which may be the reason; "
+                f"jackfield: {problem.distribution} {escape_line(problem.text)}, which may be the reason; "
                 f"use uv instead of pip, or remove it by hand: {problem.location}\n"
             )
 
@@ -143,7 +143,7 @@ def freeze(options: argparse.Namespace) -> int:
 
     frozen = lock.freeze(load_settings())
     for note in frozen.notes:
-        sys.stderr.write(f"jackfield: {printable(note)}\n")
+        sys.stderr.write(f"jackfield: {escape_line(note)}\n")
     if options.output == "-":
         sys.stdout.write(lockfile.as_toml(frozen.lock))
         return 0
@@ -171,7 +171,7 @@ def sync(options: argparse.Namespace) -> int:
         return 0
     if not options.dry_run:
         for sentence in differences:
-            sys.stderr.write(f"jackfield: {printable(sentence)}\n")
+            sys.stderr.write(f"jackfield: {escape_line(sentence)}\n")
     return 1
 
 

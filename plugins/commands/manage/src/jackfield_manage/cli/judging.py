@@ -9,7 +9,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from jackfield.cli import print_json, printable
+from jackfield.cli import escape_line, print_json
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 
@@ -63,7 +63,7 @@ def why(options: argparse.Namespace) -> int:
     if options.json:
         print_json([asdict(explanation) for explanation in explanations])
         return 0
-    paragraphs = ["\n".join(printable(line) for line in explanation.lines()) for explanation in explanations]
+    paragraphs = ["\n".join(escape_line(line) for line in explanation.lines()) for explanation in explanations]
     print("\n\n".join(paragraphs))
     return 0
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.plugins import PluginHost, default_host
 from jackfield.settings import load_settings
 from jackfield_manage.choices import load_choices, write_choices
@@ -104,7 +104,7 @@ def _tell(fresh: News, host: PluginHost) -> None:
 
 def _fit_line(text: str) -> str:
     """Cut a text to one line of the terminal; "details" shows all of it."""
-    shown, width = printable(text), max(60, shutil.get_terminal_size().columns - 1)
+    shown, width = escape_line(text), max(60, shutil.get_terminal_size().columns - 1)
     return shown if len(shown) <= width else f"{shown[: width - 2]} …"
 
 
@@ -138,7 +138,7 @@ def _ask(newcomers: Sequence[Newcomer], host: PluginHost) -> list[str]:
 
 def _read_answer(question: str, choices: str) -> str:
     while True:
-        sys.stderr.write(printable(question))
+        sys.stderr.write(escape_line(question))
         sys.stderr.flush()
         line = sys.stdin.readline()
         if not line:
@@ -155,4 +155,4 @@ def _block(names: Sequence[str]) -> None:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.write(f"{escape_line(text)}\n")

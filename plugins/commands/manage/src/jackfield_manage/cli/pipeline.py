@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jackfield.cli import Parser, print_json, print_table, printable, with_consent
+from jackfield.cli import Parser, escape_line, print_json, print_table, with_consent
 from jackfield.errors import ConfigError, PluginBlockedError
 from jackfield.models import BaseChatModel, get_chat_model
 from jackfield.plugins import PluginHost, default_host
@@ -66,9 +66,9 @@ def pipeline(options: argparse.Namespace) -> int:
         for number, entry in enumerate(ordered, start=1)
     ]
     print_table(["", "processor", "from", "reason for its position"], rows)
-    print(printable(f"then {model_name}; tool calls are written in the format {call_format!r}"))
+    print(escape_line(f"then {model_name}; tool calls are written in the format {call_format!r}"))
     for line in inactive:
-        print(printable(f"left out: {line}"))
+        print(escape_line(f"left out: {line}"))
     return 0
 
 

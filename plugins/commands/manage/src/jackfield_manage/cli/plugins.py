@@ -9,10 +9,10 @@ from typing import Any
 from jackfield.cli import (
     Parser,
     add_list_options,
+    escape_line,
     print_json,
     print_rows,
     print_table,
-    printable,
     row_facts,
     state_of_source,
     states,
@@ -134,11 +134,11 @@ def info(options: argparse.Namespace) -> int:
         print_json(facts)
         return 0
     for component in facts:
-        print(printable(f"{component['id']}  ({component['distribution']} {component['version']})"))
+        print(escape_line(f"{component['id']}  ({component['distribution']} {component['version']})"))
         for key in list(component)[3:]:
             if component[key] not in ("", [], {}, None):
                 for line in _fact_lines(key, component[key]):
-                    print(printable(f"  {line}"))
+                    print(escape_line(f"  {line}"))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jackfield.cli import printable
+from jackfield.cli import escape_line
 from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, Row
@@ -101,5 +101,5 @@ def _report(host: PluginHost, names: Sequence[str]) -> list[Row]:
     """Print the new state of each component that names refer to, and return these components."""
     rows = _find_all_rows(host, names)
     for row in rows:
-        print(printable(f"{row.kind} {row.address} {activation_of(row, host).reason}"))
+        print(escape_line(f"{row.kind} {row.address} {activation_of(row, host).reason}"))
     return rows

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from jackfield.cli import Parser, printable
+from jackfield.cli import Parser, escape_line
 from jackfield.plugins import PluginHost, default_host
 from jackfield_agent_files.files import load_agent_config
 from jackfield_manage.cli.news import tell_news
@@ -38,10 +38,10 @@ def requirements(options: argparse.Namespace) -> int:
     """Print the packages that an agent needs; 1 if one of its components is unknown or cannot be pinned."""
     needs = _read_needs(options.agent_file, default_host())
     for line in requirement_lines(needs, pin=options.pin):
-        print(printable(line))
+        print(escape_line(line))
     problems = [*needs.unknown, *(_pin_problems(needs) if options.pin else ())]
     for line in problems:
-        sys.stderr.write(f"jackfield: {printable(line)}\n")
+        sys.stderr.write(f"jackfield: {escape_line(line)}\n")
     return int(bool(problems))
 
 
@@ -50,7 +50,7 @@ def _read_needs(path: str, host: PluginHost) -> Needs:
         return needs_of(load_agent_config(path, trust=True), host)  # trusted, because it is only read
     uses = read_python_uses(path)
     for line in uses.unknown:
-        sys.stderr.write(f"jackfield: {printable(line)}: this list does not include what it needs\n")
+        sys.stderr.write(f"jackfield: {escape_line(line)}: this list does not include what it needs\n")
     return needs_of_python(uses, host)
 
 

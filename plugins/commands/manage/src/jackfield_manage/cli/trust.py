@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jackfield.cli import Parser, printable
+from jackfield.cli import Parser, escape_line
 from jackfield.consent import consent_path, is_agreed, record_consent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
@@ -166,4 +166,4 @@ def _say_all(heading: str, lines: Sequence[str]) -> None:
 
 
 def _say(text: str) -> None:
-    print(printable(text))
+    print(escape_line(text))
