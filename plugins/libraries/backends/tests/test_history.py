@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield_backends.history import NO_RESULT, RESULT_BELOW, Answer, parts_of, whole_arguments
+from jackfield_backends.history import NO_RESULT, RESULT_BELOW, Answer, parts_of, repair_arguments
 
 IDS = st.sampled_from(["a", "b", "call_1", "call_2", None])
 NAMES = st.sampled_from(["f", "g"])
@@ -96,7 +96,7 @@ def test_media_of_a_result_are_told_apart_from_its_text_and_files_become_notes()
 
 
 def test_arguments_that_are_whole_stay_as_they_were_written() -> None:
-    assert whole_arguments('{"a":  1}') == '{"a":  1}'
-    assert json.loads(whole_arguments("{'a': 1,}")) == {"a": 1}
-    assert json.loads(whole_arguments("nonsense")) == {"invalid_arguments": "nonsense"}
-    assert whole_arguments(" ") == "{}"
+    assert repair_arguments('{"a":  1}') == '{"a":  1}'
+    assert json.loads(repair_arguments("{'a': 1,}")) == {"a": 1}
+    assert json.loads(repair_arguments("nonsense")) == {"invalid_arguments": "nonsense"}
+    assert repair_arguments(" ") == "{}"

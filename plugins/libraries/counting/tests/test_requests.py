@@ -77,7 +77,7 @@ def test_texts_of_the_same_length_are_told_apart() -> None:
 
 
 def test_no_more_than_two_generations_of_counts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(requests, "_MAX_CACHED", 10)
     words = Words()
     counts = Counts(words)
     for number in range(100):

@@ -166,7 +166,7 @@ def test_a_vector_that_is_none_is_an_error(server: FakeOpenAI, make: MakeEmbedde
 
 def test_a_dimension_that_the_model_does_not_have_is_told(server: FakeOpenAI, make: MakeEmbedder) -> None:
     server.respond(lambda r: embeddings.embeddings(r, [vector_of("tea", 8)], tokens=1))
-    with pytest.raises(ModelResponseError, match=r"8 numbers, where 16 were asked for: .* leave out `dimension`"):
+    with pytest.raises(ModelResponseError, match=r"8 numbers instead of the requested 16: .* leave out `dimension`"):
         embedded(make(dimension=16), "tea")
 
 

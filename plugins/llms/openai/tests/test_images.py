@@ -104,7 +104,7 @@ def test_the_prompt_is_what_the_user_said_last_behind_the_system_message(web: We
     "option", [{"temperature": 0.5}, {"max_tokens": 5}, {"response_format": {"type": "text"}}, {"seed": 1}]
 )
 def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, option: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedInputError, match=f"gpt-image makes images and has no {next(iter(option))}"):
+    with pytest.raises(UnsupportedInputError, match=f"gpt-image makes images and does not support {next(iter(option))}"):
         ask(web, options=option)
     assert web.requests == []
 
@@ -112,7 +112,7 @@ def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, o
 def test_tools_are_refused_before_anybody_is_asked(web: WebServer) -> None:
     model = OpenAIImages({"model": "gpt-image", "base_url": f"{web.url}/v1", "api_key": "sk-image-1234"})
     tool: Any = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}, "required": []}}
-    with pytest.raises(UnsupportedInputError, match="makes images and calls no tools"):
+    with pytest.raises(UnsupportedInputError, match="makes images and cannot call tools"):
         sync.run(model.acomplete("A cat.", [tool]))
     assert web.requests == []
 
@@ -135,7 +135,7 @@ def test_calls_at_the_same_time_are_all_answered_also_after_one_that_was_left(we
     "question", [" ", [{"role": "assistant", "content": "x"}], [{"role": "system", "content": "x"}]]
 )
 def test_a_prompt_is_needed(web: WebServer, question: Any) -> None:
-    with pytest.raises(ModelRequestError, match="says nothing to make one of"):
+    with pytest.raises(ModelRequestError, match="describe one in the user"):
         ask(web, question)
 
 

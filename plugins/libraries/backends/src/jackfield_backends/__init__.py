@@ -1,4 +1,4 @@
-"""Between Jackfield's messages and a provider's. A library, not a plugin.
+"""Help for backends between Jackfield's messages and a provider's. A library, not a plugin.
 
 - `history`: a history in the form that strict servers accept.
 - `images`: images checked by their bytes.

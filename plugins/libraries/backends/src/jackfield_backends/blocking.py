@@ -18,12 +18,12 @@ class BlockingChatModel(BaseChatModel):
 
     @abstractmethod
     def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
-        """As `stream`, as a plain generator."""
+        """Answer one request as `stream` does, as a plain generator."""
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """The events of `stream_blocking`, one hop between threads each."""
+        """Yield the events of `stream_blocking`, each of which takes one hop between threads."""
         events = self.stream_blocking(request)
-        turn = threading.Lock()  # a generator that runs cannot be closed: closing waits, in a thread, for its turn
+        turn = threading.Lock()  # a running generator cannot be closed, so closing waits in a thread for its turn
         end = object()
 
         def step() -> object:
@@ -38,7 +38,7 @@ class BlockingChatModel(BaseChatModel):
             while (event := await sync.in_worker(step)) is not end:
                 yield cast(ModelEvent, event)
         finally:
-            if turn.locked():  # cancelled while the SDK blocks: nobody waits for that
+            if turn.locked():  # cancelled while the SDK blocks, which may take long
                 sync.in_background(close)
             else:
                 await sync.in_worker(close)

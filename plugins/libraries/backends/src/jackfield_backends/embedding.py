@@ -1,4 +1,4 @@
-"""Embed any number of texts with a server that takes a limited number at once."""
+"""Embed any number of texts with a server that limits the texts in a request."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ async def embed_in_batches(
     max_retries: int = 0,
     dimension: int | None = None,
 ) -> Embedded:
-    """The vectors of texts, in order, from several requests; if one request fails, the others are cancelled.
+    """Return the vectors of texts, in order, from several requests; if one request fails, cancel the others.
 
     Args:
-        texts: None of them empty.
+        texts: The texts, none of them empty.
         ask: Sends one request.
         backend: The backend's name, for errors.
-        size: The most texts in one request.
-        concurrency: The most requests in flight; a request that waits for its retry does not count.
-        max_retries: How often a failed request is sent again, where that can help.
+        size: The maximum number of texts in one request.
+        concurrency: The maximum number of requests in flight; a request that waits for its retry does not count.
+        max_retries: How often a failed request is repeated, if that may help.
         dimension: The length that every vector must have; None if the model decides.
 
     Raises:
@@ -46,16 +46,16 @@ async def embed_in_batches(
     parts: dict[int, Embedded] = {}
     free = asyncio.Semaphore(concurrency)
 
-    async def in_turn(batch: Sequence[str]) -> Embedded:
+    async def ask_in_turn(batch: Sequence[str]) -> Embedded:
         async with free:
             return await ask(batch)
 
     async def work() -> None:
-        for start in starts:  # one loop for all workers: each takes the next batch
+        for start in starts:  # shared by all workers, so each takes the next batch
             batch = texts[start : start + size]
-            parts[start] = await retry_request(partial(in_turn, batch), max_retries=max_retries)
+            parts[start] = await retry_request(partial(ask_in_turn, batch), max_retries=max_retries)
 
-    # More than may ask at once: some of them may be waiting to ask again.
+    # More workers than requests in flight, because some may wait for a retry.
     count = min(_WORKERS_PER_REQUEST * concurrency, -(-len(texts) // size))
     workers = [asyncio.create_task(work()) for _ in range(count)]
     try:
@@ -70,29 +70,27 @@ async def embed_in_batches(
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Refuse what no embedder takes.
+    """Refuse texts that no embedder takes.
 
     Raises:
         ValueError: A text is empty, or `texts` is a single text.
     """
     if isinstance(texts, str):
         raise ValueError("texts is one text: put it into a list")
-    empty = next((index for index, text in enumerate(texts) if not text), None)
-    if empty is not None:
-        raise ValueError(f"text {empty} is empty: leave it out, or put something in its place")
+    for index, text in enumerate(texts):
+        if not text:
+            raise ValueError(f"text {index} is empty: leave it out, or put something in its place")
 
 
 def _check_lengths(lengths: Sequence[int], dimension: int | None, backend: str) -> None:
-    """Check of what lengths the vectors are, each length named once."""
+    """Check the lengths of the vectors, from which duplicates were removed."""
+    problem = ""
     if len(lengths) > 1 or lengths == [0]:
-        raise _wrong(backend, f"sent vectors of different lengths, or empty ones ({', '.join(map(str, lengths))})")
-    if dimension and lengths and lengths != [dimension]:
-        raise _wrong(
-            backend,
-            f"sent vectors of {lengths[0]} numbers, where {dimension} were asked for: "
-            "the model has one dimension; leave out `dimension`",
+        problem = f"sent vectors of different lengths, or empty ones ({', '.join(str(length) for length in lengths)})"
+    elif dimension and lengths and lengths != [dimension]:
+        problem = (
+            f"sent vectors of {lengths[0]} numbers instead of the requested {dimension}: "
+            "the model has one dimension; leave out `dimension`"
         )
-
-
-def _wrong(backend: str, what: str) -> ModelResponseError:
-    return ModelResponseError(f"{backend}: the server {what}", backend=backend)
+    if problem:
+        raise ModelResponseError(f"{backend}: the server {problem}", backend=backend)

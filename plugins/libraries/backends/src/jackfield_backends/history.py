@@ -1,11 +1,11 @@
-"""A history in the form that chat servers accept: what strict servers would refuse is repaired here, for all backends.
+"""Put a history into the form that strict chat servers accept.
 
-- A model's answer (reasoning, text, a message for each call) is one thing.
-- Each call has an id that no other call of the request has, and arguments that are a JSON object.
+- A model's answer (reasoning, text, a message for each call) is one unit.
+- Each call has an id that is unique in the request, and arguments that are a JSON object.
 - The results of an answer's calls follow it directly, one for each call, in the order of the calls.
 
-Nothing is lost on the way: a call without a result gets one that says so, and a result that belongs to no call becomes
-a note in a user message.
+Nothing is lost: a call without a result gets one that says so, and a result that belongs to no call becomes a note in a
+user message.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RESULT_BELOW = "(the result is in the next message)"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool returned: its text, never empty if there are media, and the media, which few servers accept there.
+    """The result of a tool: its text, and its media, which few servers accept in results.
 
-    `text` has notes in place of files.
+    `text` has notes in place of files. It is never empty if there are media.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What precedes the result when it is written into a user message."""
+        """The text before the result when it is written into a user message."""
         return f"Result of the tool {self.name}:"
 
 
@@ -48,9 +48,9 @@ class Call:
     """A call of an answer, with its result.
 
     Attributes:
-        id: Unique in the request. It depends only on what came before, so a longer history begins with the same ids.
-        function: Its name, and its arguments as the text of a JSON object.
-        result: What the tool returned, or a note that there was no result.
+        id: Unique in the request. It depends only on earlier messages, so a longer history begins with the same ids.
+        function: The tool's name, and the arguments as the text of a JSON object.
+        result: The tool's result, or a note that there was none.
     """
 
     id: str
@@ -60,13 +60,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said between two messages of others, with the results of its calls.
+    """The messages of a model between two messages of others, with the results of its calls.
 
     Attributes:
-        messages: The messages it is made of, for backends that look at `origin`; empty if there are only strays.
-        text: Its texts, with notes in place of media.
-        reasoning: Its reasoning, '' if there is none.
-        calls: In order.
+        messages: The original messages, for backends that read `origin`; empty if there are only strays.
+        text: The texts, with notes in place of media.
+        reasoning: The reasoning, '' if there is none.
+        calls: The calls, in order.
         strays: Results that belong to none of these calls.
     """
 
@@ -77,7 +77,7 @@ class Answer:
     strays: tuple[Result, ...]
 
     def by_origin(self) -> Iterator[tuple[list[Message], list[Call]]]:
-        """Its messages with their calls, apart for each answer of a server that they came in."""
+        """Yield the messages with their calls, grouped by the server's answer that they came in."""
         calls = iter(self.calls)
         for _, run in itertools.groupby(self.messages, key=lambda message: message.origin):
             messages = list(run)
@@ -101,18 +101,19 @@ def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
 
 
 def text_of(content: str | Sequence[ContentItem] | None) -> str:
-    """The texts of a content, then a note in place of everything else."""
+    """Return the texts of a content, then a note for everything else."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join([*(item.text for item in content if item.text), *notes_of(content)])
 
 
-def whole_arguments(text: str) -> str:
-    """A call's arguments as the text of a JSON object, repaired if they are broken.
+def repair_arguments(text: str) -> str:
+    """Return a call's arguments as the text of a JSON object, repaired if they are malformed.
 
-    A server that parses them would refuse the whole history for one broken call.
+    A server that parses them would refuse the whole history because of one malformed call.
     """
-    if _is_object(text):
+    # A history is sent again and again, so short arguments are cached.
+    if _is_object_cached(text) if len(text) <= _MAX_CACHED_CHARS else _is_object(text):
         return text
     try:
         value = loads_lenient(text)
@@ -125,22 +126,18 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-_strictly = json.JSONDecoder(parse_constant=_refuse).decode
-_SHORT = 2000  # characters: longer arguments are rare, and would fill the memory of what was seen
+_decode_strictly = json.JSONDecoder(parse_constant=_refuse).decode
+_MAX_CACHED_CHARS = 2000  # longer arguments are rare, and would fill the cache
 
 
 def _is_object(text: str) -> bool:
-    return _seen_as_object(text) if len(text) <= _SHORT else _looks_like_object(text)
-
-
-def _looks_like_object(text: str) -> bool:
     try:
-        return isinstance(_strictly(text), dict)
+        return isinstance(_decode_strictly(text), dict)
     except (ValueError, RecursionError):
         return False
 
 
-_seen_as_object = lru_cache(maxsize=4096)(_looks_like_object)  # a history is sent again and again
+_is_object_cached = lru_cache(maxsize=4096)(_is_object)
 
 
 # --- calls and their results ------------------------------------------------------------------------------------------
@@ -148,44 +145,41 @@ _seen_as_object = lru_cache(maxsize=4096)(_looks_like_object)  # a history is se
 
 def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
     first = messages[0]
-    if len(messages) == 1 and first.role == ASSISTANT and not first.function_call:  # most are, and a history is long
+    if len(messages) == 1 and first.role == ASSISTANT and not first.function_call:  # most answers of a long history
         return Answer((first,), text_of(first.content), text_of(first.reasoning_content), (), ())
-    said = list(itertools.takewhile(_is_said, messages))  # results follow all of it
-    asked = [_asked(message, taken_ids) for message in said if message.function_call is not None]
-    found, strays = pair_results(asked, messages[len(said) :])
+    spoken = [message for message in messages if message.role == ASSISTANT]  # all results follow these
+    open_calls = [_open_call(message, taken_ids) for message in spoken if message.function_call is not None]
+    results, strays = pair_results(open_calls, messages[len(spoken) :])
+    calls = []
+    for call, result in zip(open_calls, results, strict=True):
+        no_result = Result(call.function.name, NO_RESULT)
+        calls.append(Call(call.id, call.function, _result(result) if result else no_result))
     return Answer(
-        messages=tuple(said),
-        text=_joined(message.content for message in said),
-        reasoning=_joined(message.reasoning_content for message in said),
-        calls=tuple(map(_call, asked, found)),
-        strays=tuple(map(_result, strays)),
+        messages=tuple(spoken),
+        text=_join(message.content for message in spoken),
+        reasoning=_join(message.reasoning_content for message in spoken),
+        calls=tuple(calls),
+        strays=tuple(_result(message) for message in strays),
     )
 
 
-def _is_said(message: Message) -> bool:
-    return message.role == ASSISTANT
+def _join(contents: Iterable[str | Sequence[ContentItem] | None]) -> str:
+    return "\n".join(text for content in contents if (text := text_of(content)))
 
 
-def _joined(contents: Iterable[str | Sequence[ContentItem] | None]) -> str:
-    return "\n".join(filter(None, map(text_of, contents)))
-
-
-def _call(asked: OpenCall, found: Message | None) -> Call:
-    return Call(asked.id, asked.function, _result(found) if found else Result(asked.function.name, NO_RESULT))
-
-
-def _asked(message: Message, taken_ids: set[str]) -> OpenCall:
+def _open_call(message: Message, taken_ids: set[str]) -> OpenCall:
     call: Any = message.function_call
-    arguments = whole_arguments(call.arguments)
+    arguments = repair_arguments(call.arguments)
     function = call if arguments == call.arguments else FunctionCall(call.name, arguments)
     return OpenCall(_unique_id(message.function_id, taken_ids), message.function_id, function)
 
 
-def _unique_id(given_id: str | None, taken: set[str]) -> str:
-    call_id = given_id or ""
-    if not call_id or call_id in taken:
-        numbers = itertools.count(len(taken) + 1)
-        call_id = next(name for number in numbers if (name := f"call_{number}") not in taken)
+def _unique_id(original_id: str | None, taken: set[str]) -> str:
+    call_id = original_id or ""
+    number = len(taken)
+    while not call_id or call_id in taken:
+        number += 1
+        call_id = f"call_{number}"
     taken.add(call_id)
     return call_id
 
@@ -194,6 +188,6 @@ def _result(message: Message) -> Result:
     name, content = message.name or "", message.content
     if isinstance(content, str):
         return Result(name, content)
-    media = tuple(filter(ContentItem.is_media_content, content))
-    text = text_of(list(itertools.filterfalse(ContentItem.is_media_content, content)))
+    media = tuple(item for item in content if item.is_media_content())
+    text = text_of([item for item in content if not item.is_media_content()])
     return Result(name, text or (RESULT_BELOW if media else ""), media)

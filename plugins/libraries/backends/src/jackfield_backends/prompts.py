@@ -1,4 +1,4 @@
-"""What a conversation means to a model that takes one prompt, and makes an image of it."""
+"""Turn a conversation into a prompt for a model that makes images."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from jackfield.errors import ModelRequestError, UnsupportedInputError
 from jackfield.messages import SYSTEM, USER
 from jackfield.request import ChatRequest
 
-# Options of texts. Left out without a word, each would be a setting that does nothing; `stop` is the core's.
-_OF_TEXTS = (
+# Options for texts. Ignoring one silently would make it a setting without effect; the core handles `stop`.
+_TEXT_OPTIONS = (
     "temperature",
     "top_p",
     "top_k",
@@ -24,27 +24,26 @@ _OF_TEXTS = (
 
 
 def image_prompt(request: ChatRequest, *, takes: Collection[str] = ()) -> str:
-    """The prompt for an image: what the user said last, behind the system message if there is one.
+    """Return the prompt for an image: the user's last message, after the system message if there is one.
 
     Args:
-        request: What is asked.
-        takes: The options of `GenerateConfig` that the model has.
+        request: The request.
+        takes: The options of `GenerateConfig` that the model supports.
 
     Raises:
-        UnsupportedInputError: Tools are offered, or an option is set that the model does not have.
-        ModelRequestError: The user said nothing.
+        UnsupportedInputError: The request has tools, or an option that the model does not support.
+        ModelRequestError: The user's last message has no text.
     """
     if request.functions:
-        raise UnsupportedInputError(f"{request.model} makes images and calls no tools: ask it without them")
-    for option in _OF_TEXTS:
+        raise UnsupportedInputError(f"{request.model} makes images and cannot call tools: ask it without them")
+    for option in _TEXT_OPTIONS:
         if option not in takes and getattr(request.config, option) not in (None, ()):
-            raise UnsupportedInputError(f"{request.model} makes images and has no {option}: leave it out")
+            raise UnsupportedInputError(f"{request.model} makes images and does not support {option}: leave it out")
     last = "".join(_texts_of(request, USER)[-1:])
     if not last.strip():
-        raise ModelRequestError(
-            f"{request.model} makes images, and the user's last message says nothing to make one of"
-        )
-    return "\n\n".join(filter(str.strip, (*_texts_of(request, SYSTEM), last)))
+        raise ModelRequestError(f"{request.model} makes images: describe one in the user's last message")
+    texts = (*_texts_of(request, SYSTEM), last)
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 def _texts_of(request: ChatRequest, role: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A tokenizer without a vocabulary, which learns from what servers count."""
+"""Estimate tokens without a vocabulary, and learn from the counts of servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jackfield.errors import ConfigError
 from jackfield.tokenizers import Tokenizer
 
-# Pieces that byte-pair vocabularies keep together. The weights were fitted on the vocabulary of Qwen 1 to 3:
+# Pieces that byte-pair vocabularies keep together. The weights are fitted to the vocabulary of Qwen 1 to 3:
 # over windows of 1,000 characters the estimate is within -4 % and +18 % of the count for English and code, and
 # within -21 % and +14 % for Chinese.
 _CJK = r"\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef"
@@ -22,14 +22,14 @@ _PIECE = re.compile(
 _NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
 
 _LEARN_FROM_TOKENS = 200
-_LEAST_FACTOR = 0.5  # beyond these two a count means something else than texts
-_MOST_FACTOR = 3.0
+_MIN_FACTOR = 0.5  # a count beyond these factors does not count the texts alone
+_MAX_FACTOR = 3.0
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a text has, without a vocabulary; never 0 for a text that is not empty.
+    """Estimate the number of tokens of a text, without a vocabulary; at least 1 unless the text is empty.
 
-    Add a margin of a tenth where an underestimate would hurt.
+    Add a margin of a tenth if an underestimate would do harm.
     """
     total = 0.0
     for match in _PIECE.finditer(text):
@@ -49,10 +49,10 @@ def estimate_tokens(text: str) -> int:
 class EstimatingTokenizer(Tokenizer):
     """Counts without a vocabulary, and learns from the counts that a server reports.
 
-    One instance may be shared; what it has learned is then shared, too.
+    Users of one instance share what it has learned.
 
     Args:
-        factor: What the fitted estimate is multiplied with at first.
+        factor: The initial factor for estimates.
     """
 
     name = "estimate"
@@ -62,7 +62,7 @@ class EstimatingTokenizer(Tokenizer):
         self.factor = factor
 
     def encode(self, text: str) -> list[int]:  # noqa: ARG002 - the interface's
-        """There is nothing to encode with.
+        """Raise an error, because there is no vocabulary.
 
         Raises:
             ConfigError: Always.
@@ -70,21 +70,23 @@ class EstimatingTokenizer(Tokenizer):
         raise ConfigError(_NO_IDS)
 
     def decode(self, tokens: Sequence[int]) -> str:  # noqa: ARG002 - the interface's
-        """As `encode`."""
+        """Raise an error, as `encode` does."""
         raise ConfigError(_NO_IDS)
 
     def count(self, text: str) -> int:
-        """The estimate; never 0 for a text that is not empty."""
+        """Return the estimate; at least 1 unless the text is empty."""
         return max(1, round(estimate_tokens(text) * self.factor)) if text else 0
 
     def learn(self, estimated: int, counted: int) -> None:
-        """A server has counted what was estimated here: later estimates move a tenth of the way towards that.
+        """Move later estimates a tenth of the way towards the count of a server.
+
+        Small requests are ignored, because the parts around the texts weigh too much. Counts that are far from the
+        estimate are ignored as well, because a server may report only tokens that were not in its cache.
 
         Args:
-            estimated: What this instance said of the request.
-            counted: What the server reports. Small requests teach nothing: what surrounds the texts weighs too much.
-                Nor do numbers that are far from the estimate: a server may report only what was not in its cache.
+            estimated: The estimate for a request.
+            counted: The server's count of the same request.
         """
-        if estimated >= _LEARN_FROM_TOKENS and _LEAST_FACTOR * estimated <= counted <= _MOST_FACTOR * estimated:
-            wanted = self.factor * counted / estimated
-            self.factor += 0.1 * (min(_MOST_FACTOR, max(_LEAST_FACTOR, wanted)) - self.factor)
+        if estimated >= _LEARN_FROM_TOKENS and _MIN_FACTOR * estimated <= counted <= _MAX_FACTOR * estimated:
+            exact = self.factor * counted / estimated
+            self.factor += 0.1 * (min(_MAX_FACTOR, max(_MIN_FACTOR, exact)) - self.factor)

@@ -11,19 +11,20 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.tokenizers import TokenCounter
 
 MESSAGE_TOKENS = 4
-"""What a message counts besides its texts: its role, and the marks around it."""
+"""The tokens of a message besides its texts: its role, and the marks around it."""
 
-_MOST_REMEMBERED = 50_000  # counts in each of two generations: some 7 MB each when full
-_MOST_SCHEMAS = 1_000
+_MAX_CACHED = 50_000  # counts in each of two generations, about 7 MB each when full
+_MAX_SCHEMAS = 1_000
 
 
 class Counts:
-    """Counts texts, and remembers the counts, never the texts. It may be used from several threads at once.
+    """Counts texts, and caches the counts, never the texts. Threads may share an instance.
 
-    A schema is remembered by its identity: it must not be changed.
+    Schemas are cached by identity, so they must not change.
 
     Args:
-        count: Counts a text. No text may have more tokens than bytes in UTF-8: that is the bound used before counting.
+        count: Counts a text. It must not return more tokens than the text has bytes in UTF-8, which is the bound used
+            before counting.
     """
 
     def __init__(self, count: TokenCounter) -> None:
@@ -34,14 +35,14 @@ class Counts:
 
     @property
     def remembered(self) -> int:
-        """How many counts are remembered."""
+        """The number of cached counts."""
         return len(self._recent) + len(self._older)
 
     def of(self, text: str) -> int:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         if not text:
             return 0
-        # A hash is kept with its string, so a text that was looked up before is found without being read.
+        # A string caches its hash, so a text that was looked up before is found without reading it.
         key = (hash(text), len(text))
         tokens = self._recent.get(key)
         if tokens is not None:
@@ -53,20 +54,20 @@ class Counts:
         return tokens
 
     def _remember(self, key: tuple[int, int], tokens: int) -> None:
-        # Two generations need no lock: another thread sees the one or the other dict, and at worst counts again.
-        if len(self._recent) >= _MOST_REMEMBERED:
+        # Two generations need no lock: another thread sees one dict or the other, and at worst counts again.
+        if len(self._recent) >= _MAX_CACHED:
             self._older, self._recent = self._recent, {}
         self._recent[key] = tokens
 
     def schema_text(self, schema: FunctionSchema) -> str:
-        """A schema as JSON."""
+        """Return a schema as JSON."""
         known = self._schemas.get(id(schema))
         if known is not None:
             return known[1]
         text = dumps(dict(schema))
-        if len(self._schemas) >= _MOST_SCHEMAS:
+        if len(self._schemas) >= _MAX_SCHEMAS:
             self._schemas = {}
-        # With the schema itself, because an id is free again once its object is gone.
+        # With the schema itself, because Python reuses the id of an object that was freed.
         self._schemas[id(schema)] = (schema, text)
         return text
 
@@ -75,10 +76,9 @@ class RequestCounter:
     """Counts texts, messages and schemas.
 
     Args:
-        counts: Counts texts, or a function that does.
-        media_tokens: How many tokens an image, a sound or a frame of video counts as.
-        factor: The count of a text is multiplied by it. Counts are remembered without it, so they stay valid when the
-            factor changes.
+        counts: The counts of texts, or a function that counts a text.
+        media_tokens: The tokens of an image, a sound or a frame of video.
+        factor: Multiplies the count of a text. Counts are cached without it, so they stay valid when it changes.
     """
 
     def __init__(self, counts: Counts | TokenCounter, media_tokens: int, *, factor: float = 1.0) -> None:
@@ -88,57 +88,57 @@ class RequestCounter:
 
     @property
     def factor(self) -> float:
-        """What the count of a text is multiplied by."""
+        """The factor that multiplies the count of a text."""
         return self._factor
 
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Whether the request has at most `limit` tokens however it is counted; nothing is counted for this."""
-        most, limit_of_counts = 0, limit / max(1.0, self._factor)
+        """Return True if the request has at most `limit` tokens by any count; nothing is counted."""
+        bound, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
-            most += self.at_most(message)
-            if most > limit_of_counts:
+            bound += self.at_most(message)
+            if bound > limit_of_counts:
                 return False
-        return most + self.functions_at_most(request.functions) <= limit_of_counts
+        return bound + self.functions_at_most(request.functions) <= limit_of_counts
 
     def at_most(self, message: Message) -> int:
-        """More tokens than a message can have, before the factor; nothing is counted for this."""
+        """Return an upper bound of a message's tokens, before the factor; nothing is counted."""
         return MESSAGE_TOKENS + self.media(message) + sum(map(_at_most, texts_of(message)))
 
     def functions_at_most(self, functions: Sequence[FunctionSchema]) -> int:
-        """More tokens than schemas can have, before the factor."""
+        """Return an upper bound of the tokens of schemas, before the factor."""
         return sum(_at_most(self._counts.schema_text(one)) for one in functions)
 
     def text(self, text: str) -> int:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         tokens = self._counts.of(text)
         return tokens if self._factor == 1.0 else ceil(tokens * self._factor)
 
     def message(self, message: Message) -> int:
-        """The tokens of a message: content, reasoning, call, names and media."""
-        # Most have no factor, and a call less for each text is a tenth of the time.
+        """Return the tokens of a message: content, reasoning, call, names and media."""
+        # Mostly the factor is 1, and saving one call for each text saves a tenth of the time.
         texts = sum(map(self._counts.of if self._factor == 1.0 else self.text, texts_of(message)))
         return MESSAGE_TOKENS + self.media(message) + texts
 
     def media(self, message: Message) -> int:
-        """The estimated tokens of a message's media."""
+        """Return the estimated tokens of a message's media."""
         return self._media_tokens * _media_of(message)
 
     def request(self, request: ChatRequest) -> int:
-        """The tokens of a whole request."""
+        """Return the tokens of a whole request."""
         return sum(map(self.message, request.messages)) + self.functions(request.functions)
 
     def functions(self, functions: Sequence[FunctionSchema]) -> int:
-        """The tokens of schemas, as JSON."""
+        """Return the tokens of schemas, as JSON."""
         return sum(self.text(self._counts.schema_text(function)) for function in functions)
 
 
 def _at_most(text: str) -> int:
-    """More tokens than a text can have: its bytes, or, without reading it, four a character."""
+    """Return an upper bound of a text's tokens: its bytes, or, without reading it, four per character."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
 def texts_of(message: Message) -> list[str]:
-    """All texts of a message that a model reads; a file is represented by its name."""
+    """Return all texts of a message that a model reads, with names in place of files."""
     texts = _texts_in(message.content)
     if message.reasoning_content:
         texts += _texts_in(message.reasoning_content)
@@ -157,7 +157,7 @@ def _texts_in(content: str | Sequence[ContentItem]) -> list[str]:
 
 
 def _media_of(message: Message) -> int:
-    """How many images, sounds and frames a message has."""
+    """Count the images, sounds and frames of a message."""
     return _media_in(message.content) + _media_in(message.reasoning_content or "")
 
 
