@@ -25,7 +25,7 @@ from jackfield_documents import (
     passages,
     why_nothing_reads,
 )
-from jackfield_documents.documents import _bytes_of, file_signature
+from jackfield_documents.documents import _read_bytes, file_signature
 
 PARSER = """
     from pathlib import Path
@@ -360,4 +360,4 @@ def test_whatever_a_path_is_it_is_read_or_refused(site: Site, tmp_path: Path, na
 def test_a_file_that_becomes_a_pipe_does_not_keep_anybody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.ln")
     with pytest.raises(DocParserError, match="not a regular file"):
-        _bytes_of(str(tmp_path / "a.ln"), 1000)
+        _read_bytes(str(tmp_path / "a.ln"), 1000)

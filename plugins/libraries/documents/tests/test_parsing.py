@@ -134,7 +134,9 @@ def test_there_is_a_process_for_each_core_up_to_six(
 
 def test_a_parser_that_closes_its_answers_and_goes_on_is_ended(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_documents.parsing._END_S", 0.2)
-    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: its parser closed its answers and went on"):
+    with pytest.raises(
+        DocParserError, match=r"^a\.trick cannot be read: its parser closed its output but kept running"
+    ):
         read("close")
     assert read("after").blocks
 
@@ -221,7 +223,8 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(parsing, "_START", TAKEN_OVER)
     monkeypatch.setattr(parsing, "_pools", {})
     yield
-    parsing._pool()._end()
+    for pool in parsing._pools.values():
+        pool._end()
 
 
 @pytest.mark.usefixtures("taken_over")

@@ -32,7 +32,7 @@ def test_a_searcher_may_come_with_settings() -> None:
     ("setting", "value"), [("embedding_model", "x"), ("index_path", "x"), ("embedder_settings", {"base_url": "x"})]
 )
 def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"{setting} is read with retrieval_type 'vector' or 'hybrid' only"):
+    with pytest.raises(ConfigError, match=f"{setting} works with retrieval_type 'vector' or 'hybrid' only"):
         RAGConfig.parse({setting: value})
     for kind in ("vector", "hybrid"):
         assert RAGConfig.parse({setting: value, "retrieval_type": kind}).searchers["vector_search"] == {setting: value}

@@ -87,12 +87,12 @@ def test_processes_are_seen_and_hide_the_rest() -> None:
 
 
 _READS_A_DOCUMENT = """
-from jackfield_documents.parsing import ParseJob, ParserLimits, parse_apart
+from jackfield_documents.parsing import ParseJob, ParserLimits, parse_in_subprocess
 from jackfield_testkit.effects import watching
 
 job = ParseJob("text", "jackfield_text.plain:TextParser", None, (), "tea.txt")
 with watching() as effects:
-    assert parse_apart(job, b"Green tea.", ParserLimits()).blocks
+    assert parse_in_subprocess(job, b"Green tea.", ParserLimits()).blocks
 print(effects.outside)
 """
 

@@ -1,21 +1,21 @@
-"""Documents for agents: files become blocks, blocks become chunks, and what is found is fitted into a request.
+"""Documents for agents: parse files into blocks, split blocks into chunks, and fit search results into a request.
 
-Importing it loads nothing, because parsers import it in processes of their own.
+Importing the package loads no module, because parsing subprocesses import it.
 
-- `rag_config`: `RAGConfig`, what is said about documents under `rag_cfg`.
-- `documents`: `DocumentReader`, which reads files through whatever parsers are installed, and keeps what it has read.
-- `expanding`: which files are meant by names of files, folders and patterns.
-- `naming`: which file a model means by a name.
-- `parsing`: parsers in processes of their own, with limits.
-- `places`: where each block of a document stands: page, headings, offsets, cells of tables.
-- `chunking`: documents cut into chunks.
-- `budget`: which chunks fit into a request, and how they are shown.
-- `fuse`: one ranking out of several.
-- `named_searchers`: searchers as settings name them.
-- `strategies`: several searchers at the same time, and what is done if one fails.
-- `keep`: what a searcher keeps of a corpus.
-- `embedding`: `ChunkEmbedder`, chunks and questions as vectors of any embedder.
-- `archives`, `decoding`, `tables`: for parsers: zip files with limits, texts in any encoding, tables as Markdown.
+- `rag_config`: `RAGConfig`, the settings under `rag_cfg`.
+- `documents`: `DocumentReader`, which reads files with the installed parsers and caches the documents.
+- `expanding`: expand names of files, folders and patterns to files.
+- `naming`: resolve file names from a model.
+- `parsing`: run parsers in subprocesses with limits.
+- `places`: locate blocks in a document: page, headings, offset, cells of tables.
+- `chunking`: split documents into chunks.
+- `budget`: choose chunks that fit into a request, and show them.
+- `fuse`: merge several rankings.
+- `named_searchers`: searchers and weights in settings.
+- `strategies`: run several searchers in parallel and tolerate failures.
+- `keep`: cache indexes in memory and on disk.
+- `embedding`: `ChunkEmbedder`, which embeds chunks and questions.
+- `archives`, `decoding`, `tables`: helpers for parsers: zip files with limits, encodings, Markdown tables.
 """
 
 from __future__ import annotations

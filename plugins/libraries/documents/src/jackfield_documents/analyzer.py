@@ -1,9 +1,9 @@
-"""Turn texts into terms, in the same way for the index and for queries."""
+"""Split texts into search terms, alike for indexes and queries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Literal
 
@@ -31,111 +31,102 @@ _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
 class Analyzer:
-    """Turns texts into terms: lower case, without stop words, English words by their stem.
+    """Split texts into terms: lower case, English words stemmed, stop words removed.
 
-    Numbers with dots are one term, `U.S.A.` is `usa`, `snake_case` and `well-known` are two words each, `camelCase` is
-    one and the two that it consists of. Chinese is cut into words and the words inside them, or into single characters
-    and pairs; Japanese and Korean syllables into pairs.
+    A number with dots is one term, and `U.S.A.` becomes `usa`. `snake_case` and `well-known` give two terms each,
+    `camelCase` gives three: the whole and its two parts. Chinese gives words and the words inside them, or single
+    characters and pairs; Japanese and Korean syllables give pairs.
 
     Args:
-        chinese: `words`, with a dictionary, or `bigrams`.
+        chinese: `words`, by a dictionary, or `bigrams`.
     """
 
     def __init__(self, chinese: Chinese = "words") -> None:
         import snowballstemmer
 
-        # A stemmer keeps the word it works on in itself, and searches that run at once share an analyzer.
-        self._stemming = Lock()
+        # A stemmer stores the word it works on, and parallel searches share an analyzer.
+        self._stemmer_lock = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
         self._has_words = chinese == "words"
-        self._cut_han: Callable[[str], Iterable[str]] = _han_words() if self._has_words else _characters_and_pairs
-        self._terms_of: Mapping[str | None, Callable[[str], list[str]]] = {
-            "han": self._terms_of_han,
-            "syllables": _pairs,
+        self._split_han = _load_han_splitter() if self._has_words else _split_to_characters_and_pairs
+        self._split_token: Mapping[str | None, Callable[[str], list[str]]] = {
+            "han": lambda text: [word for word in self._split_han(text) if word not in STOP_WORDS],
+            "syllables": _split_to_pairs,
             "number": lambda text: [text],
-            "initials": self._terms_of_initials,
+            "initials": lambda text: self.terms_of_word(text.replace(".", "")),
         }
-        self._not_asked_for = frozenset(
+        self._ignored_in_queries = frozenset(
             term for word in ABOUT_DOCUMENTS for term in ([word] if _IS_HAN.fullmatch(word) else self.terms(word))
         )
 
     def terms_of_query(self, text: str) -> list[str]:
-        """The terms to search for, without words that refer to a document itself, as in "summarize this paper".
+        """Split a query into terms, without words that refer to a document itself, as in "summarize this paper".
 
-        Such words do not say which part is meant. Documents may contain them, so the index has them.
+        Such words do not select a part of a document. The index keeps them, since documents may contain them.
         """
-        # Where Chinese is not cut into words, these are found as they stand; where it is, one may be a part of another.
-        asked = text if self._has_words else _ABOUT_DOCUMENTS_IN_CHINESE.sub(" ", text)
-        return [term for term in self.terms(asked) if term not in self._not_asked_for]
+        # Bigrams hide these words, so they are removed first; with words, that could cut a longer word in two.
+        if not self._has_words:
+            text = _ABOUT_DOCUMENTS_IN_CHINESE.sub(" ", text)
+        return [term for term in self.terms(text) if term not in self._ignored_in_queries]
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text, in order, each as often as it occurs."""
+        """Split a text into its terms, in order and with repetitions."""
         if not text.isascii():
             text = normalize("NFKC", text).replace("’", "'")
-        found: list[str] = []
+        terms: list[str] = []
         for match in _TOKEN.finditer(text):
-            found += self._terms_of.get(match.lastgroup, self.terms_of_word)(match[0])
-        return found
-
-    def _terms_of_han(self, text: str) -> list[str]:
-        return [word for word in self._cut_han(text) if word not in STOP_WORDS]
-
-    def _terms_of_initials(self, text: str) -> list[str]:
-        return self.terms_of_word(text.replace(".", ""))
+            terms += self._split_token.get(match.lastgroup, self.terms_of_word)(match[0])
+        return terms
 
     def terms_of_word(self, word: str) -> list[str]:
-        """The term of one word, as a list; [] for a stop word. Of a name in camel case, also those of its parts."""
+        """Return the term of a word as a list; [] for a stop word. A name in camel case also gives its parts."""
         parts = _BETWEEN_HUMPS.findall(word) if word.isascii() and _HUMP.search(word) else []
-        return [term for one in (word, *parts) for term in self._term_of(one.lower())]
+        return [term for part in (word, *parts) for term in self._term_of(part.lower())]
 
     def _term_of(self, word: str) -> list[str]:
         if word in STOP_WORDS:
             return []
         stem = word
-        # The stemmer is for English: it would take letters off other languages' words, and off numbers.
+        # The stemmer is for English; it would mutilate numbers and the words of other languages.
         if word.isascii() and not word.isdigit():
-            with self._stemming:
+            with self._stemmer_lock:
                 stem = self._stem(word)
         return [] if stem in STOP_WORDS else [stem]
 
 
 def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
-    """The longest parts of a Chinese term that are known, for a term that is not; [] for other languages.
+    """Return the longest known parts of an unknown Chinese term; [] for other languages.
 
-    Segmentation depends on what stands around a word, so a question's word may be two words in the text.
+    Segmentation depends on context, so one word of a question may be two words in a document.
     """
     if len(term) < 2 or not _IS_HAN.fullmatch(term):
         return []
-    by_length = (list(filter(known, _pieces(term, length))) for length in range(len(term) - 1, 0, -1))
-    return next(filter(None, by_length), [])
-
-
-def _pieces(term: str, length: int) -> Iterator[str]:
-    return (term[start : start + length] for start in range(len(term) - length + 1))
+    for length in range(len(term) - 1, 0, -1):
+        substrings = (term[start : start + length] for start in range(len(term) - length + 1))
+        if parts := [part for part in substrings if known(part)]:
+            return parts
+    return []
 
 
 def searched_texts(chunk: Chunk) -> tuple[str, ...]:
-    """What a chunk is found by: its text without the lines that name its pages, and what it stands under."""
-    return (_without_page_lines(chunk.text), *chunk.headings, chunk.title)
+    """Return the texts of a chunk to index: its text without page lines, its headings and its title."""
+    text = _PAGE_LINE.sub("", chunk.text) if "[page: " in chunk.text else chunk.text
+    return (text, *chunk.headings, chunk.title)
 
 
-def _without_page_lines(text: str) -> str:
-    return _PAGE_LINE.sub("", text) if "[page: " in text else text
-
-
-def _han_words() -> Callable[[str], Iterable[str]]:
+def _load_han_splitter() -> Callable[[str], list[str]]:
     import rjieba
 
-    def cut(text: str) -> Iterable[str]:
+    def split(text: str) -> list[str]:
         words: list[str] = rjieba.cut_for_search(text, True)
         return words
 
-    return cut
+    return split
 
 
-def _pairs(text: str) -> list[str]:
+def _split_to_pairs(text: str) -> list[str]:
     return [text[i : i + 2] for i in range(len(text) - 1)] or [text]
 
 
-def _characters_and_pairs(text: str) -> list[str]:
-    return [*text, *_pairs(text)] if len(text) > 1 else [text]
+def _split_to_characters_and_pairs(text: str) -> list[str]:
+    return [*text, *_split_to_pairs(text)] if len(text) > 1 else [text]

@@ -1,4 +1,4 @@
-"""Choose what is shown to a model, within a number of tokens."""
+"""Choose the passages to show to a model within a token budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents.chunking import page_line
 from jackfield_documents.cutting import head_that_fits
 
-# What is left of a page line, or of its beginning, where nothing follows it.
+# A page line, or the beginning of one, at the end of a text.
 _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\Z", re.MULTILINE)
 
 
@@ -33,38 +33,38 @@ def choose(
     all_if_it_fits: bool = True,
     count_tokens: TokenCounter = estimate_tokens,
 ) -> list[Chunk]:
-    """What to show of a corpus: all of it if that fits, else the best hits, else, without hits, its front part.
+    """Choose chunks to show: the whole corpus if it fits, else the best hits, or the front part if there are no hits.
 
     Returns:
-        Chunks in document order, together at most `max_tokens`; the last one taken may be cut.
+        Chunks in document order, at most `max_tokens` in total; the last one chosen may be truncated.
     """
     if all_if_it_fits and fits_whole(corpus, max_tokens=max_tokens, count_tokens=count_tokens):
         return list(corpus.chunks)
     if not hits:
         return front_part(corpus, max_tokens=max_tokens, count_tokens=count_tokens)
     chosen = best_within(hits, max_tokens=max_tokens, count_tokens=count_tokens)
-    place = {chunk.id: number for number, chunk in enumerate(corpus.chunks)}
-    return sorted(chosen, key=lambda chunk: place.get(chunk.id, len(place)))
+    position = {chunk.id: number for number, chunk in enumerate(corpus.chunks)}
+    return sorted(chosen, key=lambda chunk: position.get(chunk.id, len(position)))
 
 
 def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> bool:
-    """Whether all of a corpus fits, as `passages` shows it: text that chunks repeat counts once."""
+    """Return True if the whole corpus fits, as shown by `passages`: overlaps between chunks count once."""
     total = sum(chunk.tokens for chunk in corpus.chunks)
     if total <= max_tokens:
         return True
     repeated = sum(chunk.overlap + len(page_line(chunk.page)) for chunk in corpus.chunks)
-    if total - 2 * repeated > max_tokens:  # a character has hardly ever more than two tokens
+    if total - 2 * repeated > max_tokens:  # a character rarely has more than two tokens
         return False
     return sum(count_tokens(text) for entry in passages(corpus.chunks) for text in entry["text"]) <= max_tokens
 
 
 def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """The chunks of the best hits, best first: whole while they fit; the first that does not is cut to what is left."""
-    return _first_within((hit.chunk for hit in hits), max_tokens, count_tokens)
+    """Return the chunks of the best hits, best first; the first one that does not fit is truncated and is the last."""
+    return _take_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
 def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """The beginning of every document, with an equal share of the tokens; what one does not need goes to the others."""
+    """Return the beginning of each document. All get an equal share of the tokens; unneeded tokens go to the others."""
     by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in corpus.chunks:
         by_source[chunk.source].append(chunk)
@@ -73,64 +73,64 @@ def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
     return [
         chunk
         for source, chunks in by_source.items()  # in the order of the corpus
-        for chunk in _first_within(chunks, shares[source], count_tokens)
+        for chunk in _take_within(chunks, shares[source], count_tokens)
     ]
 
 
-def _shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
-    """How much each may have of what there is: as much as the others, if it needs so much."""
-    rest, shares = most, dict[str, int]()
-    for left, source in zip(range(len(sizes), 0, -1), sorted(sizes, key=sizes.__getitem__), strict=True):
-        shares[source] = min(sizes[source], rest // left)
-        rest -= shares[source]
+def _shares(sizes: Mapping[str, int], available: int) -> dict[str, int]:
+    """Divide the available tokens equally, but give no source more than its size."""
+    shares: dict[str, int] = {}
+    smallest_first = sorted(sizes, key=lambda source: sizes[source])
+    for index, source in enumerate(smallest_first):
+        shares[source] = min(sizes[source], available // (len(sizes) - index))
+        available -= shares[source]
     return shares
 
 
 def passages(chunks: Iterable[Chunk]) -> list[Passage]:
     """Group chunks by source, in the order of their first chunk.
 
-    Chunks that follow each other in their document become one text, as in the document: without the overlap, and with
-    a page line only where the page changes.
+    Adjacent chunks of a document become one text, as in the document: without overlaps, and with a page line only where
+    the page changes.
     """
-    grouped: dict[str, Passage] = {}
     parts: dict[str, list[list[str]]] = defaultdict(list)
-    before: Chunk | None = None
+    previous: Chunk | None = None
     for chunk in chunks:
-        grouped.setdefault(chunk.source, {"url": shown_path(chunk.source), "text": []})
-        if before is not None and chunk.joint is not None and _is_next(chunk, before):
-            parts[chunk.source][-1] += [chunk.joint, chunk.text[_start_of_own(chunk) :]]
+        if previous is not None and chunk.joint is not None and _is_next(chunk, previous):
+            parts[chunk.source][-1] += [chunk.joint, chunk.text[_start_of_new_text(chunk) :]]
         else:
             parts[chunk.source].append([chunk.text])
-        before = chunk
-    for source, entry in grouped.items():
-        entry["text"] = ["".join(texts) for texts in parts[source]]
-    return list(grouped.values())
+        previous = chunk
+    return [
+        {"url": shown_path(source), "text": ["".join(text_parts) for text_parts in texts]}
+        for source, texts in parts.items()
+    ]
 
 
-def _is_next(chunk: Chunk, before: Chunk) -> bool:
-    return chunk.source == before.source and chunk.index == before.index + 1 and not before.is_cut
+def _is_next(chunk: Chunk, previous: Chunk) -> bool:
+    return chunk.source == previous.source and chunk.index == previous.index + 1 and not previous.is_cut
 
 
-def _start_of_own(chunk: Chunk) -> int:
-    """Where in a chunk the text begins that is its own."""
+def _start_of_new_text(chunk: Chunk) -> int:
+    """Return the offset in a chunk after its page line and the text it repeats."""
     return len(page_line(chunk.page)) + chunk.overlap
 
 
-def _first_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
-    taken: list[Chunk] = []
-    rest = max_tokens
+def _take_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
+    chosen: list[Chunk] = []
+    remaining = max_tokens
     for chunk in chunks:
-        if chunk.tokens > rest:
-            part = _cut(chunk, rest, count_tokens)
-            return [*taken, part] if part else taken
-        taken.append(chunk)
-        rest -= chunk.tokens
-    return taken
+        if chunk.tokens > remaining:
+            part = _truncate(chunk, remaining, count_tokens)
+            return [*chosen, part] if part else chosen
+        chosen.append(chunk)
+        remaining -= chunk.tokens
+    return chosen
 
 
-def _cut(chunk: Chunk, max_tokens: int, count_tokens: TokenCounter) -> Chunk | None:
-    """The beginning of a chunk, or None if nothing fits but page lines and what it repeats."""
-    start = _start_of_own(chunk)
+def _truncate(chunk: Chunk, max_tokens: int, count_tokens: TokenCounter) -> Chunk | None:
+    """Return the beginning of a chunk; None if only page lines and repeated text fit."""
+    start = _start_of_new_text(chunk)
     opening, rest = chunk.text[:start], chunk.text[start:]
     length = head_that_fits(rest, max_tokens, lambda part: count_tokens(opening + part))
     own = rest[:length] if chunk.page is None else _PAGE_LINE_AT_END.sub("", rest[:length])

@@ -7,12 +7,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from jackfield.errors import DocParserError
-
-if TYPE_CHECKING:
-    from charset_normalizer import CharsetMatch, CharsetMatches
 
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -21,19 +17,19 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_PDF = b"%PDF-"  # such a file may be all letters and digits
+_PDF = b"%PDF-"  # a PDF file may consist of ASCII characters only
 _SAMPLE_BYTES = 64 * 1024
-_FEW = 8
+_MAX_ACCENTS = 8
 _LATIN = rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff\x80\x85\x91-\x97\xa0\xa3\xa7\xa9\xab\xb0\xb4\xb7\xbb]"
 # One, or two beside a letter.
 _ACCENTS = re.compile(rb"(?:%b|(?<=[A-Za-z])%b{2}|%b{2}(?=[A-Za-z]))(?![\x80-\xff])" % (_LATIN, _LATIN, _LATIN))
 _ASIAN = frozenset((0, 0x30, *range(0x4E, 0xA0), *range(0xAC, 0xD8), 0xFF))  # Chinese, kana, Korean and their signs
 _WHITE_AND_FORMAT = re.compile(r"[\s\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x1a\x1b]")
-# Control characters that texts have: tab, line and page ends, escape (coloured logs), backspace, Ctrl-Z at the end.
+# All control characters but those of texts: tab, line and page ends, escape (coloured logs), backspace, final Ctrl-Z.
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x19\x1c-\x1f\x7f]")
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 _PAIR = re.compile(rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
-# What text files are really in; among all that exist, one more often fits by accident.
+# Encodings in actual use; with all that exist, more of them match by accident.
 _LIKELY = (
     *("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256"),
     *("big5", "cp932", "euc_jis_2004", "cp949", "gb18030"),
@@ -42,7 +38,7 @@ _LIKELY = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text, with `\\n` as its line end, and the encoding it was in."""
+    """A text, with `\\n` as its line end, and its original encoding."""
 
     text: str
     encoding: str
@@ -56,46 +52,38 @@ def decode(data: bytes, *, source: str) -> Decoded:
     """
     if data.startswith(_PDF):
         raise DocParserError(f"{source} is a PDF file, not text: rename it to .pdf")
-    encoding = next(filter(None, (found(data) for found in _WAYS)), None)
+    binary = f"{source} contains binary data, not text: its name may have the wrong extension"
+    unknown = f"{source} cannot be read: its encoding is unknown. Save it as UTF-8"
+    encoding = _detect(data)
     if encoding is None:
-        raise DocParserError(_no_text(source) if b"\0" in data else _unknown(source))
+        raise DocParserError(binary if b"\0" in data else unknown)
     try:
         text = data.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
-        raise DocParserError(_unknown(source)) from error
-    return Decoded(_cleaned(text, source), encoding)
-
-
-def _cleaned(text: str, source: str) -> str:
+        raise DocParserError(unknown) from error
     text = text.rstrip("\0\x1a").replace("\r\n", "\n").replace("\r", "\n")
     if len(_CONTROL.findall(text)) > len(text) // 100:
-        raise DocParserError(_no_text(source))
+        raise DocParserError(binary)
     if not text.strip():
         raise DocParserError(f"{source} is empty: it contains only white space")
-    return text.replace("\0", "")
+    return Decoded(text.replace("\0", ""), encoding)
 
 
-def _no_text(source: str) -> str:
-    return f"{source} contains binary data, not text: its name may have the wrong extension"
-
-
-def _unknown(source: str) -> str:
-    return f"{source} cannot be read: its encoding is unknown. Save it as UTF-8"
-
-
-def _marked(data: bytes) -> str | None:
-    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
-
-
-def _utf8(data: bytes) -> str | None:
+def _detect(data: bytes) -> str | None:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    # UTF-16 comes before UTF-8, because zeros between letters are valid UTF-8.
+    if utf16 := _detect_utf16(data):
+        return utf16
     try:
         data.decode()
     except UnicodeDecodeError:
-        return None
+        return _detect_short_latin(data) or _detect_chinese_or_korean(data) or _detect_by_statistics(data)
     return "utf-8"
 
 
-def _utf16_without_mark(data: bytes) -> str | None:
+def _detect_utf16(data: bytes) -> str | None:
     if b"\0" not in data.rstrip(b"\0"):
         return None  # zeros at the end are padding
     sample = data[:_SAMPLE_BYTES]
@@ -110,9 +98,9 @@ def _utf16_without_mark(data: bytes) -> str | None:
 
 
 def _are_high_bytes(high: bytes, zeros: int) -> bool:
-    """Whether these may be the upper halves of characters: zeros of Latin ones, one number for each other alphabet."""
-    usual = sum(count for _, count in Counter(high).most_common(2))
-    return 2 * zeros >= len(high) or 10 * usual >= 9 * len(high) or all(byte in _ASIAN for byte in high)
+    """Return True if the bytes may be high bytes of UTF-16: 0 in Latin, one value per other alphabet."""
+    frequent = sum(count for _, count in Counter(high).most_common(2))
+    return 2 * zeros >= len(high) or 10 * frequent >= 9 * len(high) or all(byte in _ASIAN for byte in high)
 
 
 def _is_printable(data: bytes, encoding: str) -> bool:
@@ -123,33 +111,29 @@ def _is_printable(data: bytes, encoding: str) -> bool:
     return _WHITE_AND_FORMAT.sub("", text[:_SAMPLE_BYTES]).rstrip("\0").isprintable()
 
 
-def _short_latin(data: bytes) -> str | None:
-    """CP1252 for a few accents between letters: too little for statistics, and pairs of them are Chinese elsewhere."""
-    runs = list(islice(_HIGH_BYTES.finditer(data), _FEW + 1))
-    is_short = 0 < sum(len(run[0]) for run in runs) <= _FEW
+def _detect_short_latin(data: bytes) -> str | None:
+    """Return CP1252 for a few accents between letters; they are too few for statistics, and pairs look Chinese."""
+    runs = list(islice(_HIGH_BYTES.finditer(data), _MAX_ACCENTS + 1))
+    is_short = 0 < sum(len(run[0]) for run in runs) <= _MAX_ACCENTS
     return "cp1252" if is_short and all(_ACCENTS.match(data, run.start()) for run in runs) else None
 
 
-def _chinese_or_korean(data: bytes) -> str | None:
-    """GB18030 or CP949 if the bytes look like it. That they can be decoded proves nothing: almost any can."""
+def _detect_chinese_or_korean(data: bytes) -> str | None:
+    """Return GB18030 or CP949 if the bytes look like it. Decoding proves nothing, since almost any bytes decode."""
     sample = data[:_SAMPLE_BYTES]
     if b"\0" in data or not _is_of_pairs(sample, is_all=len(sample) == len(data)):
         return None
-    return _by_leads([pair[0] for pair in _PAIR.findall(sample)])
-
-
-def _by_leads(leads: list[int]) -> str | None:
-    """The encoding of pairs of bytes that begin with these."""
+    leads = [pair[0] for pair in _PAIR.findall(sample)]
     kana = leads.count(0xA4) + leads.count(0xA5)
     letters = [lead for lead in leads if lead >= 0xB0]
     if not letters or len(letters) < 0.4 * len(leads) or kana > 0.1 * len(leads):
         return None  # EUC-JP, or no letters
-    # The syllables of Korean end where the characters of Chinese have just begun.
+    # Korean syllables end at lead byte 0xC8; most Chinese characters are above it.
     return "cp949" if len(letters) >= 20 and max(letters) <= 0xC8 else "gb18030"
 
 
 def _is_of_pairs(sample: bytes, *, is_all: bool) -> bool:
-    """Whether high bytes come in pairs, as the characters of Chinese and Korean do.
+    """Return True if high bytes come in pairs, like the characters of Chinese and Korean.
 
     In Cyrillic and Greek every other word is odd, and in Big5 and Shift JIS the second byte is often a low one.
     """
@@ -157,7 +141,7 @@ def _is_of_pairs(sample: bytes, *, is_all: bool) -> bool:
     return sum(length % 2 == 0 for length in lengths) >= 0.9 * len(lengths)
 
 
-def _detected(data: bytes) -> str | None:
+def _detect_by_statistics(data: bytes) -> str | None:
     if b"\0" in data:
         return None
     from charset_normalizer import from_bytes
@@ -166,22 +150,10 @@ def _detected(data: bytes) -> str | None:
     best = candidates.best()
     if best is None:
         return None
-    if best.encoding not in ("cp1250", "cp1254"):
-        return best.encoding
-    return "cp1252" if _reads_as_well(candidates, best) else best.encoding
-
-
-def _reads_as_well(candidates: CharsetMatches, best: CharsetMatch) -> bool:
-    """Whether a text is as good in CP1252: Western and Central European differ in few letters, and it is frequent."""
-    western = next((one for one in candidates if one.encoding == "cp1252"), None)
-    return western is not None and western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence - 0.1
-
-
-_WAYS = (
-    _marked,
-    _utf16_without_mark,  # before UTF-8: zeros between letters are UTF-8, too
-    _utf8,
-    _short_latin,
-    _chinese_or_korean,
-    _detected,
-)
+    if best.encoding in ("cp1250", "cp1254"):
+        # They differ from CP1252 in few letters, and CP1252 is far more frequent: prefer it if it fits about as well.
+        for match in candidates:
+            if match.encoding == "cp1252":
+                is_as_good = match.chaos <= best.chaos + 0.02 and match.coherence >= best.coherence - 0.1
+                return "cp1252" if is_as_good else best.encoding
+    return best.encoding

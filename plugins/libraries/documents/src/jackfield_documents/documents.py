@@ -1,4 +1,4 @@
-"""Read local files with the parser that fits, and keep what was read."""
+"""Read files and URLs with a suitable parser, and cache the documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,17 @@ from jackfield_documents.parsing import (
     ParserLimits,
     ParserUnavailableError,
     can_start_processes,
-    parse_apart,
+    parse_in_subprocess,
     processes_at_once,
 )
 from jackfield_documents.urls import Page, Pages, is_url
 
 MAX_BYTES = 100 * 2**20
-_KEPT_CHARS = 50_000_000
-_MOST_HERE = 2**20  # bytes that may be parsed in this process, whatever a plugin says of itself
+_CACHE_CHARS = 50_000_000
+_MAX_IN_PROCESS_BYTES = 2**20  # larger files get a process of their own, even if the plugin allows more
 _SETTLED_S = 2.0  # the coarsest clock of a file system in use (FAT)
-_MOST_NAME = 200  # characters
-_HEAD_BYTES = 4096  # which parsers are chosen by
+_MAX_NAME_CHARS = 200
+_HEAD_BYTES = 4096  # sample for choosing a parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a file is read as. Where both are the same, a reader gives the same document.
+    """Identity of a file's content and its parser. Equal fingerprints give equal documents.
 
     Attributes:
-        content_hash: The SHA-256 of its bytes, in hex.
-        parser: Which version of which parser reads it, and with which settings.
+        content_hash: The SHA-256 of the file's bytes, in hex.
+        parser: The parser, its version and its settings.
     """
 
     content_hash: str
@@ -66,30 +66,31 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What decides how bytes are read."""
+    """Cache key: everything that affects how bytes are parsed."""
 
     content_hash: str
     row: Row
     suffix: str
-    codec: str = ""  # the one that the server names
+    codec: str = ""  # as named by the server
 
 
 class DocumentReader:
-    """Reads files and URLs, parses them in processes with limits, and keeps what it read by content and parser.
+    """Read files and URLs, parse them in processes with limits, and cache documents by content and parser.
 
-    A parser is chosen by the file's extension, else by its first bytes, else by its media type; only the chosen one is
-    imported. Where two fit, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml` decides.
+    The reader chooses a parser by the file's extension, else by its first bytes, else by its media type, and imports
+    only that one. If several match, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml`
+    decides.
 
     Args:
-        host: The host whose parsers are used; the default host if None.
-        max_bytes: The largest file that is read.
-        parser_cfg: The settings of parsers, by name or by `distribution/name`.
-        parser_for: The names of parsers by the extensions, without the dot, that they are to read whatever else does.
-        kept_chars: How much text is kept for the next reading of the same bytes; 50 million characters if None.
-        limits: What parsing one file may take.
-        fetch_cfg: The settings of `jackfield_fetch.FetchConfig`, by which URLs are fetched.
-        check_url: Awaited with each URL before its server is asked, those of redirects included. It raises a
-            `ToolServiceError` if the URL may not be read.
+        host: The plugin host that provides the parsers; the default host if None.
+        max_bytes: The size of the largest file to read.
+        parser_cfg: Settings of parsers, by name or by `distribution/name`.
+        parser_for: Parser names by file extension without the dot; overrides the automatic choice.
+        kept_chars: Size of the cache in characters of text; 50 million if None.
+        limits: Limits for parsing one file.
+        fetch_cfg: Settings of `jackfield_fetch.FetchConfig` for fetching URLs.
+        check_url: Awaited with each URL, redirects included, before the request. It raises a `ToolServiceError` to
+            reject the URL.
     """
 
     def __init__(
@@ -109,16 +110,17 @@ class DocumentReader:
         self._limits = limits or ParserLimits()
         self._parser_cfg = dict(parser_cfg or {})
         self._parser_for = dict(parser_for or {})
-        self._documents: Kept[_Key, Document] = Kept(_KEPT_CHARS if kept_chars is None else kept_chars, size_of=_chars)
+        self._documents: Kept[_Key, Document] = Kept(_CACHE_CHARS if kept_chars is None else kept_chars, size_of=_chars)
         self._parsers: Kept[Row, Parser] = Kept(100)
         self._seen: dict[str, tuple[tuple[int, ...], _Key]] = {}
         self._pages = Pages(fetch_cfg, max_bytes, check_url)
 
     async def read(self, path: str | os.PathLike[str]) -> Document:
-        """Read a file or what a URL names; `source` of the document is the path or the URL as given.
+        """Read a file or URL; the document's `source` is the path or URL as given.
 
         Raises:
-            DocParserError: It cannot be read; the message names only the last part of the path, as a model may read it.
+            DocParserError: The file cannot be read. The message may reach a model, so it names only the last part of
+                the path.
         """
         name = os.fsdecode(path)
         if is_url(name):
@@ -126,54 +128,56 @@ class DocumentReader:
         return await in_worker(self._read, name)
 
     async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int | None = None) -> Reading:
-        """Read several files in parallel, each once; one that cannot be read does not stop the others.
+        """Read several files in parallel, each once; an unreadable file does not stop the others.
 
         Args:
             paths: The files.
-            at_once: How many are read side by side; as many as keep every core busy if None.
+            at_once: Number of files to read in parallel; enough to keep every core busy if None.
         """
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
-        # While some are parsed, the bytes of the next ones are read.
-        turn = asyncio.Semaphore(processes_at_once() + 2 if at_once is None else at_once)
+        # Two more than there are processes, so that the next files are in memory while these are parsed.
+        slots = asyncio.Semaphore(processes_at_once() + 2 if at_once is None else at_once)
 
         async def attempt(name: str) -> Document | DocParserError:
-            async with turn:
+            async with slots:
                 try:
                     return await self.read(name)
                 except DocParserError as error:
                     return error
 
-        results = await asyncio.gather(*map(attempt, names))
+        results = await asyncio.gather(*(attempt(name) for name in names))
         return Reading(
             tuple(result for result in results if isinstance(result, Document)),
             {name: result for name, result in zip(names, results, strict=True) if isinstance(result, DocParserError)},
         )
 
     async def fingerprint(self, path: str | os.PathLike[str]) -> Fingerprint:
-        """What a file would be read as; it is read, and not parsed.
+        """Return the fingerprint of a file; read its bytes, but do not parse them.
 
         Raises:
-            DocParserError: It cannot be opened, or nothing reads it.
+            DocParserError: The file cannot be opened, or no parser reads it.
         """
         name = os.fsdecode(path)
         if is_url(name):
             key = await in_worker(self._key_of_page, await self._pages.get(name))
         else:
-            key, _ = await in_worker(self._identified, name)
-        # It is kept in files, and a password may be among the settings.
-        settings = hashlib.sha256(json.dumps(self._cfg_of(key.row), default=_plain).encode()).hexdigest()
-        how = (key.row.address, key.row.version, key.suffix, settings, *filter(None, [key.codec]))
-        return Fingerprint(key.content_hash, json.dumps(how))
+            key, _ = await in_worker(self._identify, name)
+        # Fingerprints are stored in files, and settings may contain a password.
+        settings = hashlib.sha256(json.dumps(self._cfg_of(key.row), default=_encode_setting).encode()).hexdigest()
+        parser = [key.row.address, key.row.version, key.suffix, settings]
+        if key.codec:
+            parser.append(key.codec)
+        return Fingerprint(key.content_hash, json.dumps(parser))
 
     def parsers(self) -> str:
-        """Changes whenever another parser may read some file, or the same one differently."""
+        """Return a hash of the installed parsers, preferences and settings; equal hashes mean equal readings."""
         rows = sorted((row.address, row.version) for row, _ in self._plugins.specs("parser", ParserSpec))
         prefer = sorted(self._plugins.settings.prefer.items())
-        text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_plain)
+        text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_encode_setting)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _read(self, path: str) -> Document:
-        key, data = self._identified(path)
+        key, data = self._identify(path)
         document = self._documents.get(key, lambda: self._parse(path, key, data))
         return replace(document, source=path)
 
@@ -187,15 +191,15 @@ class DocumentReader:
         row = self._row_for(page.name, as_marked_utf8(head, page.codec) if page.codec else head)
         return _Key(hashlib.sha256(page.data).hexdigest(), row, _suffix(page.name), page.codec)
 
-    def _identified(self, path: str) -> tuple[_Key, bytes | None]:
-        """What decides how a file is read, and its bytes if it took them to find out."""
+    def _identify(self, path: str) -> tuple[_Key, bytes | None]:
+        """Return the cache key of a file, and its bytes if they had to be read."""
         signature = file_signature(path)
         seen = self._seen.get(path)
         data: bytes | None = None
         if seen and seen[0] == signature:
             key = seen[1]
         else:
-            data = _bytes_of(path, self._max_bytes)
+            data = _read_bytes(path, self._max_bytes)
             key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(path, data), _suffix(path))
             if is_settled(signature):
                 self._seen[path] = (signature, key)
@@ -204,20 +208,20 @@ class DocumentReader:
     def _parse(self, path: str, key: _Key, data: bytes | None) -> Document:
         name = _name(path)
         if data is None:
-            data = _bytes_of(path, self._max_bytes)
+            data = _read_bytes(path, self._max_bytes)
             if hashlib.sha256(data).hexdigest() != key.content_hash:
                 raise DocParserError(f"{name} changed while it was being read: try again")
         spec = self._plugins.spec_of(key.row, ParserSpec)
         try:
-            if len(data) <= min(spec.in_process_bytes, _MOST_HERE) or not can_start_processes():
-                document = self._parsed_here(key, data, name)
+            if len(data) <= min(spec.in_process_bytes, _MAX_IN_PROCESS_BYTES) or not can_start_processes():
+                document = self._parse_here(key, data, name)
             else:
-                document = self._parsed_apart(key, spec, data, name)
+                document = self._parse_in_subprocess(key, spec, data, name)
         except PluginError as error:
             raise DocParserError(f"{name} cannot be read: {error}") from error
         return replace(document, content_hash=key.content_hash)
 
-    def _parsed_here(self, key: _Key, data: bytes, name: str) -> Document:
+    def _parse_here(self, key: _Key, data: bytes, name: str) -> Document:
         row = key.row
         if key.codec:
             data = as_marked_utf8(data, key.codec)
@@ -227,72 +231,71 @@ class DocumentReader:
         except DocParserError:
             raise
         except Exception as error:
-            # A library inside a parser may raise anything at a damaged file; whoever asked for ten files gets nine.
+            # A third-party library may raise anything on a damaged file; the other files must still be read.
             raise DocParserError(
-                f"{name} cannot be read: the parser {_described(row)} failed ({type(error).__name__})"
+                f"{name} cannot be read: the parser {_describe(row)} failed ({type(error).__name__})"
             ) from error
 
-    def _parsed_apart(self, key: _Key, spec: ParserSpec, data: bytes, name: str) -> Document:
+    def _parse_in_subprocess(self, key: _Key, spec: ParserSpec, data: bytes, name: str) -> Document:
         row = key.row
-        job = ParseJob(_described(row), spec.target, self._cfg_of(row), spec.secrets, name, key.codec)
+        job = ParseJob(_describe(row), spec.target, self._cfg_of(row), spec.secrets, name, key.codec)
         try:
-            return parse_apart(job, data, self._limits)
+            return parse_in_subprocess(job, data, self._limits)
         except ParserUnavailableError as error:
-            self._parser(row)  # which says what is wrong with it
+            self._parser(row)  # raises the actual error, unless the parser only fails in a subprocess
             raise DocParserError(
-                f"{name} cannot be read: the parser {_described(row)} works in this process, and not in one of its own "
-                f"({error}): its settings must be JSON, and its module must be found on sys.path"
+                f"{name} cannot be read: the parser {_describe(row)} loads in this process but not in a subprocess "
+                f"({error}): its settings must be JSON, and its module importable from sys.path"
             ) from error
 
     def _parser(self, row: Row) -> Parser:
-        made = self._plugins.load_row(row)(self._cfg_of(row))
-        if not isinstance(made, Parser):
+        parser = self._plugins.load_row(row)(self._cfg_of(row))
+        if not isinstance(parser, Parser):
             raise PluginError(
                 f"{row.distribution}: parser {row.name!r} is not a subclass of jackfield.retrieval.Parser"
             )
-        return made
+        return parser
 
     def _cfg_of(self, row: Row) -> Mapping[str, Any] | None:
-        """The settings of a parser; None if there are none."""
         return self._parser_cfg.get(row.address, self._parser_cfg.get(row.name))
 
     @property
     def _plugins(self) -> Plugins:
         return default_host() if self._host is None else self._host
 
-    # --- which parser ---
+    # --- choosing a parser ---
 
     def _row_for(self, path: str, data: bytes) -> Row:
         specs = self._plugins.specs("parser", ParserSpec)
         suffix = _suffix(path)
         if suffix in self._parser_for:
             return self._plugins.find("parser", self._parser_for[suffix])
-        fitting = _by_extension(specs, suffix) or _by_magic(specs, data) or _by_media_type(specs, path, data)
-        preferred = self._preferred(fitting, suffix)
-        if not preferred:
-            raise DocParserError(self._absence(path, specs))
-        if len(preferred) > 1:
-            raise _ambiguity(path, fitting, suffix)
-        return preferred[0]
+        by_extension = [row for row, spec in specs if suffix and suffix in spec.extensions]
+        candidates = by_extension or _by_magic(specs, data) or _by_media_type(specs, path, data)
+        if not candidates:
+            raise DocParserError(self._explain_missing_parser(path, specs))
+        if len(candidates) > 1:
+            preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
+            candidates = [row for row in candidates if row.distribution == preferred] or candidates
+        if len(candidates) > 1:
+            raise DocParserError(
+                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in candidates)}: choose, "
+                f'in your config.toml: [prefer] "parser.{suffix}" = "{candidates[0].distribution}"'
+            )
+        return candidates[0]
 
-    def _preferred(self, fitting: list[Row], suffix: str) -> list[Row]:
-        """Of several, the one that is preferred, if that is said."""
-        if len(fitting) < 2:
-            return fitting
-        preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
-        return [row for row in fitting if row.distribution == preferred] or fitting
-
-    def _absence(self, path: str, specs: list[tuple[Row, ParserSpec]]) -> str:
+    def _explain_missing_parser(self, path: str, specs: list[tuple[Row, ParserSpec]]) -> str:
         suffix = _suffix(path)
         readable = ", ".join(sorted({extension for _, spec in specs for extension in spec.extensions})) or "nothing"
         install = install_hint("parser", parser_of_extension(suffix) or "")
         kind = f"'.{suffix}' files" if suffix else "files of its kind"
         return (
             f"{_name(path)} cannot be read: no parser for {kind} is installed; "
-            f"installed parsers read: {readable}{self._broken_beside(specs)}{install}"
+            f"installed parsers read: {readable}{self._list_unavailable(specs)}{install}"
         )
 
-    def _broken_beside(self, specs: list[tuple[Row, ParserSpec]]) -> str:
+    def _list_unavailable(self, specs: list[tuple[Row, ParserSpec]]) -> str:
+        """Name the installed parsers that are broken or disabled, with the reasons."""
         policy = self._plugins.policy
         described, left_out = {row for row, _ in specs}, policy.left_out("parser")
         broken = [row.address for row in policy.rows("parser") if row not in described and row not in left_out]
@@ -300,47 +303,35 @@ class DocumentReader:
         return text + "".join(f"; {row.address} {reason}" for row, reason in left_out.items())
 
 
-def _ambiguity(path: str, fitting: Sequence[Row], suffix: str) -> DocParserError:
-    return DocParserError(
-        f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in fitting)}: choose, "
-        f'in your config.toml: [prefer] "parser.{suffix}" = "{fitting[0].distribution}"'
-    )
-
-
-def _plain(value: object) -> str:
-    """A setting that JSON does not have, as a text that differs where it does; a secret's is its hash."""
+def _encode_setting(value: object) -> str:
+    """Encode a setting that JSON cannot represent; replace a secret by its hash."""
     if isinstance(value, SecretStr):
         return hashlib.sha256(value.get_secret_value().encode()).hexdigest()
     return repr(value)
 
 
-def _described(row: Row) -> str:
+def _describe(row: Row) -> str:
     return f"{row.name!r} of {row.distribution}"
 
 
-def _by_extension(specs: Iterable[tuple[Row, ParserSpec]], suffix: str) -> list[Row]:
-    return [row for row, spec in specs if suffix and suffix in spec.extensions]
-
-
 def _by_magic(specs: Iterable[tuple[Row, ParserSpec]], data: bytes) -> list[Row]:
-    """Those whose files begin as this one does, with the longest beginning."""
+    """Return the parsers with the longest magic number that the file starts with."""
     by_length: defaultdict[int, dict[Row, None]] = defaultdict(dict)
     for row, spec in specs:
-        for magic in filter(data.startswith, filter(None, spec.magic)):
-            by_length[len(magic)][row] = None
+        for magic in spec.magic:
+            if magic and data.startswith(magic):
+                by_length[len(magic)][row] = None
     return list(by_length[max(by_length, default=0)])
 
 
 def _by_media_type(specs: Iterable[tuple[Row, ParserSpec]], path: str, data: bytes) -> list[Row]:
-    guessed = mimetypes.guess_type(path)[0] or ""
-    # README, Makefile, a script in some language: what is text can be read as text.
-    may_be_text = not guessed or guessed.startswith("text/")
-    exact = _of_media_type(specs, guessed)
-    return exact or (_of_media_type(specs, "text/plain") if may_be_text and _is_text(data[:_HEAD_BYTES]) else [])
-
-
-def _of_media_type(specs: Iterable[tuple[Row, ParserSpec]], media_type: str) -> list[Row]:
-    return [row for row, spec in specs if media_type in spec.media_types]
+    guess = mimetypes.guess_type(path)[0] or ""
+    exact = [row for row, spec in specs if guess in spec.media_types]
+    # README, Makefile, a script in some language: parsers of plain text read any text.
+    may_be_text = not guess or guess.startswith("text/")
+    if exact or not (may_be_text and _is_text(data[:_HEAD_BYTES])):
+        return exact
+    return [row for row, spec in specs if "text/plain" in spec.media_types]
 
 
 def _is_text(head: bytes) -> bool:
@@ -357,60 +348,62 @@ def _is_text(head: bytes) -> bool:
 
 
 def file_signature(path: str) -> tuple[int, ...]:
-    """What changes whenever a file does, its contents unread; see `is_settled`.
+    """Return times, size and inode of a file, which change whenever its content does; see `is_settled`.
 
     Raises:
-        DocParserError: It does not exist, or is not a regular file.
+        DocParserError: The path does not exist, or is not a regular file.
     """
     name = _name(path)
     try:
-        found = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
+        status = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
     except FileNotFoundError:
         raise DocParserError(f"{name} does not exist: check its name") from None
     except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
-    _check_kind(found, name)
-    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
+    _check_regular_file(status, name)
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)
 
 
-def _check_kind(found: os.stat_result, name: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_regular_file(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise DocParserError(f"{name} is a folder: name the files in it")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DocParserError(f"{name} is not a regular file: copy its content into one")
 
 
 def is_settled(signature: tuple[int, ...]) -> bool:
-    """Whether a change from now on would show in the times; right after one, a second may fall into the same tick."""
+    """Return True if the last change is old enough that another one would alter the file's times.
+
+    Two changes within one tick of the file system's clock leave the same times.
+    """
     return time.time_ns() - max(signature[:2]) > _SETTLED_S * 1e9
 
 
-def _bytes_of(path: str, max_bytes: int) -> bytes:
+def _read_bytes(path: str, max_bytes: int) -> bytes:
     name = _name(path)
     try:
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            found = os.fstat(file.fileno())
-            _check_kind(found, name)  # it may be another one by now
-            # A file that is known to be too large is not read. Some do not know, as in /proc, and there None stands for
-            # nothing to read yet.
-            data = b"" if found.st_size > max_bytes else file.read(max_bytes + 1) or b""
+        with open(path, "rb", opener=_open_without_blocking) as file:
+            status = os.fstat(file.fileno())
+            _check_regular_file(status, name)  # the file may have been replaced since `file_signature`
+            # The size is wrong for some files, as in /proc, where a read also returns None if there is no data yet.
+            data = b"" if status.st_size > max_bytes else file.read(max_bytes + 1) or b""
     except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
-    if max(found.st_size, len(data)) > max_bytes:
+    if max(status.st_size, len(data)) > max_bytes:
         raise DocParserError(f"{name} is larger than {max_bytes / 2**20:g} MiB: split it, or raise max_bytes")
     if not data:
         raise DocParserError(f"{name} is empty")
     return data
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe that nobody writes to would keep its reader waiting."""
+def _open_without_blocking(path: str, flags: int) -> int:
+    """Open a file; opening a pipe without a writer would block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _name(path: str) -> str:
-    """The last part of a path, as it can be shown and sent: file names may hold any bytes."""
-    return shown_path(basename_of(path))[:_MOST_NAME] or "''"
+    """Return the last part of a path as valid, printable text; file names may contain any bytes."""
+    return shown_path(basename_of(path))[:_MAX_NAME_CHARS] or "''"
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -1,4 +1,4 @@
-"""Chunks and questions as vectors, for searchers that leave the comparing to an engine."""
+"""Embed chunks and questions, for searchers whose engine compares the vectors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import Plugins
 from jackfield.retrieval import Chunk, Embedder, Purpose, Vector
 
-_LARGEST = 3.4e38  # of 32 bits
+_MAX_FLOAT32 = 3.4e38
 
 
 class ChunkEmbedder:
-    """Any embedder, found by `NAME:MODEL` at the first use, whose vectors are checked.
+    """Embed texts with an embedder that is loaded at first use, and check its vectors.
 
     Args:
-        embedding_model: The embedder and its model, `openai:text-embedding-3-small`.
+        embedding_model: The embedder and its model, such as `openai:text-embedding-3-small`.
         settings: Further settings of the embedder.
-        host: Where it is looked up.
-        max_chars: How much of a text is embedded, from its beginning.
+        host: The plugin host that provides the embedder.
+        max_chars: The number of characters to embed, from the beginning of a text.
     """
 
     def __init__(self, embedding_model: str, settings: Mapping[str, object], *, host: Plugins, max_chars: int) -> None:
@@ -33,51 +33,51 @@ class ChunkEmbedder:
 
     @property
     def space(self) -> str:
-        """Changes whenever the vector of a chunk may: the embedder's space, and how much of a text is embedded.
+        """The embedder's vector space and `max_chars`; vectors of different spaces must not be compared.
 
         Raises:
-            ConfigError: No embedder and model are named, or its settings do not fit.
-            PluginError: It is not installed, or cannot be loaded.
+            ConfigError: `embedding_model` lacks the embedder or the model, or the settings are invalid.
+            PluginError: The embedder is not installed, or cannot be loaded.
         """
-        return f"{self._made().space} {self._max_chars}"
+        return f"{self._load().space} {self._max_chars}"
 
     def text_of(self, chunk: Chunk) -> str:
-        """What is embedded of a chunk: its text, under the title and headings that say what it is about, or ''."""
+        """Return the text to embed for a chunk: title and headings for context, then its text; '' if it has none."""
         if not chunk.text.strip():
             return ""
-        above = dict.fromkeys(part for part in (chunk.title, *chunk.headings) if part)
-        return self._cut("\n".join((*above, chunk.text)))
+        context = dict.fromkeys(part for part in (chunk.title, *chunk.headings) if part)
+        return self._clean("\n".join((*context, chunk.text)))
 
     def question_in(self, query: str) -> str:
-        """The question of a query, which may be JSON with keywords beside it; '' for none."""
+        """Return the question of a query, which may be JSON with additional keywords; '' for none."""
         if not query.lstrip().startswith("{"):
-            return self._cut(query)
+            return self._clean(query)
         try:
             value = json.loads(query)
         except (ValueError, RecursionError):
-            return self._cut(query)
+            return self._clean(query)
         text = value.get("text")
-        return self._cut(text if isinstance(text, str) else query)
+        return self._clean(text if isinstance(text, str) else query)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Vector]:
-        """A vector for each text, all of one length, with finite numbers.
+        """Return a vector for each text; all have the same length and finite numbers.
 
         Raises:
-            ModelServiceError: The embedder failed, or sent something that is not vectors.
-            ConfigError, PluginError: As `space`.
+            ModelServiceError: The embedder failed, or returned invalid vectors.
+            ConfigError, PluginError: As for `space`.
         """
-        vectors = (await self._made().embed(texts, purpose=purpose)).vectors
+        vectors = (await self._load().embed(texts, purpose=purpose)).vectors
         fault = _fault_of(vectors, len(texts))
         if fault:
             raise ModelResponseError(f"embedder {self._name}: {fault}", backend=self._name)
         return vectors
 
     async def aclose(self) -> None:
-        """Close what the embedder has open; the next call opens it again."""
+        """Close the embedder's connections; the next call opens new ones."""
         if self._embedder is not None:
             await self._embedder.aclose()
 
-    def _made(self) -> Embedder:
+    def _load(self) -> Embedder:
         with self._lock:
             if self._embedder is None:
                 name, colon, model = self._name.partition(":")
@@ -90,22 +90,19 @@ class ChunkEmbedder:
                 self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
             return self._embedder
 
-    def _cut(self, text: str) -> str:
-        # Half of a surrogate pair can be in a file's text, and is not UTF-8.
+    def _clean(self, text: str) -> str:
+        # A file's text may contain lone surrogates, which UTF-8 cannot encode.
         return text[: self._max_chars].encode("utf-8", "replace").decode().strip()
 
 
 def _fault_of(vectors: Sequence[Vector], count: int) -> str:
-    """Why these are not so many vectors that can be compared; '' if they are."""
+    """Explain why the vectors cannot be used; '' if they can."""
     if len(vectors) != count:
         return f"{len(vectors)} vectors came for {count} texts"
-    lengths = set(map(len, vectors))
+    lengths = {len(vector) for vector in vectors}
     if len(lengths) > 1 or 0 in lengths:
         return "vectors of different lengths came, or empty ones"
-    if not all(map(_is_finite, vectors)):
-        return "a vector has a number that is not finite"
+    for vector in vectors:
+        if not all(abs(number) <= _MAX_FLOAT32 for number in vector):  # false for NaN as well
+            return "a vector has a number that is not finite"
     return ""
-
-
-def _is_finite(vector: Vector) -> bool:
-    return all(abs(number) <= _LARGEST for number in vector)  # NaN is not

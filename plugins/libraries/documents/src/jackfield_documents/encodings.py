@@ -1,37 +1,37 @@
-"""Encodings that a page, a file or a server may name.
+"""Look up encodings named by pages, files and servers.
 
-Python decodes far more than browsers do, and some of it in quadratic time: a megabyte of `punycode` takes minutes in C
-code that holds the interpreter. So a name from outside is looked up in the Encoding Standard alone.
+Python has far more codecs than browsers, and some take quadratic time: a megabyte of `punycode` takes minutes in C code
+that holds the GIL. Therefore only labels of the Encoding Standard are accepted.
 """
 
 from __future__ import annotations
 
-# Both have no text: "replacement" stands for encodings that are attacks, "x-user-defined" for bytes as they are.
+# Neither encodes text: "replacement" covers encodings used in attacks, "x-user-defined" covers raw bytes.
 _WITHOUT_TEXT = ("replacement", "x-user-defined")
 
 
 def codec_of(label: str) -> str | None:
-    """Python's name for an encoding that a document names, by the labels of WHATWG's Encoding Standard.
+    """Return Python's codec for an encoding label of a document, by the WHATWG Encoding Standard.
 
     Returns:
-        A codec that decodes in linear time; None if the standard has no such label, or if it does not encode text.
+        A codec that decodes in linear time; None if the standard lacks the label, or the encoding is not for text.
 
-    Source: https://encoding.spec.whatwg.org/#names-and-labels, as `webencodings` has it.
+    Source: https://encoding.spec.whatwg.org/#names-and-labels, as implemented by `webencodings`.
     """
     import webencodings
 
     encoding = webencodings.lookup(label) if label.isascii() else None
     if encoding is None or encoding.name in _WITHOUT_TEXT:
         return None
-    # GBK is a part of GB18030, which every browser reads in its place.
+    # GB18030 is a superset of GBK; browsers use it instead.
     return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)
 
 
 def as_marked_utf8(data: bytes, codec: str) -> bytes:
-    """A text in UTF-8 with a byte order mark, so that every parser reads it alike; bytes that do not fit become U+FFFD.
+    """Convert a text to UTF-8 with a byte order mark, which all parsers detect; invalid bytes become U+FFFD.
 
     Args:
         data: The text.
-        codec: The encoding that it is in: one that `codec_of` gave.
+        codec: Its encoding, as returned by `codec_of`.
     """
     return data.decode(codec, "replace").encode("utf-8-sig", "replace")

@@ -1,4 +1,4 @@
-"""Which files are meant by names of files, folders and patterns."""
+"""Expand names of files, folders and patterns to lists of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, dropwhile
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import ParserSpec, Plugins
@@ -19,16 +18,16 @@ from jackfield.retrieval import shown_path
 MOST_FILES = 2000
 _SHOWN_NAMES = 5
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
-# What belongs to programs and not to people; hidden files and folders are left out, too.
-_OF_PROGRAMS = frozenset({"__pycache__", "node_modules"})
+# Skipped like hidden files and folders.
+_PROGRAM_FOLDERS = frozenset({"__pycache__", "node_modules"})
 
 WhyNot = Callable[[str], str]
-"""Why nothing can read the file of a path; '' if something can."""
+"""Return the reason why no parser reads the file at a path; '' if one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was found and left out, and the reason."""
+    """A skipped file and the reason."""
 
     path: str
     reason: str
@@ -39,12 +38,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """What names stand for.
+    """The result of expanding names.
 
     Attributes:
-        files: Each once, in the order of the names; those of a folder or a pattern are sorted.
-        skipped: What was left out of folders and of what patterns match.
-        missing: The names that stand for nothing: no such file or folder, or no match.
+        files: The files, each once, in the order of the names; files of a folder or a pattern are sorted.
+        skipped: Files that folders and patterns contain but that cannot or should not be read.
+        missing: Names without any file, folder or match.
     """
 
     files: tuple[str, ...] = ()
@@ -52,43 +51,49 @@ class Expanded:
     missing: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """A line for each reason why something was left out, with a few of the names."""
-        reasons = dict.fromkeys(one.reason for one in self.skipped)
-        return [_line([one.path for one in self.skipped if one.reason == reason], reason) for reason in reasons]
+        """Return one line per reason for skipping, with a few of the names."""
+        by_reason: dict[str, list[str]] = {}
+        for file in self.skipped:
+            by_reason.setdefault(file.reason, []).append(shown_path(file.path))
+        lines = []
+        for reason, names in by_reason.items():
+            more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
+            lines.append(f"skipped {', '.join(names[:_SHOWN_NAMES])}{more}: {reason}")
+        return lines
 
 
 def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = MOST_FILES) -> Expanded:
-    """Find the files that are meant. It blocks.
+    """Expand names to files. It blocks.
 
-    A file that is named is taken as it is, and so is whatever has a scheme (`https:`, `index:`). Of folders and of what
-    patterns match, these are left out: hidden files and folders, those of programs (`__pycache__`), what is empty or
-    not a regular file, what may not be read, and what `why_not` has a reason against. A folder that is a link is not
-    entered unless it is named, so that links in a circle lead nowhere. In a pattern, `**` stands for any folders.
+    Named files and names with a scheme (`https:`, `index:`) are kept as they are. In folders and matches of patterns,
+    these are skipped: hidden files and folders, `__pycache__` and `node_modules`, empty files, anything that is not a
+    regular file or not readable, and files that `why_not` rejects. Symbolic links to folders are followed only if they
+    are named, so cycles of links end. In a pattern, `**` matches any number of folders.
 
     Args:
-        names: Paths, `~` allowed, of files and folders; and patterns with `*`, `?` and `[…]`.
-        why_not: Says whether a file can be read; see `why_nothing_reads`.
-        most: How many files there may be.
+        names: Paths of files and folders, with `~` allowed, and patterns with `*`, `?` and `[…]`.
+        why_not: Decides whether a file can be read; see `why_nothing_reads`.
+        most: The most files allowed.
 
     Raises:
-        ConfigError: There are more.
+        ConfigError: The names expand to more files.
     """
     files: dict[str, None] = {}
     skipped: dict[str, str] = {}
     missing: list[str] = []
     for name in names:
-        is_there = False
-        for path, reason in _found(name, why_not):
-            is_there = True
+        is_missing = True
+        for path, reason in _expand_name(name, why_not):
+            is_missing = False
             if reason:
                 skipped.setdefault(path, reason)
             else:
                 files[path] = None
             if len(files) > most:
                 raise ConfigError(
-                    f"{shown_path(name)!r} brings more than {most:,} files: name a smaller folder, or some of them"
+                    f"{shown_path(name)!r} brings more than {most:,} files: name a smaller folder, or some of the files"
                 )
-        if not is_there:
+        if is_missing:
             missing.append(name)
     return Expanded(
         tuple(files),
@@ -98,16 +103,16 @@ def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = M
 
 
 def has_scheme(name: str) -> bool:
-    """Whether a name begins as a URL does, or with another word and a colon, and there is no file of that name."""
+    """Return True if a name starts with a scheme, such as `https:` or `index:`, and no file has that name."""
     return bool(_SCHEME.match(name)) and not _exists(name)
 
 
 def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
-    """Says of a file whether an installed parser reads files of its name. No file is opened for it.
+    """Return a function that names the reason why no installed parser reads a file, judged by its name alone.
 
     Args:
-        host: Whose parsers are asked.
-        also: Further extensions that are read, as for `DocumentReader(parser_for=…)`.
+        host: The plugin host that provides the parsers.
+        also: Further readable extensions, as in `DocumentReader(parser_for=…)`.
     """
     specs = [spec for _, spec in host.specs("parser", ParserSpec)]
     extensions = {*also, *(extension for spec in specs for extension in spec.extensions)}
@@ -119,37 +124,33 @@ def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
             return ""
         if not extension:
             return "its name has no extension"
-        guessed = mimetypes.guess_type(path)[0] or ""
-        if guessed in media_types or (guessed.startswith("text/") and "text/plain" in media_types):
+        media_type = mimetypes.guess_type(path)[0] or ""
+        if media_type in media_types or (media_type.startswith("text/") and "text/plain" in media_types):
             return ""
         return f"no installed package reads .{shown_path(extension)} files"
 
     return why_not
 
 
-def _found(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
-    """The files of a name, each with the reason to leave it out, or ''; nothing if there is nothing of that name."""
-    if "\0" in name:  # no file has such a name, and `expanduser` refuses it
+def _expand_name(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
+    """Yield the files of a name, each with the reason to skip it, or ''."""
+    if "\0" in name:  # no file has such a name, and `expanduser` rejects it
         return
     path = os.path.expanduser(name)  # noqa: PTH111 - a path object would take "./" and "//" out of names
     if has_scheme(name):
         yield name, ""
     elif _is_folder(path):
-        yield from _in_folder(path, why_not)
+        is_empty = True
+        for file, reason in _walk(path):
+            is_empty = False
+            yield file, reason or _why_skipped(file, why_not)
+        if is_empty:
+            yield path, "a folder without files"
     elif _exists(path):
         yield path, ""
     elif glob.has_magic(path):
-        for file in _matches(path):
+        for file in _glob(path):
             yield file, _why_skipped(file, why_not)
-
-
-def _in_folder(path: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
-    is_empty = True
-    for file, reason in _below(path):
-        is_empty = False
-        yield file, reason or _why_skipped(file, why_not)
-    if is_empty:
-        yield path, "a folder without files"
 
 
 def _exists(path: str) -> bool:
@@ -167,30 +168,30 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def _below(folder: str) -> Iterator[tuple[str, str]]:
-    """The files in a folder and in those inside it, in order, and what cannot be looked into."""
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
+def _walk(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the files below a folder in order, and the folders that cannot be opened, each with its reason or ''."""
+    pending = [folder]
+    while pending:
+        parent = pending.pop()
         try:
-            entries = _entries(here)
+            entries = _list_folder(parent)
         except OSError as error:
-            yield here, _reason(error)
+            yield parent, _reason(error)
             continue
-        inside: list[str] = []
+        subfolders: list[str] = []
         for entry in entries:
-            if _is_left_out(entry.name):
+            if _is_ignored(entry.name):
                 continue
             if not _is_folder_entry(entry):
                 yield entry.path, ""
             elif entry.is_symlink():
                 yield entry.path, "a link to a folder"
             else:
-                inside.append(entry.path)
-        waiting += reversed(inside)
+                subfolders.append(entry.path)
+        pending += reversed(subfolders)
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _list_folder(folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
@@ -198,22 +199,22 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 def _is_folder_entry(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a link to itself
         return False
 
 
-def _is_left_out(name: str) -> bool:
-    return name.startswith(".") or name in _OF_PROGRAMS
+def _is_ignored(name: str) -> bool:
+    return name.startswith(".") or name in _PROGRAM_FOLDERS
 
 
 def _why_skipped(path: str, why_not: WhyNot | None) -> str:
     try:
-        facts = os.stat(path)  # noqa: PTH116 - as above
+        status = os.stat(path)  # noqa: PTH116 - as above
     except OSError as error:
         return _reason(error)
-    if not stat.S_ISREG(facts.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
-    if not facts.st_size:
+    if not status.st_size:
         return "empty"
     if not os.access(path, os.R_OK):
         return "permission denied"
@@ -227,58 +228,51 @@ def _reason(error: OSError) -> str:
 # --- patterns ---------------------------------------------------------------------------------------------------------
 
 
-def _matches(pattern: str) -> list[str]:
-    """The files that a pattern matches, sorted. `glob` would follow links in a circle, in all combinations."""
+def _glob(pattern: str) -> list[str]:
+    """Return the files that match a pattern, sorted. `glob.glob` would follow cycles of links in all combinations."""
     parts = pattern.replace(os.sep, "/").split("/")
-    plain = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-    start = "/".join(parts[:plain]) + "/" if plain else ""
-    return sorted(dict.fromkeys(_matching(start, parts[plain:])))
+    fixed = 0
+    while not glob.has_magic(parts[fixed]):
+        fixed += 1
+    root = "/".join(parts[:fixed]) + "/" if fixed else ""
+    return sorted(set(_match_parts(root, parts[fixed:])))
 
 
-def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
-    """The files of a folder, which has a slash at its end, that the parts of a pattern stand for."""
+def _match_parts(folder: str, parts: Sequence[str]) -> Iterator[str]:
+    """Yield the files below a folder that match the parts of a pattern. `folder` is '' or ends with a slash."""
     first, *rest = parts
     if first == "**":
-        inner = list(dropwhile("**".__eq__, rest)) or ["*"]
-        return chain.from_iterable(_matching(one, inner) for one in _folders(folder))
-    return _matching_here(folder, first, rest)
+        while rest and rest[0] == "**":
+            rest = rest[1:]
+        for subfolder in _walk_folders(folder):
+            yield from _match_parts(subfolder, rest or ["*"])
+        return
+    for entry in _list_readable(folder):
+        if not fnmatch.fnmatch(entry.name, first) or (_is_ignored(entry.name) and not first.startswith(".")):
+            continue
+        if _is_folder_entry(entry) != bool(rest):
+            continue
+        if rest:
+            yield from _match_parts(f"{folder}{entry.name}/", rest)
+        else:
+            yield folder + entry.name
 
 
-def _matching_here(folder: str, first: str, rest: Sequence[str]) -> Iterator[str]:
-    for entry in _fitting(folder, first):
-        if _is_folder_entry(entry) == bool(rest):
-            yield from _matching(f"{folder}{entry.name}/", rest) if rest else [folder + entry.name]
+def _walk_folders(folder: str) -> Iterator[str]:
+    """Yield a folder and its subfolders, without links and ignored ones. Each is '' or ends with a slash."""
+    pending = [folder]
+    while pending:
+        parent = pending.pop()
+        yield parent
+        pending += [
+            f"{parent}{entry.name}/"
+            for entry in _list_readable(parent)
+            if entry.is_dir(follow_symlinks=False) and not _is_ignored(entry.name)
+        ]
 
 
-def _fitting(folder: str, pattern: str) -> Iterator[os.DirEntry[str]]:
-    """What has a name of that pattern; what is left out, only where the pattern begins with a dot."""
-    for entry in _listed(folder):
-        if fnmatch.fnmatch(entry.name, pattern) and (pattern.startswith(".") or not _is_left_out(entry.name)):
-            yield entry
-
-
-def _folders(folder: str) -> Iterator[str]:
-    """A folder and those inside it, but for links and those that are left out; each with a slash at its end."""
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        yield here
-        waiting += (
-            f"{here}{entry.name}/"
-            for entry in _listed(here)
-            if entry.is_dir(follow_symlinks=False) and not _is_left_out(entry.name)
-        )
-
-
-def _listed(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing where it may not be looked into."""
+def _list_readable(folder: str) -> list[os.DirEntry[str]]:
     try:
-        return _entries(folder or ".")
+        return _list_folder(folder or ".")
     except OSError:
         return []
-
-
-def _line(paths: Sequence[str], reason: str) -> str:
-    names = ", ".join(map(shown_path, paths[:_SHOWN_NAMES]))
-    more = f" and {len(paths) - _SHOWN_NAMES:,} more" if len(paths) > _SHOWN_NAMES else ""
-    return f"skipped {names}{more}: {reason}"

@@ -19,13 +19,13 @@ def fuse(
 
     Args:
         rankings: The hits of each searcher by its name, best first, no chunk twice in one ranking.
-        weights: How much each searcher counts, 1 if not named; 0 leaves it out.
-        k: How much low ranks count, at least 1; the larger, the more.
+        weights: The weight of each searcher, 1 by default; 0 disables it.
+        k: Damping constant, at least 1; the larger, the more low ranks count.
 
     Returns:
-        Every chunk once, best first; `ranks` has its place with each searcher. A chunk that a searcher scores as
-        infinite stands before all others. Equal scores are ordered by source and place in the document, so the
-        order of the searchers never matters.
+        Every chunk once, best first, with its rank in each ranking in `ranks`. Chunks with an infinite score from any
+        searcher come first. Ties are ordered by source and position in the document, so the order of the searchers
+        never matters.
 
     Raises:
         ValueError: `k` is less than 1, or a weight is not a finite number of at least 0.
@@ -35,18 +35,21 @@ def fuse(
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
     weight_of = {name: _weight_of(name, weights) for name in rankings}
-    found: dict[str, _Found] = {}
-    for name in filter(weight_of.__getitem__, rankings):
-        for rank, hit in enumerate(rankings[name], start=1):
-            # Ranks, because one searcher's scores mean nothing beside another's.
+    candidates: dict[str, _Candidate] = {}
+    for name, ranking in rankings.items():
+        if not weight_of[name]:
+            continue
+        for rank, hit in enumerate(ranking, start=1):
+            # Ranks, because scores of different searchers cannot be compared.
             share = weight_of[name] / (k + rank)
-            found.setdefault(hit.chunk.id, _Found(hit.chunk)).add(name, rank, share, hit, rankings.keys())
-    return [one.as_hit() for one in sorted(found.values(), key=_Found.place)]
+            candidate = candidates.setdefault(hit.chunk.id, _Candidate(hit.chunk))
+            candidate.add(name, rank, share, hit, rankings.keys())
+    return [candidate.as_hit() for candidate in sorted(candidates.values(), key=_Candidate.sort_key)]
 
 
 @dataclass(slots=True)
-class _Found:
-    """A chunk, and what searchers say of it."""
+class _Candidate:
+    """A chunk and its ranks."""
 
     chunk: Chunk
     shares: list[float] = field(default_factory=list)
@@ -54,30 +57,30 @@ class _Found:
     is_first: bool = False
 
     def add(self, searcher: str, rank: int, share: float, hit: Hit, asked: Set[str]) -> None:
-        """Take in what one of the searchers that are asked says of it."""
+        """Add a hit of one of the searchers in `asked`."""
         self.shares.append(share)
         self.is_first = self.is_first or hit.score == math.inf
         self.ranks[searcher] = rank
-        # What a searcher says of others that it has asked counts only where they are not asked here.
+        # A hybrid searcher reports ranks of its own searchers; direct results take precedence over those.
         for other in hit.ranks.keys() - asked:
             self.ranks[other] = min(hit.ranks[other], self.ranks.get(other, hit.ranks[other]))
 
     def as_hit(self) -> Hit:
-        """It as a hit of all of them."""
+        """Return the fused hit."""
         return Hit(self.chunk, math.inf if self.is_first else self.score, self.ranks)
 
     @property
     def score(self) -> float:
-        """The same in whatever order the searchers come, for which a plain sum is too coarse."""
+        """The sum of the shares, exact so that the order of the searchers does not matter."""
         return math.fsum(self.shares)
 
-    def place(self) -> tuple[bool, float, str, int]:
-        """What chunks are ordered by, best first."""
+    def sort_key(self) -> tuple[bool, float, str, int]:
+        """Return the key that sorts the best chunk first."""
         return (not self.is_first, -self.score, self.chunk.source, self.chunk.index)
 
 
 def score_as_json(score: float) -> float | str:
-    """A score as JSON can have it: there is no number for infinity, which stands before all others."""
+    """Return a score for JSON, which lacks infinity; an infinite score becomes "first"."""
     return score if math.isfinite(score) else "first"
 
 

@@ -1,4 +1,4 @@
-"""Keep what was costly to make: parsed documents, corpora, indexes."""
+"""Cache values that are costly to compute: parsed documents, corpora, indexes."""
 
 from __future__ import annotations
 
@@ -18,70 +18,63 @@ from jackfield.retrieval import Chunk, Corpus
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_ABANDONED_S = 3600.0  # after which a file that is being written belongs to a process that was killed
-
-
-def _one(_: object) -> int:
-    return 1
+_ABANDONED_S = 3600.0  # older staging files are leftovers of killed processes
 
 
 class Kept(Generic[K, V]):
-    """The most recently used values, by key. If two threads need one at the same time, it is made once.
+    """Cache of the most recently used values. If several threads need a missing value, only one computes it.
 
     Args:
-        capacity: The most that is kept, in the unit of `size_of`; the value used last is kept whatever its size.
-        size_of: The size of a value, 1 for each if not given.
+        capacity: The most to keep, in the unit of `size_of`. The latest value stays even if it is larger.
+        size_of: The size of a value; 1 by default.
     """
 
-    def __init__(self, capacity: int, *, size_of: Callable[[V], int] = _one) -> None:
+    def __init__(self, capacity: int, *, size_of: Callable[[V], int] | None = None) -> None:
         self._capacity = capacity
-        self._size_of = size_of
+        self._size_of = size_of or (lambda _: 1)
         self._values: OrderedDict[K, V] = OrderedDict()
         self._size = 0
-        self._making: dict[K, Event] = {}
+        self._pending: dict[K, Event] = {}
         self._lock = Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made if needed; errors of `make` are raised and not kept. It blocks."""
-        mine = Event()
+        """Return the value of a key, computed if needed. Errors of `make` are raised and not cached. It blocks."""
+        done = Event()
         while True:
             with self._lock:
                 if key in self._values:
                     self._values.move_to_end(key)
                     return self._values[key]
-                other = self._making.get(key)
+                other = self._pending.get(key)
                 if other is None:
-                    self._making[key] = mine
+                    self._pending[key] = done
                     break
-            # Whoever makes it may fail, for a reason of its own: then it is our turn.
+            # The other thread may fail for its own reasons; then this one tries.
             other.wait()
         try:
             value = make()
             with self._lock:
-                self._keep(key, value)
+                self._values[key] = value
+                self._size += self._size_of(value)
+                while self._size > self._capacity and len(self._values) > 1:
+                    _, dropped = self._values.popitem(last=False)
+                    self._size -= self._size_of(dropped)
             return value
         finally:
             with self._lock:
-                del self._making[key]
-            mine.set()
-
-    def _keep(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._size += self._size_of(value)
-        while self._size > self._capacity and len(self._values) > 1:
-            _, dropped = self._values.popitem(last=False)
-            self._size -= self._size_of(dropped)
+                del self._pending[key]
+            done.set()
 
 
 @dataclass(frozen=True, slots=True)
 class OnShelf(Generic[V]):
-    """How an index goes to a file and comes back.
+    """File format of an index.
 
     Attributes:
-        name: Of the searcher and of all settings that decide what is in the index, as a part of a file's name.
-        read: Reads it; a `ValueError` says that the file is not whole, and it is built again.
-        write: Writes it to a file that does not exist yet.
-        change: Makes the index of some chunks out of one of other chunks; None if building it is better.
+        name: Part of the file name; identifies the searcher and every setting that affects the index.
+        read: Reads the index. It raises `ValueError` if the file is incomplete, and the index is built again.
+        write: Writes the index to a new file.
+        change: Updates the index of other chunks to these chunks; returns None if building from scratch is better.
     """
 
     name: str
@@ -92,36 +85,36 @@ class OnShelf(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where a corpus on disk has the files that searchers make of it: they are derived, and may be deleted.
+    """The folder for index files beside a corpus on disk. They are derived data and may be deleted.
 
     Attributes:
-        folder: Its place.
-        content: The corpus's content hash.
+        folder: The folder's path.
+        content: The content hash of the corpus.
     """
 
     folder: Path
     content: str
 
     def load(self, kept: OnShelf[V]) -> V | None:
-        """What was saved for this content; None if there is nothing, or nothing that is whole."""
+        """Load the index of this content; return None if it is missing or incomplete."""
         return _read(self._path(kept.name), kept)
 
     def changed(self, chunks: Sequence[Chunk], kept: OnShelf[V]) -> V | None:
-        """What was saved for other content, changed to that of these chunks; None if there is nothing of use."""
+        """Load an index of other content and update it to these chunks; return None if no file can be updated."""
         if kept.change is None:
             return None
         for path in sorted(self.folder.glob(f"{kept.name}.*")):
             other = _read(path, kept)
-            found = None if other is None else kept.change(other, chunks)
-            if found is not None:
-                return found
+            updated = None if other is None else kept.change(other, chunks)
+            if updated is not None:
+                return updated
         return None
 
     def save(self, value: V, kept: OnShelf[V]) -> None:
-        """Save it, whole or not at all, and remove what was saved for other content.
+        """Save an index atomically, and remove the files of other content.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The index cannot be written.
         """
         descriptor, staging = tempfile.mkstemp(dir=self.folder, prefix=f".{kept.name}-")
         os.close(descriptor)
@@ -132,9 +125,9 @@ class Shelf:
             Path(staging).unlink(missing_ok=True)
             raise
         for old in (*self.folder.glob(f"{kept.name}.*"), *self.folder.glob(f".{kept.name}-*")):
-            with contextlib.suppress(OSError):  # another process was quicker, or Windows keeps what one has open
-                is_left_behind = not old.name.startswith(".") or time.time() - old.stat().st_mtime > _ABANDONED_S
-                if is_left_behind and old != self._path(kept.name):
+            with contextlib.suppress(OSError):  # another process removed it first, or has it open on Windows
+                is_obsolete = not old.name.startswith(".") or time.time() - old.stat().st_mtime > _ABANDONED_S
+                if is_obsolete and old != self._path(kept.name):
                     old.unlink()
 
     def _path(self, name: str) -> Path:
@@ -149,29 +142,30 @@ def _read(path: Path, kept: OnShelf[V]) -> V | None:
 
 
 class IndexCache(Generic[V]):
-    """A searcher's indexes of the most recently used corpora, by content hash."""
+    """Cache of a searcher's indexes of the most recently used corpora, by content hash."""
 
     def __init__(self, capacity: int = 8) -> None:
         self._indexes: Kept[str, V] = Kept(capacity)
 
     def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V], kept: OnShelf[V] | None = None) -> V:
-        """The index of a corpus, built if needed. It blocks: call it in a worker thread.
+        """Return the index of a corpus, built if needed. It blocks: call it in a worker thread.
 
         Args:
-            corpus: What is searched. If it has a `Shelf` as its attribute `shelf`, the index is kept there.
-            build: Makes the index.
-            kept: How it is written and read; None if it is not.
+            corpus: The corpus to search. If its attribute `shelf` is a `Shelf`, the index is saved there.
+            build: Builds the index.
+            kept: The file format of the index; None if it is never saved.
         """
 
-        def made() -> V:
+        def load_or_build() -> V:
             shelf = getattr(corpus, "shelf", None)
             if kept is None or not isinstance(shelf, Shelf):
                 return build(corpus.chunks)
-            found = shelf.load(kept)
-            if found is None:
-                found = shelf.changed(corpus.chunks, kept)
-                found = build(corpus.chunks) if found is None else found
-                shelf.save(found, kept)
-            return found
+            index = shelf.load(kept)
+            if index is None:
+                index = shelf.changed(corpus.chunks, kept)
+                if index is None:
+                    index = build(corpus.chunks)
+                shelf.save(index, kept)
+            return index
 
-        return self._indexes.get(corpus.content_hash, made)
+        return self._indexes.get(corpus.content_hash, load_or_build)

@@ -1,4 +1,4 @@
-"""Which file a model means by a name: it may read those of its conversation and of its workspace, and no others."""
+"""Resolve file names from a model, which may read only files of its conversation and its workspace."""
 
 from __future__ import annotations
 
@@ -12,34 +12,29 @@ from jackfield.tools import Workspace
 def file_meant(
     name: str, files: Sequence[str], workspace: Workspace, *, if_several: str = "name it by its whole path"
 ) -> str:
-    """The path of the file that a model names.
+    """Return the path of the file that a model names.
 
     Args:
-        name: A path as it is in `files`, the last part of one, or a path in the workspace.
+        name: A path in `files`, the last part of one, or a path in the workspace.
         files: The files of the conversation.
-        workspace: Where tools write.
-        if_several: What a model should do if several files of the conversation have the name.
+        workspace: The folder where tools write.
+        if_several: Advice for the model if several files of the conversation have the name.
 
     Raises:
-        ToolArgumentError: It means no file that the model may read, or several; the text is for the model.
+        ToolArgumentError: The name matches several files, or none that the model may read. The text is for the model.
     """
-    named = _named(name, files)
-    if len(named) > 1:
-        raise ToolArgumentError(f"{name!r} is the name of {len(named)} documents: {if_several}")
-    path = named[0] if named else _in_workspace(name, workspace)
-    if path is None:
-        known = ", ".join(dict.fromkeys(map(basename_of, files))) or "none"
-        raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
-    return path
-
-
-def _named(name: str, files: Sequence[str]) -> list[str]:
-    return [name] if name in files else [file for file in files if basename_of(file) == name]
-
-
-def _in_workspace(name: str, workspace: Workspace) -> str | None:
+    if name in files:
+        return name
+    matches = [file for file in files if basename_of(file) == name]
+    if len(matches) > 1:
+        raise ToolArgumentError(f"{name!r} is the name of {len(matches)} documents: {if_several}")
+    if matches:
+        return matches[0]
     try:
         path = workspace.resolve(name)
-        return str(path) if path.is_file() else None
+        if path.is_file():
+            return str(path)
     except (ToolArgumentError, OSError):
-        return None  # it leads out, or is too long for a name: the answer is that of a name of nothing
+        pass  # outside the workspace, or too long: report it like a missing file
+    known = ", ".join(dict.fromkeys(basename_of(file) for file in files)) or "none"
+    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")

@@ -1,8 +1,8 @@
-"""Parse files in processes of their own, so that limits of time and memory stop a hostile file.
+"""Parse files in subprocesses, where limits on time and memory stop a hostile file.
 
-The processes are started when a file needs one, kept for the next files, and end with the process that started them,
-however that ends. They are plain subprocesses that know nothing of `__main__`, so that they work in notebooks, in web
-handlers, in scripts without a guard, under threads and after a fork.
+A subprocess starts when a file needs one, serves the following files, and ends with its parent, even if the parent is
+killed. It does not import `__main__`, so parsing works in notebooks, in web handlers, in scripts without a guard, under
+threads and after a fork.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, BlockKind, Document
 from jackfield_documents.parsing_process import read_frame, write_frame
 
-_MOST_PROCESSES = 6  # each holds 40 to 80 MB once it has read every kind of file
-_FILES_PER_PROCESS = 200  # what parsers leak does not add up for ever
+_MAX_PROCESSES = 6  # each takes 40 to 80 MB once it has read every kind of file
+_FILES_PER_PROCESS = 200  # bounds memory leaks of parsers
 _START_S = 60.0
-_END_S = 5.0  # for a process that closed its answers to end
-_SIGXCPU = 24  # which Windows does not name
+_END_S = 5.0  # for a process to exit after closing its output
+_SIGXCPU = 24  # missing from `signal` on Windows
 _KINDS = get_args(BlockKind)
 _LOOKS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
-# The path is read from the pipe: as an argument, other users would see it. `-P`: nothing is imported from the folder
-# that the host happens to stand in.
+# `sys.path` goes through the pipe: other users can see arguments. `-P` keeps the current directory off `sys.path`.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.raw.read(int(sys.argv[1]))); "
     "from jackfield_documents.parsing_process import serve; serve()"
@@ -43,15 +42,15 @@ _START = (
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """What parsing one file may take; a larger file may take more, in proportion to its size.
+    """Limits for parsing one file; they grow in proportion to the size of the file.
 
-    Memory is limited on Linux, processor time on all systems but Windows, and the time on the clock everywhere.
+    Memory is limited on Linux only, CPU time everywhere but on Windows, and wall-clock time everywhere.
 
     Attributes:
-        cpu_s: Seconds of processor time, of a small file; twice as much with each 4 MiB more.
-        wall_s: Seconds on the clock, likewise.
-        memory_bytes: Memory, besides 40 times the length of the file.
-        answer_bytes: What is made of it, in JSON, besides 40 times the length of the file.
+        cpu_s: CPU time in seconds; as much again for each 4 MiB of the file.
+        wall_s: Wall-clock time in seconds; as much again for each 4 MiB of the file.
+        memory_bytes: Memory, in addition to 40 times the size of the file.
+        answer_bytes: Size of the parsed document as JSON, in addition to 40 times the size of the file.
     """
 
     cpu_s: float = 20.0
@@ -60,7 +59,7 @@ class ParserLimits:
     answer_bytes: int = 64 * 2**20
 
     def for_file(self, size_bytes: int) -> ParserLimits:
-        """The limits for a file of this size."""
+        """Return the limits for a file of this size."""
         times = 1 + size_bytes / (4 * 2**20)
         more = 40 * size_bytes
         return ParserLimits(self.cpu_s * times, self.wall_s * times, self.memory_bytes + more, self.answer_bytes + more)
@@ -68,15 +67,16 @@ class ParserLimits:
 
 @dataclass(frozen=True, slots=True)
 class ParseJob:
-    """What to parse a file with.
+    """A parser, its settings, and the facts it needs about one file.
 
     Attributes:
         name: The parser's name in errors.
-        target: Its class, as `module:Class`.
+        target: The parser's class, as `module:Class`.
         settings: The parser's settings.
-        secrets: The names of the environment variables that it may read; no other that looks like a secret is passed.
-        source: The name of the file, for its errors.
-        codec: The encoding of the text if it is known from elsewhere, else ''; the process decodes it first.
+        secrets: Names of environment variables that the parser may read. Other variables whose names look like secrets
+            are not passed on.
+        source: The file's name in errors.
+        codec: The encoding of the text, if a server named one; the subprocess decodes the text first.
     """
 
     name: str
@@ -88,76 +88,78 @@ class ParseJob:
 
 
 class ParserUnavailableError(Exception):
-    """The parser cannot be imported or made in a process of its own."""
+    """The parser cannot be imported or created in a subprocess."""
 
 
 def can_start_processes() -> bool:
-    """Whether this program can start another Python; one frozen into an executable cannot."""
+    """Return True if this program can start another Python; a frozen executable cannot."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def processes_at_once() -> int:
-    """How many files are parsed side by side: one on each core that this process may use, at most 6."""
+    """Return the size of the process pool: one per core that this process may use, at most 6."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(_MOST_PROCESSES, cores))
+    return max(1, min(_MAX_PROCESSES, cores))
 
 
-def parse_apart(job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
-    """Parse a file in another process. It blocks, including the wait for a free process.
+def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
+    """Parse a file in a subprocess. Block until one is free and done.
 
     Raises:
-        DocParserError: The parser refuses the file, fails, crashes or exceeds a limit; the message names the file.
-        ParserUnavailableError: The parser cannot be imported or made there.
+        DocParserError: The parser rejects the file, fails, crashes or exceeds a limit; the message names the file.
+        ParserUnavailableError: The parser cannot be imported or created there.
     """
-    return _pool().parse(job, data, limits)
+    pid = os.getpid()
+    pool = _pools.get(pid) or _pools.setdefault(pid, _Pool())
+    return pool.parse(job, data, limits)
 
 
 class _CrashError(DocParserError):
-    """After this, the process is not used again."""
+    """The process crashed or exceeded a limit, and must not be reused."""
 
 
-class _GoneError(Exception):
-    """The process had just ended, because nobody had asked for anything for a while."""
+class _IdleExitError(Exception):
+    """The process had just ended because it was idle."""
 
 
 class _Pool:
-    """The processes of this process."""
+    """The parsing processes of this process."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._processes = processes_at_once()
-        self._turn = threading.BoundedSemaphore(self._processes)
+        self._slots = threading.BoundedSemaphore(self._processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._all: set[_Process] = set()
         atexit.register(self._end)
 
     def parse(self, job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
-        with self._turn:
-            for _ in range(self._processes + 1):  # all that are idle may have ended
-                with contextlib.suppress(_GoneError), self._process() as process:
+        with self._slots:
+            for _ in range(self._processes + 1):  # every idle process may have ended
+                with contextlib.suppress(_IdleExitError), self._process() as process:
                     return process.parse(job, data, limits)
         raise DocParserError(f"{job.source} cannot be read: the parser ended its process")
 
     @contextmanager
     def _process(self) -> Iterator[_Process]:
-        process = self._warm() or _Process()
+        process = self._pop_idle() or _Process()
         with self._lock:
             self._all.add(process)
         try:
             yield process
         finally:
-            if process.is_of_use():
+            if process.is_reusable():
                 with self._lock:
                     self._idle.append(process)
             else:
                 self._drop(process)
 
-    def _warm(self) -> _Process | None:
+    def _pop_idle(self) -> _Process | None:
         while True:
             with self._lock:
                 process = self._idle.pop() if self._idle else None
-            if process is None or process.is_of_use():
+            if process is None or process.is_reusable():
                 return process
             self._drop(process)
 
@@ -167,16 +169,16 @@ class _Pool:
         process.end()
 
     def _end(self) -> None:
-        if os.getpid() == self._pid:  # a fork must not end what is its parent's
+        if os.getpid() == self._pid:  # a fork must not end its parent's processes
             for process in self._all.copy():
                 process.end()
 
 
 class _Process:
-    """A process that parses files, one after the other.
+    """A subprocess that parses one file after another.
 
     Raises:
-        DocParserError: It cannot be started.
+        DocParserError: The subprocess cannot be started.
     """
 
     def __init__(self) -> None:
@@ -186,7 +188,7 @@ class _Process:
         self._timed_out = False
         path = json.dumps(self._path).encode()
         try:
-            self._popen = subprocess.Popen(  # noqa: S603 - this Python, and a program that stands here
+            self._popen = subprocess.Popen(  # noqa: S603 - this Python, with a constant program
                 [sys.executable, "-P", "-c", _START, str(len(path))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -194,54 +196,54 @@ class _Process:
                 env={name: value for name, value in os.environ.items() if not _LOOKS_SECRET.search(name)},
             )
         except OSError as error:
-            raise _not_started(error.strerror or "") from error
+            raise _start_error(error.strerror or "") from error
         try:
-            with self._at_most(_START_S):
+            with self._kill_after(_START_S):
                 self._jobs.write(path)
                 self._jobs.flush()
                 read_frame(self._answers, most=0)
         except (OSError, EOFError, OverflowError) as error:
             self.end()
-            raise _not_started(f"it ended with {self._popen.returncode}") from error
+            raise _start_error(f"it ended with {self._popen.returncode}") from error
 
     @property
     def _jobs(self) -> BinaryIO:
-        assert self._popen.stdin is not None  # noqa: S101 - a pipe was asked for
+        assert self._popen.stdin is not None  # noqa: S101 - always a pipe
         return cast(BinaryIO, self._popen.stdin)
 
     @property
     def _answers(self) -> BinaryIO:
-        assert self._popen.stdout is not None  # noqa: S101 - a pipe was asked for
+        assert self._popen.stdout is not None  # noqa: S101 - always a pipe
         return cast(BinaryIO, self._popen.stdout)
 
-    def is_of_use(self) -> bool:
-        """Whether it can parse the next file."""
-        is_new_enough = self._files < _FILES_PER_PROCESS and self._path == sys.path
-        return is_new_enough and not self._is_spent and self._popen.poll() is None
+    def is_reusable(self) -> bool:
+        """Return True if the process can parse another file."""
+        is_current = self._files < _FILES_PER_PROCESS and self._path == sys.path
+        return is_current and not self._is_spent and self._popen.poll() is None
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process and close its pipes."""
         self._popen.kill()
         self._popen.wait()
         for stream in (self._popen.stdin, self._popen.stdout):
-            with contextlib.suppress(OSError):  # what was not written is not needed
+            with contextlib.suppress(OSError):  # closing flushes, and the reader has ended
                 if stream:
                     stream.close()
 
     def parse(self, job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
         self._files += 1
-        mine = limits.for_file(len(data))
-        header = _header(job, mine)
-        self._is_spent = True  # until it has answered as it should
+        limits = limits.for_file(len(data))
+        header = _encode_header(job, limits)
+        self._is_spent = True  # until a valid answer arrives
         try:
-            with self._at_most(mine.wall_s):
+            with self._kill_after(limits.wall_s):
                 write_frame(self._jobs, header)
                 write_frame(self._jobs, data)
-                answer = self._answer(job, mine)
+                answer = self._read_answer(job, limits)
         except (OSError, EOFError) as error:
-            raise self._why_ended(job.source, mine) from error
+            raise self._explain_exit(job.source, limits) from error
         except OverflowError as error:
-            raise _beyond(job.source, f"its text takes more than {mine.answer_bytes / 2**20:.0f} MiB") from error
+            raise _limit_error(job.source, f"its text takes more than {limits.answer_bytes / 2**20:.0f} MiB") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise DocParserError(f"{job.source} cannot be read: the parser's answer is not valid") from error
         self._is_spent = isinstance(answer, _CrashError)
@@ -249,28 +251,31 @@ class _Process:
             return answer
         raise answer
 
-    def _answer(self, job: ParseJob, limits: ParserLimits) -> Document | DocParserError | ParserUnavailableError:
+    def _read_answer(self, job: ParseJob, limits: ParserLimits) -> Document | DocParserError | ParserUnavailableError:
         blocks: list[Block] = []
-        most = limits.answer_bytes
+        remaining = limits.answer_bytes
         while True:
-            frame = read_frame(self._answers, most=most)
-            most -= len(frame)
+            frame = read_frame(self._answers, most=remaining)
+            remaining -= len(frame)
             match json.loads(frame):
                 case {"blocks": list(rows)}:
-                    blocks += [_block(*row) for row in rows]
+                    blocks += [_parse_block(*row) for row in rows]
                 case {"title": str(title), "metadata": dict(metadata)}:
                     return Document(job.source, tuple(blocks), "", title, metadata)
                 case {"error": str(message)}:
                     return DocParserError(message)
+                case {"failed": "MemoryError"}:
+                    size = f"{limits.memory_bytes / 2**20:.0f} MiB"
+                    return _limit_error(job.source, f"parsing it takes more than {size} of memory")
                 case {"failed": str(error)}:
-                    return _failed(job, error, limits)
-                case {"unavailable": str(why)}:
-                    return ParserUnavailableError(why)
+                    return DocParserError(f"{job.source} cannot be read: the parser {job.name} failed ({error})")
+                case {"unavailable": str(reason)}:
+                    return ParserUnavailableError(reason)
                 case _:
                     raise ValueError(frame[:80])
 
     @contextmanager
-    def _at_most(self, seconds: float) -> Iterator[None]:
+    def _kill_after(self, seconds: float) -> Iterator[None]:
         timer = threading.Timer(seconds, self._time_out)
         timer.daemon = True
         timer.start()
@@ -283,25 +288,25 @@ class _Process:
         self._timed_out = True
         self._popen.kill()
 
-    def _why_ended(self, source: str, limits: ParserLimits) -> Exception:
+    def _explain_exit(self, source: str, limits: ParserLimits) -> Exception:
         try:
-            self._popen.wait(_END_S)  # its pipe is closed
+            self._popen.wait(_END_S)  # the pipe is closed, so the process should be ending
         except subprocess.TimeoutExpired:
             self.end()
-            return DocParserError(f"{source} cannot be read: its parser closed its answers and went on")
+            return DocParserError(f"{source} cannot be read: its parser closed its output but kept running")
         code = self._popen.returncode
         if self._timed_out:
-            return _beyond(source, f"parsing it takes more than {limits.wall_s:.0f} s")
+            return _limit_error(source, f"parsing it takes more than {limits.wall_s:.0f} s")
         if code == 0:
-            return _GoneError()
+            return _IdleExitError()
         if code == -_SIGXCPU:
-            return _beyond(source, f"parsing it takes more than {limits.cpu_s:.0f} s of processor time")
-        return _beyond(
+            return _limit_error(source, f"parsing it takes more than {limits.cpu_s:.0f} s of processor time")
+        return _limit_error(
             source, f"its parser crashed ({code}), or needs more than {limits.memory_bytes / 2**20:.0f} MiB of memory"
         )
 
 
-def _header(job: ParseJob, limits: ParserLimits) -> bytes:
+def _encode_header(job: ParseJob, limits: ParserLimits) -> bytes:
     header = {
         "target": job.target,
         "settings": job.settings,
@@ -312,44 +317,33 @@ def _header(job: ParseJob, limits: ParserLimits) -> bytes:
         "cpu_s": limits.cpu_s,
     }
     try:
-        return json.dumps(header, default=_plain).encode()
+        return json.dumps(header, default=_encode_setting).encode()
     except (TypeError, ValueError) as error:
         raise ParserUnavailableError(str(error)) from error
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, SecretStr):  # its own settings may be shown to a parser, and to nobody else
+def _encode_setting(value: object) -> object:
+    if isinstance(value, SecretStr):  # a parser may see its own secrets
         return value.get_secret_value()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     raise TypeError(f"a setting is a {type(value).__name__}")
 
 
-def _block(text: str, kind: BlockKind, page: int | None, level: int) -> Block:
-    """A block, if it is one: what a hostile file has taken over may answer anything."""
+def _parse_block(text: str, kind: BlockKind, page: int | None, level: int) -> Block:
+    """Check and build a block; a subprocess that a hostile file has taken over may answer anything."""
     types = (type(text), type(kind), type(page), type(level))
     if types not in ((str, str, int, int), (str, str, type(None), int)) or kind not in _KINDS:
         raise TypeError(kind)
     return Block(text, kind, page, level)
 
 
-def _failed(job: ParseJob, error: str, limits: ParserLimits) -> DocParserError:
-    if error == "MemoryError":
-        return _beyond(job.source, f"parsing it takes more than {limits.memory_bytes / 2**20:.0f} MiB of memory")
-    return DocParserError(f"{job.source} cannot be read: the parser {job.name} failed ({error})")
+def _limit_error(source: str, cause: str) -> DocParserError:
+    return _CrashError(f"{source} cannot be read: {cause}. It may be damaged: save it again, or split it")
 
 
-def _beyond(source: str, what: str) -> DocParserError:
-    return _CrashError(f"{source} cannot be read: {what}. It may be damaged: save it again, or split it")
-
-
-def _not_started(why: str) -> DocParserError:
-    return DocParserError(f"cannot start a process for parsing files with {sys.executable}: {why}")
+def _start_error(cause: str) -> DocParserError:
+    return DocParserError(f"cannot start a process for parsing files with {sys.executable}: {cause}")
 
 
 _pools: dict[int, _Pool] = {}  # by process id: a fork starts its own
-
-
-def _pool() -> _Pool:
-    pid = os.getpid()
-    return _pools.get(pid) or _pools.setdefault(pid, _Pool())

@@ -1,7 +1,7 @@
-"""What runs in a process that parses files: one job after the other, each within limits.
+"""The program of a parsing subprocess: do one job after another, each within limits.
 
-A job is a header in JSON and the bytes of a file; an answer is JSON in frames. Nothing is unpickled on either side:
-a process that has parsed a hostile file is trusted no more than the file.
+A job is a header in JSON and the bytes of a file; an answer is JSON in frames. Neither side unpickles anything, because
+a process that has parsed a hostile file deserves no more trust than the file.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def read_frame(stream: BinaryIO, *, most: int) -> bytes:
     """Read a frame.
 
     Raises:
-        EOFError: The other side has ended.
-        OverflowError: It has more than `most` bytes.
+        EOFError: The other side has closed the stream.
+        OverflowError: The frame has more than `most` bytes.
     """
-    size = int.from_bytes(_exactly(stream, 8), "big")
+    size = int.from_bytes(_read_exactly(stream, 8), "big")
     if size > most:
         raise OverflowError
-    return _exactly(stream, size)
+    return _read_exactly(stream, size)
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise EOFError
@@ -54,14 +54,14 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def serve() -> None:
-    """Do jobs until the other side ends, or asks for nothing for a minute."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's
-    _no_core_files()
-    jobs, answers = _own_streams()
+    """Do jobs until the host ends or sends none for a minute."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host handles Ctrl-C
+    _disable_core_dumps()
+    jobs, answers = _claim_pipes()
     inbox: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs, inbox), daemon=True).start()
     parsers: dict[str, Parser] = {}
-    write_frame(answers, b"")  # it is ready
+    write_frame(answers, b"")  # tells the host that the process is ready
     while True:
         try:
             header, data = inbox.get(timeout=IDLE_S)
@@ -71,17 +71,17 @@ def serve() -> None:
             write_frame(answers, frame)
 
 
-def _own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes to the host. What a parser prints must not get between the frames."""
+def _claim_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return the pipes to the host, and redirect stdin and stdout, so that a parser's prints do not mix with frames."""
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, 0)
+    os.dup2(devnull, 1)
     return jobs, answers
 
 
 def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[tuple[bytes, bytes]]) -> None:
-    """Take jobs. In a thread of its own, so that the end of the host is seen while a file is parsed."""
+    """Receive jobs in a thread, which also notices the end of the host during parsing."""
     try:
         while True:
             inbox.put((read_frame(jobs, most=sys.maxsize), read_frame(jobs, most=sys.maxsize)))
@@ -93,7 +93,7 @@ def _answer(job: Mapping[str, Any], data: bytes, parsers: dict[str, Parser]) -> 
     os.environ.update(job["environment"])
     try:
         parser = _parser(job, parsers)
-    except Exception as error:  # noqa: BLE001 - the host imports it as well, and says what is wrong
+    except Exception as error:  # noqa: BLE001 - the host imports the parser as well and reports the error
         yield json.dumps({"unavailable": type(error).__name__}).encode()
         return
     try:
@@ -103,7 +103,7 @@ def _answer(job: Mapping[str, Any], data: bytes, parsers: dict[str, Parser]) -> 
             yield from list(_frames(parser.parse(data, source=job["source"])))
     except DocParserError as error:
         yield json.dumps({"error": str(error)}).encode()
-    except Exception as error:  # noqa: BLE001 - a library inside a parser may raise anything at a damaged file
+    except Exception as error:  # noqa: BLE001 - a third-party library may raise anything on a damaged file
         yield json.dumps({"failed": type(error).__name__}).encode()
     finally:
         for name in job["environment"]:
@@ -121,7 +121,7 @@ def _parser(job: Mapping[str, Any], parsers: dict[str, Parser]) -> Parser:
 
 
 def _frames(document: Document) -> Iterator[bytes]:
-    """In parts, so that the host, which reads them between other work, is not held up by a long one."""
+    """Encode a document in frames of limited size, so that the host can do other work between them."""
     for start in range(0, len(document.blocks), _BLOCKS_PER_FRAME):
         blocks = document.blocks[start : start + _BLOCKS_PER_FRAME]
         rows = [(block.text, block.kind, block.page, block.level) for block in blocks]
@@ -134,28 +134,28 @@ def _frames(document: Document) -> Iterator[bytes]:
 
 @contextmanager
 def _limits(*, memory_bytes: int, cpu_s: float) -> Iterator[None]:
-    """Limits on what comes on top of what the process has taken so far. Windows has none; macOS has that on time."""
+    """Limit memory and CPU time beyond the process's current use. Windows has no limits, macOS only CPU time."""
     try:
         import resource
     except ImportError:
         yield
         return
-    wanted = {resource.RLIMIT_CPU: int(sum(os.times()[:2]) + cpu_s) + 1}
+    limits = {resource.RLIMIT_CPU: int(sum(os.times()[:2]) + cpu_s) + 1}
     if _STATM.exists():
-        taken = int(_STATM.read_text().split()[0]) * resource.getpagesize()
-        wanted[resource.RLIMIT_AS] = taken + memory_bytes
-    before = {kind: resource.getrlimit(kind) for kind in wanted}
-    for kind, most in wanted.items():
-        soft, hard = before[kind]
-        resource.setrlimit(kind, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+        used_bytes = int(_STATM.read_text().split()[0]) * resource.getpagesize()
+        limits[resource.RLIMIT_AS] = used_bytes + memory_bytes
+    previous = {kind: resource.getrlimit(kind) for kind in limits}
+    for kind, limit in limits.items():
+        soft, hard = previous[kind]
+        resource.setrlimit(kind, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard))
     try:
         yield
     finally:
-        for kind, limit in before.items():
-            resource.setrlimit(kind, limit)
+        for kind, soft_and_hard in previous.items():
+            resource.setrlimit(kind, soft_and_hard)
 
 
-def _no_core_files() -> None:
+def _disable_core_dumps() -> None:
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a query asks for: a text, or keywords as JSON."""
+"""Parse queries, which are plain text or keywords as JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _KEYS = ("keywords_zh", "keywords_en", "text")
 
 
 def texts_of(query: str) -> list[str]:
-    """The texts to search for.
+    """Return the texts to search for.
 
-    Besides plain text it accepts the JSON of models that generate keywords: an object with any of `keywords_zh`,
+    A query is plain text, or the JSON of a model that generates keywords: an object with any of `keywords_zh`,
     `keywords_en` (lists of words or phrases) and `text`. A word that is both a keyword and in the text counts twice.
     """
     keywords = _keywords(query)
@@ -22,7 +22,7 @@ def texts_of(query: str) -> list[str]:
 
 
 def _keywords(query: str) -> Mapping[object, object]:
-    """The object that a query is; an empty one if it is a text."""
+    """Parse a query as a JSON object; return an empty one for plain text."""
     if not query.lstrip().startswith(("{", "```")):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Words that say nothing about what a text is about."""
+"""Stop words: words that do not distinguish one text from another."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ STOP_WORDS: frozenset[str] = frozenset((_ENGLISH + _CHINESE).split())
 """Lower case; English and Chinese together, because texts mix them."""
 
 ABOUT_DOCUMENTS: tuple[str, ...] = tuple((_ABOUT_DOCUMENTS_ENGLISH + _ABOUT_DOCUMENTS_CHINESE).split())
-"""Words with which a question speaks of the document, and not of what stands in it."""
+"""Words in questions that refer to the document itself, not to its content."""

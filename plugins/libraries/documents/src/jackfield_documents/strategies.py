@@ -1,4 +1,4 @@
-"""Ask several strategies side by side, and go on with those that answer."""
+"""Run several strategies in parallel, and tolerate failures of some."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield.errors import JackfieldError, ModelServiceError, ToolServiceError
 
 T = TypeVar("T")
 
-# Whoever shows an answer learns what is missing from it, however deep the searcher is that has gone on without.
+# A context variable, because the failing searcher may be nested several levels below the code that shows the answer.
 _noted: ContextVar[list[str] | None] = ContextVar("jackfield_failed_strategies", default=None)
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def failures_noted() -> Iterator[list[str]]:
-    """Collect what fails inside, and is done without: a sentence for each strategy. Nobody else is notified."""
+    """Collect one sentence per strategy that fails inside the block, instead of logging it."""
     noted: list[str] = []
     token = _noted.set(noted)
     try:
@@ -31,33 +31,20 @@ def failures_noted() -> Iterator[list[str]]:
 
 
 async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]) -> dict[str, T]:
-    """Ask strategies at the same time.
+    """Run strategies in parallel.
 
-    One whose service fails is left out; `failures_noted` has the reason, or, if nobody collects, the log.
+    Strategies whose service fails are skipped; `failures_noted` collects the reasons, else they are logged.
 
     Args:
-        strategies: What asks each of them, by its name.
+        strategies: Functions that run a strategy, by name.
 
     Returns:
-        The answers of those that did not fail, by name, in order.
+        The answers of the strategies that succeeded, by name, in order.
 
     Raises:
-        ModelServiceError, ToolServiceError: All of them have failed; this is the first error, with the others as notes.
-        JackfieldError: A setting is wrong, or a plugin is missing. Going on without would hide it for ever.
+        ModelServiceError, ToolServiceError: All strategies failed; this is the first error, with the others as notes.
+        JackfieldError: A setting is wrong, or a plugin is missing. Skipping the strategy would hide that forever.
     """
-    came = await _answers_and_failures(strategies)
-    answers = {name: answer for name, answer in came.items() if not isinstance(answer, _Failure)}
-    failures = {name: failure for name, failure in came.items() if isinstance(failure, _Failure)}
-    if failures and not answers:
-        raise _as_one(failures)
-    for name, failure in failures.items():
-        note_failure(f"{name} failed and was left out: {failure.error}")
-    return answers
-
-
-async def _answers_and_failures(
-    strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
-) -> dict[str, T | _Failure]:
     tasks = {name: asyncio.create_task(_answer_or_failure(ask)) for name, ask in strategies.items()}
     try:
         await asyncio.gather(*tasks.values())
@@ -65,11 +52,26 @@ async def _answers_and_failures(
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
-    return {name: task.result() for name, task in tasks.items()}
+    answers: dict[str, T] = {}
+    failures: dict[str, JackfieldError] = {}
+    for name, task in tasks.items():
+        result = task.result()
+        if isinstance(result, _Failure):
+            failures[name] = result.error
+        else:
+            answers[name] = result
+    if failures and not answers:
+        (_, first), *others = failures.items()
+        for name, error in others:
+            first.add_note(f"{name} failed as well: {error}")
+        raise first
+    for name, error in failures.items():
+        note_failure(f"{name} failed and was left out: {error}")
+    return answers
 
 
 def note_failure(text: str) -> None:
-    """Say to whoever collects failures, or else to the log, what was done without."""
+    """Report a skipped strategy to `failures_noted`, or log it."""
     noted = _noted.get()
     if noted is None:
         _log.warning("%s", text)
@@ -87,10 +89,3 @@ async def _answer_or_failure(ask: Callable[[], Coroutine[Any, Any, T]]) -> T | _
         return await ask()
     except (ModelServiceError, ToolServiceError) as error:
         return _Failure(error)
-
-
-def _as_one(failures: Mapping[str, _Failure]) -> JackfieldError:
-    (_, first), *others = failures.items()
-    for name, failure in others:
-        first.error.add_note(f"{name} failed as well: {failure.error}")
-    return first.error

@@ -1,4 +1,4 @@
-"""Tables as Markdown, which models read well and chunks can be cut from row by row."""
+"""Format tables as Markdown, which models read well and chunking can split by row."""
 
 from __future__ import annotations
 
@@ -7,37 +7,34 @@ from collections.abc import Iterable, Sequence
 
 
 def pipe_table(rows: Iterable[Sequence[str]]) -> str:
-    """A GitHub table, of which the first row is the header; '' if no cell has text.
+    """Format rows as a GitHub table with the first row as header; return '' if no cell has text.
 
-    Columns and rows without any text are left out. Pipes are escaped, line ends become `<br>`, and what lacks at the
-    end of a row stays away, as the format allows: a table is never much longer than its texts.
+    Columns and rows without text are dropped. Pipes are escaped, and line ends become `<br>`. The format allows short
+    rows, so they are not padded, and a table is never much longer than its texts.
     """
-    filled = list(filter(any, ([_cell(text) for text in row] for row in rows)))
-    used = _columns_with_text(filled)
-    if not used:
+    filled = []
+    for row in rows:
+        cells = [_escape_cell(text) for text in row]
+        if any(cells):
+            filled.append(cells)
+    columns = sorted({column for row in filled for column, text in enumerate(row) if text})
+    if not columns:
         return ""
-    header, *rest = filled if len(used) == max(map(len, filled)) else [_only(row, used) for row in filled]
-    header += [""] * (len(used) - len(header))
-    return "\n".join([_line(header), "|" + "---|" * len(used), *map(_line, rest)])
+    if len(columns) < max(len(row) for row in filled):
+        # Bisecting keeps short rows cheap, even below a header of thousands of columns.
+        filled = [[row[column] for column in columns[: bisect_left(columns, len(row))]] for row in filled]
+    header, *rest = filled
+    header += [""] * (len(columns) - len(header))
+    lines = ["| " + " | ".join(row) + " |" for row in (header, *rest)]
+    lines.insert(1, "|" + "---|" * len(columns))
+    return "\n".join(lines)
 
 
-def _columns_with_text(rows: Sequence[Sequence[str]]) -> list[int]:
-    return sorted({place for row in rows for place, text in enumerate(row) if text})
-
-
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     if text.isalnum():  # most are, and need nothing
         return text
     text = text.strip()
     if "\n" in text or "\r" in text:
-        text = "<br>".join(line for line in map(str.strip, text.splitlines()) if line)
+        lines = (line.strip() for line in text.splitlines())
+        text = "<br>".join(line for line in lines if line)
     return text.replace("|", "\\|") if "|" in text else text
-
-
-def _only(row: Sequence[str], places: Sequence[int]) -> list[str]:
-    # Without what lies beyond its end: a short row beside a header of thousands of columns costs as much as it holds.
-    return [row[place] for place in places[: bisect_left(places, len(row))]]
-
-
-def _line(row: Sequence[str]) -> str:
-    return "| " + " | ".join(row) + " |"

@@ -1,4 +1,4 @@
-"""Documents at URLs: fetched by `jackfield-fetch` where it is installed, and kept for a while."""
+"""Fetch documents at URLs with `jackfield-fetch`, if installed, and cache them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from jackfield_fetch import Fetched, Fetcher
 
 FRESH_S = 300.0
-"""Seconds for which a page is not asked for again."""
-_KEPT_BYTES = 50_000_000
+"""Seconds before a cached page is revalidated."""
+_CACHE_BYTES = 50_000_000
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-# What servers say of a file when they do not know.
-_SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
+# Media types that servers send for files of unknown type.
+_UNSPECIFIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
 
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is a URL."""
+    """Return True if a path is a URL."""
     return _URL.match(path) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a URL gave.
+    """The content of a URL.
 
     Attributes:
-        name: Such a file's name: the last part of the URL, with an extension that says of which type it is.
+        name: A file name: the last part of the URL, with an extension that fits the media type.
         data: The bytes, as the server sent them.
-        codec: The encoding of a text that the server names; '' if it names none, or the bytes begin with a mark.
+        codec: The encoding of a text as named by the server; '' if it names none, or the text has a byte order mark.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    at: float
+class _CacheEntry:
+    fetched_s: float
     page: Fetched
 
 
 class Pages:
-    """Gets what URLs name. It may be used by several event loops.
+    """Fetch and cache pages. Several event loops may share an instance.
 
     Args:
-        settings: Those of `jackfield_fetch.FetchConfig`.
-        max_bytes: The largest page, unless the settings say it.
-        check: Awaited with each URL before its server is asked, those of redirects included.
+        settings: Settings of `jackfield_fetch.FetchConfig`.
+        max_bytes: The size of the largest page, unless the settings contain it.
+        check: Awaited with each URL, redirects included, before the request.
     """
 
     def __init__(
@@ -71,59 +71,59 @@ class Pages:
     ) -> None:
         self._check = check
         self._settings = {"max_bytes": max_bytes, **(settings or {})}
-        self._made: Fetcher | None = None
-        self._seen: dict[str, _Seen] = {}
+        self._lazy_fetcher: Fetcher | None = None
+        self._cache: dict[str, _CacheEntry] = {}
 
     async def get(self, url: str) -> Page:
-        """The page of a URL; one that is not fresh is asked for again, and sent only if it has changed.
+        """Return the page of a URL. Revalidate a stale page, which is sent again only if it has changed.
 
         Raises:
-            DocParserError: It cannot be fetched, or nothing here fetches URLs.
+            DocParserError: The page cannot be fetched, or `jackfield-fetch` is not installed.
         """
-        seen = self._seen.get(url)
-        if seen is None or time.monotonic() - seen.at > FRESH_S:
+        entry = self._cache.get(url)
+        if entry is None or time.monotonic() - entry.fetched_s > FRESH_S:
             try:
-                page = await self._fetcher.fetch(url, known=seen.page if seen else None, check=self._check)
+                page = await self._fetcher.fetch(url, known=entry.page if entry else None, check=self._check)
             except ToolServiceError as error:
                 raise DocParserError(str(error)) from error
-            seen = _Seen(time.monotonic(), page)
-            self._keep(url, seen)
-        if not seen.page.content:
+            entry = _CacheEntry(time.monotonic(), page)
+            self._store(url, entry)
+        if not entry.page.content:
             raise DocParserError(f"{basename_of(url)} is empty")
-        return Page(_file_name(seen.page), seen.page.content, _codec_of(seen.page))
+        return Page(_file_name(entry.page), entry.page.content, _codec_of(entry.page))
 
-    def _keep(self, url: str, seen: _Seen) -> None:
-        self._seen.pop(url, None)
-        self._seen[url] = seen
-        size = sum(len(one.page.content) for one in self._seen.values())
-        for oldest in list(self._seen)[:-1]:
-            if size <= _KEPT_BYTES:
+    def _store(self, url: str, entry: _CacheEntry) -> None:
+        self._cache.pop(url, None)
+        self._cache[url] = entry
+        size = sum(len(cached.page.content) for cached in self._cache.values())
+        for oldest in list(self._cache)[:-1]:
+            if size <= _CACHE_BYTES:
                 break
-            size -= len(self._seen.pop(oldest).page.content)
+            size -= len(self._cache.pop(oldest).page.content)
 
     @property
     def _fetcher(self) -> Fetcher:
-        if self._made is None:
+        if self._lazy_fetcher is None:
             try:
                 from jackfield_fetch import Fetcher
             except ModuleNotFoundError as error:
                 if error.name != "jackfield_fetch":
                     raise
-                raise DocParserError("nothing here fetches URLs: pip install jackfield-fetch") from None
-            self._made = Fetcher(self._settings)
-        return self._made
+                raise DocParserError("no package here fetches URLs: pip install jackfield-fetch") from None
+            self._lazy_fetcher = Fetcher(self._settings)
+        return self._lazy_fetcher
 
 
 def _file_name(page: Fetched) -> str:
     path = urlsplit(page.url).path
     name = basename_of(path) if path.strip("/") else "index"
-    if page.media_type in _SAYS_NOTHING or mimetypes.guess_type(name)[0] == page.media_type:
+    if page.media_type in _UNSPECIFIC_TYPES or mimetypes.guess_type(name)[0] == page.media_type:
         return name
     return name + (mimetypes.guess_extension(page.media_type) or "")
 
 
 def _codec_of(page: Fetched) -> str:
-    """The encoding in which any parser is to read a text, whatever the text says of itself. Nothing is decoded here."""
+    """Return the encoding named by the server, which overrides any that the text declares; '' if there is none."""
     is_text = page.media_type.startswith("text/") or page.media_type.endswith(("+xml", "/xml"))
     if not is_text or page.content.startswith(_MARKS):
         return ""
