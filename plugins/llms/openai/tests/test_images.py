@@ -104,7 +104,9 @@ def test_the_prompt_is_what_the_user_said_last_behind_the_system_message(web: We
     "option", [{"temperature": 0.5}, {"max_tokens": 5}, {"response_format": {"type": "text"}}, {"seed": 1}]
 )
 def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, option: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedInputError, match=f"gpt-image makes images and does not support {next(iter(option))}"):
+    with pytest.raises(
+        UnsupportedInputError, match=f"gpt-image makes images and does not support {next(iter(option))}"
+    ):
         ask(web, options=option)
     assert web.requests == []
 

@@ -25,7 +25,7 @@ _ANY_TAG = re.compile("</?(?:tool_call|code|function|parameter)")
 
 
 def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
-    """Write a call as the model should have written it. Arguments that are no JSON object become a JSON string.
+    """Write a call as the model should have written it. Arguments that are not a JSON object become a JSON string.
 
     With `code_apart`, the argument `code` follows the JSON, between tags, where nothing needs escaping.
     """
@@ -51,7 +51,7 @@ def is_strict_json(text: str) -> bool:
 
 
 def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]:
-    """Return the calls in a body, usually one; [] if it is no call.
+    """Return the calls in a body, usually one; [] if it is not a call.
 
     Args:
         text: The text between the tags.

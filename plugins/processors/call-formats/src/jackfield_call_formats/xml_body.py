@@ -44,7 +44,7 @@ class _Function:
 
 
 def write_call(call: FunctionCall, functions: Sequence[FunctionSchema]) -> str:
-    """Write a call as the model should have written it. Arguments that are no JSON object stay unchanged."""
+    """Write a call as the model should have written it. Arguments that are not a JSON object stay unchanged."""
     arguments = object_of(call)
     lines = [f"<function={_written_name(call.name)}>"]
     if arguments is None:
@@ -91,7 +91,7 @@ def is_strict_xml(text: str) -> bool:
 
 
 def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str = "") -> list[FoundCall]:
-    """Return the calls in a body, usually one; [] if it is no call. `chosen` names a call without a name."""
+    """Return the calls in a body, usually one; [] if it is not a call. `chosen` names a call without a name."""
     found = []
     for function in _functions_in(text):
         name = function.name or chosen

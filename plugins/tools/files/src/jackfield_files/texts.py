@@ -20,7 +20,7 @@ _MARKS = (
 
 
 def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str | None:
-    """Return the encoding of a text by its beginning; None if it is no text.
+    """Return the encoding of a text by its beginning; None if it is not text.
 
     A byte order mark stays in the text as its first character, so that it is written again.
 
@@ -44,7 +44,7 @@ def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str
 
 
 def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
-    """Return a text and its encoding; None for a file that is no text. Invalid bytes survive `encode` unchanged."""
+    """Return a text and its encoding; None for a file that is not text. Invalid bytes survive `encode` unchanged."""
     encoding = encoding_of(data, encodings, is_whole=True)
     if encoding is None:
         return None
