@@ -43,7 +43,7 @@ def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_erro
     [
         (
             {"front_page": 1},
-            "'front_page' is not asked; the searchers are keyword_search, vector_search",
+            "'front_page' is not among the searchers: keyword_search, vector_search",
         ),
         ({"keyword_search": -1}, "the weight of 'keyword_search' must be a finite number of at least 0"),
         ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be a finite number of at least 0"),
