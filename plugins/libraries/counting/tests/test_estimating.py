@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -68,3 +70,47 @@ def test_one_count_moves_the_estimate_a_tenth_of_the_way() -> None:
 )
 def test_the_weights_of_the_estimate_are_those_that_were_fitted(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
+
+
+# A text as pieces, and the weight of each in parts of 200 of a token.
+CJK = r"\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef"
+PIECE = re.compile(
+    rf"(?P<ideograph>[{CJK}])"
+    rf"|(?P<word>[^\W\d_{CJK}]+)"
+    r"|(?P<digit>\d)"
+    r"|(?P<space>[^\S\u3000]{2,}|[\n\t])"
+    rf"|(?P<signs>[^\w\s{CJK}]+|_+)"
+)
+TEXTS = st.lists(
+    st.tuples(
+        st.sampled_from([*"ab1_ \n\t.,-é²\x81\x85。中あ한“”٣Ωж𝔘", "\u3000", "\u2003", "\ud800"]), st.integers(1, 12)
+    )
+).map(lambda runs: "".join(char * length for char, length in runs))
+
+
+def estimate_by_pieces(text: str) -> int:
+    weight = 0
+    for piece in PIECE.finditer(text):
+        size = len(piece[0])
+        match piece.lastgroup:
+            case "ideograph":
+                weight += 136
+            case "word":
+                weight += 200 + 40 * max(0, size - 7)
+            case "signs":
+                weight += 200 * ((size + 1) // 2) if size <= 8 else 25 * size
+            case _:
+                weight += 200
+    return max(1, (weight + 100) // 200) if text else 0
+
+
+@given(st.one_of(st.text(), TEXTS))
+@example("a_9 \n\t…。")
+def test_an_estimate_is_the_sum_of_the_weights_of_its_pieces(text: str) -> None:
+    assert estimate_tokens(text) == estimate_by_pieces(text)
+
+
+@given(TEXTS.filter(bool), st.integers(4000, 4200))
+def test_a_long_text_is_estimated_like_a_short_one(text: str, length: int) -> None:
+    long = (text * (length // len(text) + 1))[:length] + text
+    assert estimate_tokens(long) == estimate_by_pieces(long)
