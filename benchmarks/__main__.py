@@ -48,6 +48,7 @@ def main() -> None:
             "records": lambda: records.recorded(servers),
             "resume": records.resuming,
             "parse": lambda: documents.parsing(qwen_python),
+            "chunk": documents.chunking,
             "folder": folder.reading_a_folder,
             "index": knowledge.kept_index,
             "search": search.by_words,

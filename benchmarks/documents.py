@@ -1,8 +1,9 @@
-"""Row 8: files as text, beside the library that Qwen-Agent reads each with, and beside Qwen-Agent."""
+"""Row 8: files as text, beside the library that Qwen-Agent reads each with, and beside Qwen-Agent; text as chunks."""
 
 from __future__ import annotations
 
 import io
+import re
 import statistics
 import subprocess
 import tempfile
@@ -16,8 +17,9 @@ import pptx
 import pypdfium2
 
 from benchmarks.files import docx_file, html_file, pdf_file, pptx_file, xlsx_file
-from benchmarks.measure import Row, cpu_ms
+from benchmarks.measure import Row, cpu_ms, in_turns
 from jackfield.plugins import default_host
+from jackfield_documents import chunk_document
 
 PEER = Path(__file__).with_name("peer_qwen_documents.py")
 ANSWER = "took_ms "
@@ -57,6 +59,32 @@ def _rows(kind: str, data: bytes, their_ms: Callable[[str], float] | None) -> It
     if their_ms:
         beside = f"Qwen-Agent {median['theirs']:.0f} ms"
         yield Row(name, f"{ours:.1f} ms", beside, ours / median["theirs"], TARGETS[kind])
+
+
+def chunking() -> list[Row]:
+    """Files as chunks, beside parsing them; a megabyte of plain text, beside one regular expression."""
+    files = {"pdf": pdf_file(200), "html": html_file(), "docx": docx_file(), "pptx": pptx_file(), "xlsx": xlsx_file()}
+    rows = [_chunking_row(kind, data) for kind, data in files.items()]
+    paragraph = "Reading 1,000 pages takes a while; nobody waits for it twice, because what was read is kept. " * 5
+    text = "\n\n".join([paragraph] * (1_000_000 // len(paragraph)))
+    parser = default_host().load("parser", "text")()
+    works = {
+        "ours": lambda: chunk_document(parser.parse(text.encode(), source="x")),
+        "words": lambda: re.findall(r"\w+|[^\w\s]", text),
+    }
+    median = in_turns(works, rounds=5)
+    ours, words = median["ours"], median["words"]
+    name = f"8 text parsed and cut, {len(text) / 1000 / ours:.0f} MB/s"
+    return [*rows, Row(name, f"{ours:.1f} ms", f"its words by re.findall {words:.0f} ms", ours / words, "1.5")]
+
+
+def _chunking_row(kind: str, data: bytes) -> Row:
+    parser = default_host().load("parser", kind)()
+    document = parser.parse(data, source="x")
+    works = {"ours": lambda: chunk_document(document), "parsing": lambda: parser.parse(data, source="x")}
+    median = in_turns(works, rounds=_ROUNDS.get(kind, 5))
+    ours, parsing = median["ours"], median["parsing"]
+    return Row(f"8 chunks of {kind}", f"{ours:.1f} ms", f"parsing it {parsing:.0f} ms", ours / parsing, "1.0")
 
 
 @contextmanager

@@ -39,7 +39,22 @@ def test_each_character_is_counted_a_few_times(name: str, kind: BlockKind) -> No
 
     chunks = chunk_document(Document("s", (Block(text, kind=kind),), "h"), count_tokens=count)
     assert sum(len(chunk.text) for chunk in chunks) >= len(text.strip())
-    assert counted <= 10 * len(text), f"each character is counted {counted / len(text):.1f} times"
+    assert counted <= 5 * len(text), f"each character is counted {counted / len(text):.1f} times"
+
+
+def test_a_document_of_paragraphs_is_counted_about_twice() -> None:
+    blocks = tuple(Block("The quick brown fox jumps over the lazy dog. " * 8) for _ in range(200))
+    counted = calls = 0
+
+    def count(part: str) -> int:
+        nonlocal counted, calls
+        counted += len(part)
+        calls += 1
+        return estimate_tokens(part)
+
+    chunks = chunk_document(Document("s", blocks, "h"), count_tokens=count)
+    assert counted <= 2.5 * sum(len(block.text) for block in blocks)
+    assert calls <= len(blocks) + 3 * len(chunks)  # each paragraph, and for each chunk its overlap and its text
 
 
 DOCUMENTS: dict[str, Callable[[int], tuple[Block, ...]]] = {

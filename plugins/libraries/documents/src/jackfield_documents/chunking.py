@@ -11,9 +11,13 @@ from itertools import pairwise
 from jackfield.retrieval import Block, Chunk, Corpus, Document
 from jackfield.tokenizers import TokenCounter
 from jackfield_counting.estimating import estimate_tokens
-from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
+from jackfield_documents.cutting import cut_and_count, tail_from_a_sentence
 from jackfield_documents.places import BETWEEN_BLOCKS, places_of
 
+CUT_VERSION = "2"
+"""Changes whenever the same document is cut in other places, so that kept indexes cut their documents again."""
+
+_SAMPLE_CHARS_PER_TOKEN = 20
 _TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
 
 
@@ -101,7 +105,8 @@ class _Cut:
 class _Piece:
     """A block, or a part of a block that is too long for one chunk.
 
-    `glue` separates it from the previous piece. `lead` is repeated before it if it opens a chunk.
+    `tokens` may differ a little from the count of the text alone: it decides what is tried, and the whole chunk is
+    counted. `glue` separates it from the previous piece. `lead` is repeated before it if it opens a chunk.
     """
 
     text: str
@@ -136,21 +141,34 @@ class _Draft:
 def _split_block(block: Block, page: int | None, headings: tuple[str, ...], cut: _Cut) -> Iterator[_Piece]:
     text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" and block.level else block.text
     opening = page_line(page)
-    tokens = cut.count(text)
-    # Counting is most of the work, so the text is counted with its page line only if that could matter.
-    if 2 * (tokens + len(opening)) < cut.size or cut.count(opening + text) <= cut.size:
+    # The beginning of a very long text shows that it must be split, and saves the counting of the rest.
+    counted = text[: _SAMPLE_CHARS_PER_TOKEN * cut.size]
+    tokens = cut.count(counted)
+    if len(counted) < len(text) and tokens <= 2 * cut.size:
+        counted, tokens = text, cut.count(text)
+    # The text is counted with its page line only if that could matter.
+    is_short = 2 * (tokens + len(opening)) < cut.size
+    if is_short or (tokens <= 2 * cut.size and (cut.count(opening + text) if opening else tokens) <= cut.size):
         yield _Piece(text, tokens, page, headings, block.kind)
         return
     lead = _table_header(text, cut) if block.kind == "table" else ""
-    by_line = block.kind in ("table", "code")
-    parts = cut_to_fit(text, cut.part_size, lambda part: cut.count(opening + lead + part), by_line=by_line)
+    before = opening + lead
+    tokens_before = cut.count(before) if before else 0
+    parts = cut_and_count(
+        text,
+        cut.part_size,
+        (lambda part: cut.count(before + part)) if before else cut.count,
+        by_line=block.kind in ("table", "code"),
+        tokens_per_char=tokens / len(counted),
+    )
     glue = BETWEEN_BLOCKS
     is_first = True
-    for part in parts:
+    for part, tokens_with_opening in parts:
         if not part.strip():
             glue += part  # white space joins two pieces; as a piece it would put a page line before nothing
             continue
-        yield _Piece(part, cut.count(part), page, headings, block.kind, glue, "" if is_first else lead)
+        part_tokens = max(1, tokens_with_opening - tokens_before)
+        yield _Piece(part, part_tokens, page, headings, block.kind, glue, "" if is_first else lead)
         glue = ""
         is_first = False
 
@@ -170,10 +188,10 @@ def _table_header(text: str, cut: _Cut) -> str:
 def _next_chunk(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut) -> tuple[_Draft, int]:
     """Return the chunk that begins with the piece at `start`, and its end; the previous chunk began at `previous`."""
     first = pieces[start]
-    # +1 for each glue, here and below.
-    used = cut.count(page_line(first.page)) + 1
-    repeated = _overlap(pieces, previous, start, cut, room=cut.size - used - first.tokens)
-    end = _end_of_chunk(pieces, start, used + cut.count(repeated), cut)
+    opening = page_line(first.page)
+    used = (cut.count(opening) if opening else 0) + 1  # +1 for each glue, here and below
+    repeated, repeated_tokens = _overlap(pieces, previous, start, cut, room=cut.size - used - first.tokens)
+    end = _end_of_chunk(pieces, start, used + repeated_tokens, cut)
     draft = _draft(pieces[start:end], repeated, cut)
     # The joined text may have a few more tokens than its parts have in total.
     while draft.tokens > cut.size and (repeated or end - start > 1):
@@ -185,21 +203,23 @@ def _next_chunk(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut) 
     return draft, end
 
 
-def _overlap(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut, *, room: int) -> str:
-    """Return the text to repeat from the previous chunk, with the glue after it, in at most `room` tokens."""
+def _overlap(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut, *, room: int) -> tuple[str, int]:
+    """Return the text to repeat from the previous chunk, with the glue after it, and its tokens, at most `room`."""
     first = pieces[start]
     if first.lead:
-        return first.lead if cut.count(first.lead) <= room else ""
+        tokens = cut.count(first.lead)
+        return (first.lead, tokens) if tokens <= room else ("", 0)
     text = _end_of_prose(pieces[previous:start], first, cut.overlap_chars)
     chars = min(len(text), cut.overlap_chars)
     while chars > 0:
         repeated = tail_from_a_sentence(text, chars) + first.glue
         if not repeated.strip():
-            return ""
-        if cut.count(repeated) <= room:
-            return repeated
+            break
+        tokens = cut.count(repeated)
+        if tokens <= room:
+            return repeated, tokens
         chars = chars * 3 // 4
-    return ""
+    return "", 0
 
 
 def _end_of_prose(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:

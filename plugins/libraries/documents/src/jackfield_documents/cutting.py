@@ -15,6 +15,7 @@ _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]”’]*+\s++|(?<![�
 _LINE_END = re.compile(r"\n+")
 _WORD_END = re.compile(r"\s+|[，、：,;:]+")
 LEAST_FILLED = 0.85  # of the room: a natural boundary is not worth more than the rest
+_AIM = 0.98  # of the room: a guess that is a little too long costs another count
 
 
 def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_line: bool = False) -> Iterator[str]:
@@ -23,12 +24,36 @@ def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_lin
     A part ends after a sentence, else after a word, else anywhere; with `by_line`, after a line, else anywhere. It uses
     a boundary only if the part fills at least 85 % of the room. A single character may exceed `max_tokens`.
     """
-    start = length = 0
+    for part, _ in cut_and_count(text, max_tokens, count_tokens, by_line=by_line):
+        yield part
+
+
+def cut_and_count(
+    text: str,
+    max_tokens: int,
+    count_tokens: TokenCounter,
+    *,
+    by_line: bool = False,
+    tokens_per_char: float | None = None,
+) -> Iterator[tuple[str, int]]:
+    """Split a text as `cut_to_fit` does, and yield each part with its tokens.
+
+    Args:
+        text: The text.
+        max_tokens: The most tokens of a part.
+        count_tokens: Counts the tokens of a text.
+        by_line: Split a part after a line, never after a sentence or a word.
+        tokens_per_char: The density of the text if the caller knows it; saves a few counts.
+    """
+    start = 0
     while start < len(text):
-        # Texts are uniform: starting from the length of the previous part, one count is usually enough.
-        fitting = _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=length)
-        length = max(1, fitting)
-        yield text[start : start + length]
+        # Texts are uniform: with the density of the previous part, the first guess is usually right.
+        guess = int(_AIM * max_tokens / tokens_per_char) if tokens_per_char else 3 * max_tokens
+        length, tokens = _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=guess)
+        if length == 0:
+            length, tokens = 1, count_tokens(text[start])
+        tokens_per_char = tokens / length
+        yield text[start : start + length], tokens
         start += length
 
 
@@ -36,24 +61,29 @@ def head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int = 0, by_line: bool = False
 ) -> int:
     """Return how many characters from `start` fit into `max_tokens`, up to a natural boundary; 0 if none do."""
-    return _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=0)
+    guess = 3 * max_tokens
+    return _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=guess)[0]
 
 
 def _head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int, by_line: bool, guess: int
-) -> int:
-    length, too_long = _long_head(text, start, max_tokens, count_tokens, guess)
+) -> tuple[int, int]:
+    """Return the length of a head that fits, and its tokens."""
+    length, too_long, tokens = _long_head(text, start, max_tokens, count_tokens, guess)
     if start + length >= len(text):
-        return length
+        return length, tokens
     for end in _natural_ends(text, start, length, too_long, by_line):
         # A shorter text may have more tokens, because vocabularies merge some runs.
-        if LEAST_FILLED * max_tokens <= count_tokens(text[start:end]) <= max_tokens:
-            return end - start
+        tokens_here = tokens if end - start == length else count_tokens(text[start:end])
+        if LEAST_FILLED * max_tokens <= tokens_here <= max_tokens:
+            return end - start, tokens_here
     # Do not separate an accent from its letter, unless nothing else fits.
     end = start + length
     while start < end < len(text) and unicodedata.combining(text[end]):
         end -= 1
-    return end - start if end > start and count_tokens(text[start:end]) <= max_tokens else length
+    if start < end < start + length and (tokens_here := count_tokens(text[start:end])) <= max_tokens:
+        return end - start, tokens_here
+    return length, tokens
 
 
 def tail_from_a_sentence(text: str, max_chars: int) -> str:
@@ -70,27 +100,28 @@ def tail_from_a_sentence(text: str, max_chars: int) -> str:
     return text[first:]
 
 
-def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> tuple[int, int]:
-    """Return a length that fits and is nearly maximal, and one that does not fit. `guess` is a first guess or 0."""
+def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> tuple[int, int, int]:
+    """Return a length that fits and is nearly maximal, one that may be too long, and the tokens of the first."""
     rest = len(text) - start
     fits, too_long, filled = 0, rest + 1, 0
-    guess = min(rest, guess or max(1, 3 * max_tokens))
+    guess = min(rest, max(1, guess))
     for attempt in itertools.count():
         tokens = count_tokens(text[start : start + guess])
         if tokens <= max_tokens:
             fits, filled = guess, tokens
             if tokens > 0.95 * max_tokens > 20:
-                break  # close enough; counting is expensive
+                # Close enough: only a boundary just after it is worth another count.
+                return fits, min(too_long, fits * max_tokens // filled + 2), filled
         else:
             too_long = guess
         if too_long - fits <= 1 or (too_long - fits <= fits // 16 and filled >= LEAST_FILLED * max_tokens):
             break
         # Interpolate three times, then bisect, or double while no length is known to be too long.
-        expected = int(0.98 * guess * max_tokens / max(1, tokens))
+        expected = int(_AIM * guess * max_tokens / max(1, tokens))
         if attempt >= 3 or not fits < expected < too_long:
             expected = 2 * fits if too_long > rest else (fits + too_long) // 2
         guess = max(1, min(rest, expected, 4 * guess))
-    return fits, too_long
+    return fits, too_long, filled
 
 
 def _natural_ends(text: str, start: int, length: int, too_long: int, by_line: bool) -> Iterator[int]:

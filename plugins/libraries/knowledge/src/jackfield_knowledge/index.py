@@ -28,6 +28,7 @@ from jackfield_documents import (
     is_settled,
     is_url,
 )
+from jackfield_documents.chunking import CUT_VERSION
 from jackfield_documents.expanding import WhyNot
 from jackfield_documents.parsing import processes_at_once
 from jackfield_knowledge.corpus import KeptCorpus
@@ -286,7 +287,7 @@ class _Build:
         self._on_progress = on_progress
         self._parsers = reader.parsers()
         # Another version may cut the same document differently.
-        self._cut = f"{metadata.version('jackfield-documents')} {self._size} {self._overlap}"
+        self._cut = f"{metadata.version('jackfield-documents')} {CUT_VERSION} {self._size} {self._overlap}"
         self._failed: dict[str, str] = {}
         self._read = self._done = 0
 

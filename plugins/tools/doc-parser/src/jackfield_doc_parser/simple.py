@@ -18,7 +18,7 @@ from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.reading import Readings, shown_name
 from jackfield_doc_parser.settings import SimpleDocParserConfig
 from jackfield_documents import corpus_of, passages, places_of
-from jackfield_documents.cutting import cut_to_fit
+from jackfield_documents.cutting import cut_and_count
 
 _BETWEEN = 2  # tokens of the empty line between two texts
 
@@ -109,8 +109,8 @@ def _texts(chunks: Sequence[Chunk], *, named: bool) -> list[str]:
 def _items_of(document: Document, most: int) -> Iterator[_Item]:
     for place in places_of(document):
         is_table = place.block.kind == "table"
-        for text in cut_to_fit(place.block.text, most, estimate_tokens, by_line=is_table):
-            yield _Item(document, place.page or 1, text, is_table, estimate_tokens(text))
+        for text, tokens in cut_and_count(place.block.text, most, estimate_tokens, by_line=is_table):
+            yield _Item(document, place.page or 1, text, is_table, tokens)
 
 
 def _as_pages(items: Sequence[_Item]) -> list[dict[str, object]]:
