@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.cli import Parser
 from tests.support.site import FakeSite
 
 Install = Callable[..., None]
@@ -205,3 +206,25 @@ def greet(arguments):
     install("acme-greet", {"command.greet": "greet_plugin"}, {"greet_plugin.py": hook})
     done = jackfield("greet", "you", "--loud")
     assert (done.returncode, done.stdout) == (3, "hello you --loud\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--sesion=a"], "; did you mean --session?\n"),
+        (["list", "--jsn"], "; did you mean --json?\n"),
+        (["--sesion=a", "--contineu"], "; did you mean --session and --continue?\n"),
+        (["--xyzzy"], "unrecognized arguments: --xyzzy\n"),
+        (["list", "two"], "unrecognized arguments: two\n"),
+    ],
+)
+def test_a_misspelt_option_is_answered_with_the_nearest_one(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser(prog="jackfield acme")
+    parser.add_argument("--session")
+    parser.add_argument("--continue", action="store_true")
+    parser.add_subparsers(parser_class=Parser).add_parser("list").add_argument("--json", action="store_true")
+    with pytest.raises(SystemExit):
+        parser.parse_args(words)
+    assert hint in capsys.readouterr().err

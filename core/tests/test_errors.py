@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.secrets import forget_locals
+from jackfield.settings import config_path
 from jackfield.suggestions import close_names, suggest
 
 ERRORS = [
@@ -38,6 +40,14 @@ def test_an_error_keeps_its_text_and_its_facts_when_pickled_or_copied(error: Jac
 
 def test_the_error_of_a_missing_key_names_the_variable_to_set() -> None:
     assert "SOME_KEY" in str(MissingSecretError("SOME_KEY", needed_by="the search"))
+
+
+def test_a_missing_key_is_reported_with_the_file_it_can_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert str(config_path()) == f"{tmp_path}/jackfield/config.toml"
+    assert str(MissingSecretError("SOME_KEY", needed_by="the search")).endswith(f"under [secrets] in {config_path()}")
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 100])

@@ -13,7 +13,18 @@ from jackfield import FnCallAgent, FunctionCall, Message, sync, tool
 from jackfield.agents import Run, Spent, open_calls
 from jackfield.agents._loop import _LoopState, _stopped_calls
 from jackfield.config import Limits
-from jackfield.events import ApprovalNeeded, RunFinished, ToolFinished, ToolStarted
+from jackfield.events import (
+    ApprovalNeeded,
+    ModelEvent,
+    RunFinished,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    UsageReported,
+)
+from jackfield.messages import Usage
+from jackfield.models import BaseChatModel
+from jackfield.request import ChatRequest
 from jackfield.streams import CancelToken, Interrupted
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import STOPPED, ToolContext
@@ -33,6 +44,30 @@ def results_in(events: list[Any]) -> dict[str, ToolFinished]:
 
 def text_of(event: ToolFinished) -> str:
     return event.message.get_text_content()
+
+
+class _Counting(BaseChatModel):
+    """Counts the prompt before it answers, as some servers do, and is cancelled in its answer."""
+
+    backend = "counting"
+
+    def __init__(self, token: CancelToken) -> None:
+        super().__init__({"model": "m"})
+        self.token = token
+
+    async def stream(self, _request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield UsageReported(Usage(prompt_tokens=7, completion_tokens=1))
+        yield TextDelta("I begin")
+        self.token.cancel()
+        await asyncio.Event().wait()
+
+
+def test_the_counts_of_a_cancelled_answer_are_kept() -> None:
+    token = CancelToken()
+    agent = FnCallAgent(llm=_Counting(token))
+    end = [event.event for event in sync.iterate(agent.astream("Go.", cancel=token))][-1]
+    assert isinstance(end, RunFinished)
+    assert (end.stop_reason, end.usage) == ("cancelled", Usage(prompt_tokens=7, completion_tokens=1))
 
 
 def waiting(name: str, token: CancelToken, **flags: Any) -> Any:

@@ -96,9 +96,11 @@ class MissingSecretError(ConfigError):
     """An API key or token is needed but not set; `variable` is the environment variable to set."""
 
     def __init__(self, variable: str, *, needed_by: str) -> None:
+        from jackfield._folders import user_folder  # for this error only
+
         super().__init__(
             f"{needed_by} needs an API key: set the environment variable {variable}, "
-            f"or write it under [secrets] in the user configuration file"
+            f"or write it under [secrets] in {user_folder() / 'config.toml'}"
         )
         self.variable = variable
 

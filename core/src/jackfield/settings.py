@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jackfield._fitting import fits
+from jackfield._folders import user_folder
 from jackfield._localfiles import LocalFile, local_files
 from jackfield.errors import ConfigError
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
@@ -36,6 +37,7 @@ _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
 _SWITCHES = {"safe": "JACKFIELD_SAFE", "strict": "JACKFIELD_PLUGINS_STRICT", "trace": "JACKFIELD_PLUGINS_TRACE"}
 _VARIABLES = {**_LISTS, **_SWITCHES}
+CONFIG_FILE = "config.toml"
 CHOICES_FILE = "choices.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
@@ -144,7 +146,7 @@ def load_settings(
         ConfigError: A file is not TOML, or has an unknown key; the message names the file and the key.
     """
     env = os.environ if environ is None else environ
-    user_path = user_file or _user_folder(env) / "config.toml"
+    user_path = user_file or config_path(env)
     user = _check(_read_toml(user_path), str(user_path), _USERS_KEYS)
     choices_file = user_path.with_name(CHOICES_FILE)
     choices = read_choices(choices_file)
@@ -188,12 +190,17 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
 
 def trust_path(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder that records trusted projects."""
-    return _user_folder(environ) / TRUST_FOLDER
+    return user_folder(environ) / TRUST_FOLDER
+
+
+def config_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the user's file of settings, which also has the secrets."""
+    return user_folder(environ) / CONFIG_FILE
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
     """Return the file that commands write choices to."""
-    return _user_folder(environ) / CHOICES_FILE
+    return user_folder(environ) / CHOICES_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:
@@ -335,12 +342,6 @@ def _flag(text: str, variable: str) -> bool:
     if value not in _TRUE + _FALSE:
         raise ConfigError(f"{variable} is a switch: set it to 1 or 0, not {text!r}")
     return value in _TRUE
-
-
-def _user_folder(environ: Mapping[str, str] | None) -> Path:
-    env = os.environ if environ is None else environ
-    base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
-    return Path(base) / "jackfield"
 
 
 def _project_table(path: Path, raw: bytes) -> dict[str, Any]:

@@ -198,6 +198,8 @@ class Loop:
                         yield event
         except Interrupted:
             state.history += [message for message in answer.messages() if not message.function_call]
+            # Some servers count the prompt before the answer; it is paid for, although the turn has no end.
+            state.spent = replace(state.spent, usage=state.spent.usage + answer.usage)
             raise
         # An empty reply stands in the history as what it is; asking again would burn turns.
         messages = tuple(answer.messages())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -32,7 +33,31 @@ class Parser(argparse.ArgumentParser):
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse like `argparse`; the error about an unknown option names the closest known one."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_options(unknown)}")
+        return options
+
+    def _suggest_options(self, words: Sequence[str]) -> str:
+        from jackfield.suggestions import close_names  # for errors only
+
+        known = list(_option_names(self))
+        names = [word.partition("=")[0] for word in words if word.startswith("--")]
+        close = list(dict.fromkeys(option for name in names for option in close_names(name, known)[:1]))
+        return f"; did you mean {' and '.join(close)}?" if close else ""
+
     def error(self, message: str) -> NoReturn:
         """Write the error and how to get help, and exit with 2."""
         sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")
         raise SystemExit(USAGE_ERROR)
+
+
+def _option_names(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the options of a parser and of its subcommands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for subparser in action.choices.values():
+                yield from _option_names(subparser)

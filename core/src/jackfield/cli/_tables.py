@@ -7,17 +7,61 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from jackfield.cli._terminal import escape_line
+from jackfield.cli._wrapping import width_of, wrap_line
+
+_GAP = "  "
+_LAST_COLUMN = 20  # a narrower last column is hard to read
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a heading, in aligned columns."""
+    """Print rows under a heading, in aligned columns.
+
+    On a terminal that is too narrow, the last column is wrapped; if it has no room either, each row is.
+    """
     if not rows:
         return
     table = [[escape_line(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    lines = layout_table(table, terminal_columns(sys.stdout))
     # One write: on an unbuffered stream, each line would be two.
     sys.stdout.write("\n".join([*lines, ""]))
+
+
+def terminal_columns(stream: TextIO) -> int:
+    """Return the width of a terminal; 0 for any other stream, whose lines are not wrapped."""
+    if not stream.isatty():
+        return 0
+    import shutil  # not for pipes
+
+    return shutil.get_terminal_size().columns
+
+
+def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
+    """Return the lines of a table of safe texts, within a number of columns; 0 for any number."""
+    widths = [max(width_of(cell) for cell in column) for column in zip(*table, strict=True)]
+    left = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    if columns and left + widths[-1] > columns and left + _LAST_COLUMN > columns:
+        return [line for row in table for line in _wrap_row(row, columns)]
+    lines: list[str] = []
+    for row in table:
+        cells = [cell + " " * (width - width_of(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
+        last = wrap_line(row[-1], columns - left) if columns else [row[-1]]
+        lines.append(_GAP.join([*cells, last[0]]).rstrip())
+        lines += [" " * left + line for line in last[1:]]
+    return lines
+
+
+def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
+    """Return the cells of a row, side by side for as long as a line has room for a whole one."""
+    lines = [""]
+    for cell in row:
+        if not cell:
+            continue
+        line = f"{lines[-1]}{_GAP}{cell}" if lines[-1].strip() else lines[-1] + cell
+        if width_of(line) <= columns:
+            lines[-1] = line
+        else:
+            lines += wrap_line(cell if not lines[-1] else _GAP + cell, columns, indent=_GAP)
+    return [line for line in lines if line]
 
 
 def print_json(value: Any) -> None:

@@ -74,6 +74,7 @@ def tools():
     return [
         ToolSpec(name="clock", target="echo_clock:Clock", description="Tells the time."),
         ToolSpec(name="paint", target="echo_clock:Paint", description="Paints.", effects={"files"}, file_access=True),
+        ToolSpec(name="look", target="echo_clock:Look", description="Looks.", effects={"files"}, read_only=True),
     ]
 """
 CLOCK = """
@@ -86,6 +87,11 @@ from jackfield.tools import BaseTool, ToolResult
 class Clock(BaseTool):
     def call(self, params, *, context=None):
         return "noon"
+
+class Look(BaseTool):
+    effects, read_only = frozenset({"files"}), True
+    def call(self, params, *, context=None):
+        return "seen"
 
 class Paint(BaseTool):
     async def call(self, params, *, context=None):
@@ -122,7 +128,7 @@ def echo(site: FakeSite) -> None:
     modules = {"echo_plugin": BACKEND_HOOK, "echo_backend": BACKEND, "echo_clock": CLOCK}
     site.add(
         "acme-echo",
-        {"llm.echo": "echo_plugin", "tool.clock": "echo_plugin", "tool.paint": "echo_plugin"},
+        dict.fromkeys(("llm.echo", "tool.clock", "tool.look", "tool.paint"), "echo_plugin"),
         modules=modules,
     )
 

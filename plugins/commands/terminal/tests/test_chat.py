@@ -98,6 +98,25 @@ def test_an_error_after_a_tool_call_keeps_the_question_and_what_was_done(chat: A
     assert (kept[0]["content"], kept[2]["content"]) == ("break it", "noon")
 
 
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_the_help_of_a_chat_breaks_no_line_inside_a_word(
+    open_terminal: Callable[..., Any], command_line: CommandLine, echo: None, columns: int
+) -> None:
+    env = {**command_line.env, "COLUMNS": str(columns)}
+    terminal = open_terminal(["chat", "-m", "echo:m", "-t", "clock"], command_line.folder, env)
+    terminal.wait_for("> ")
+    say_help = "/help\r/nonsense\r"
+    terminal.type(say_help)
+    terminal.wait_for("before it")
+    terminal.type("\x04")
+    terminal.end()
+    lines = (terminal.before + terminal.seen).replace("\r", "").split("\n")
+    assert max(map(len, lines)) <= columns
+    words = " ".join(lines).split()
+    for word in ("documents,", "conversation;", "BACKEND:MODEL]", "attachments,", "completes,"):
+        assert word in " ".join(words), (word, lines)
+
+
 # --- lines that are edited --------------------------------------------------------------------------------------------
 
 

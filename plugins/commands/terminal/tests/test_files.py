@@ -50,9 +50,9 @@ def test_an_error_in_mid_answer_begins_a_line_of_its_own(command_line: Any) -> N
 
 @pytest.mark.usefixtures("breaks")
 @pytest.mark.parametrize(
-    ("more", "dimmed"), [({"TEST_TERM": "xterm"}, True), ({"TEST_TERM": "xterm", "NO_COLOR": "1"}, False)]
+    ("more", "dimmed"), [({"TEST_TERM": "xterm"}, True), ({"TEST_TERM": "xterm", "NO_COLOR": "1"}, True), ({}, False)]
 )
-def test_no_color_is_respected(
+def test_reasoning_is_dim_where_the_terminal_can_and_that_is_no_colour(
     command_line: Any, open_terminal: Callable[..., Any], more: dict[str, str], dimmed: bool
 ) -> None:
     env = {**command_line.env, **more}

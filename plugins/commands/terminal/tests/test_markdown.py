@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.cli import width_of
 from jackfield_terminal.markdown import MarkdownWriter
 
 ORDERS = re.compile(r"\x1b\[(\d*)A\r|\x1b\[(J)|\x1b\[[\d;]*m")
@@ -130,6 +131,41 @@ def test_only_the_lines_that_are_different_are_drawn_again() -> None:
     writer.feed("rd")
     assert "third" in out.getvalue()[before:]
     assert "second" not in out.getvalue()[before:]
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_without_colours_there_are_tables_and_bold_text_and_no_colour(colour: bool) -> None:
+    out = io.StringIO()
+    writer = MarkdownWriter(out, size=lambda: (80, 24), every_s=0, colour=colour)
+    writer.feed(TEXT)
+    writer.finish()
+    styles = {number for found in re.findall(r"\x1b\[([\d;]+)m", out.getvalue()) for number in found.split(";")}
+    colours = {number for number in styles if number[0] in "349" and len(number) > 1}
+    assert bool(colours) == colour, styles
+    assert "1" in styles, "bold is no colour"
+    assert "─" in out.getvalue(), "a table is no colour"
+
+
+MIXED = """# 标题 with several English words in it
+
+使用pip安装jackfield-terminal，然后运行jackfield run来提问：中文不会在英文单词里断行，
+**加粗jackfield文字**也一样 and so on.
+
+- 列表里的jackfield一词 and others, for example extraordinarily
+
+| name 名称 | meaning 含义 |
+|---|---|
+| terminal | the commands 终端里的命令，也不会断开单词extraordinary |
+"""
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_line_ends_inside_a_word(columns: int) -> None:
+    lines = shown([MIXED], columns=columns)
+    assert max(width_of(line) for line in lines) <= columns
+    words = re.findall(r"[a-z][a-z-]*", MIXED)
+    shown_words = {word for line in lines for word in re.findall(r"[a-z][a-z-]*", line)}
+    assert [word for word in words if word not in shown_words] == []
 
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"

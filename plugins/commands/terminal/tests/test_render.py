@@ -29,7 +29,7 @@ from jackfield_terminal.render import Renderer
 
 def test_an_answer_in_a_pipe_has_no_orders_either() -> None:
     out = io.StringIO()
-    renderer = Renderer(out, io.StringIO(), colour=False)
+    renderer = Renderer(out, io.StringIO(), dim=False)
     for char in "\x1b[31mred":
         renderer.show(RunEvent("r", 1, "a", 0, TextDelta(char)))
     assert out.getvalue() == "\\x1b[31mred"
@@ -37,7 +37,7 @@ def test_an_answer_in_a_pipe_has_no_orders_either() -> None:
 
 def test_what_agents_below_do_is_noted_with_their_name_and_is_not_the_answer() -> None:
     out, notes = io.StringIO(), io.StringIO()
-    renderer = Renderer(out, notes, colour=False)
+    renderer = Renderer(out, notes, dim=False)
     renderer.show(RunEvent("r", 1, "boss", 0, TextDelta("mine")))
     renderer.show(RunEvent("s", 1, "helper", 1, TextDelta("not mine")))
     renderer.show(RunEvent("s", 2, "helper", 1, ToolStarted(0, "c", FunctionCall("add", "{}"))))
@@ -66,7 +66,7 @@ EVENTS = [
 
 def shown(events: list[RunEvent], *, quiet: bool) -> tuple[str, list[str]]:
     out, notes = io.StringIO(), io.StringIO()
-    renderer = Renderer(out, notes, colour=False, quiet=quiet)
+    renderer = Renderer(out, notes, dim=False, quiet=quiet)
     for event in events:
         renderer.show(event)
     renderer.note("by the way")

@@ -156,8 +156,8 @@ def test_sources_usage_and_time_come_after_the_answer_and_quiet_hides_them(comma
 
 @pytest.mark.usefixtures("echo")
 def test_effects_and_isolation_are_told_once_and_not_in_the_answer(command_line: CommandLine) -> None:
-    done = command_line("run", "-m", "echo:m", "-t", "paint", "-t", "clock", "use it")
-    assert done.stderr.startswith("tool paint: reads and writes files\n")
+    done = command_line("run", "-m", "echo:m", "-t", "paint", "-t", "clock", "-t", "look", "use it")
+    assert done.stderr.startswith("tool paint: reads and writes files\ntool look: reads files\n")
     assert done.stderr.count("isolation of clock") == 0
     assert "isolation" not in done.stdout
     painted = command_line("run", "-m", "echo:m", "-t", "paint", "use it")
@@ -243,7 +243,7 @@ def test_a_folder_of_documents_says_what_it_left_out(command_line: CommandLine) 
     [
         ({"TEST_TERM": "xterm-256color"}, (), True),
         ({"TEST_TERM": "xterm-256color"}, ("--plain",), False),
-        ({"TEST_TERM": "xterm-256color", "NO_COLOR": "1"}, (), False),
+        ({"TEST_TERM": "xterm-256color", "NO_COLOR": "1"}, (), True),
         ({}, (), False),  # a dumb terminal
     ],
 )

@@ -47,6 +47,13 @@ def test_of_an_offline_model_only_the_time_is_known() -> None:
     assert summary.lines() == ["0.2 s"]
 
 
+def test_a_cancelled_answer_without_counts_is_not_reported_as_free() -> None:
+    summary = Summary(clock=lambda: 1.0)
+    for run, usage in (("a", Usage(prompt_tokens=7)), ("b", Usage())):
+        summary.feed(RunEvent(run, 1, "a", 0, RunFinished("cancelled", (), usage)))
+    assert summary.figures()[:2] == ["7 + 0 tokens", "tokens of the cancelled answer unknown"]
+
+
 @pytest.mark.parametrize(
     ("cost", "shown"), [("1.5", "1.5000 USD"), ("0.00002", "0.00002 USD"), ("0", "0 USD"), ("12.34567", "12.3457 USD")]
 )

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from jackfield.cli import escape_line, guard_output
+from jackfield.cli import escape_line, guard_output, terminal_columns, wrap_line
 from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.line_editor import Lines, open_lines
 from jackfield_terminal.options import chat_parser
@@ -71,5 +71,7 @@ def _read_line(lines: Lines) -> str | None:
         return ""
 
 
-def _say(text: str) -> None:
-    print(escape_line(text))
+def _say(text: str, indent: str = "  ") -> None:
+    columns = terminal_columns(sys.stdout)
+    for line in wrap_line(escape_line(text), columns, indent=indent) if columns else [escape_line(text)]:
+        print(line)

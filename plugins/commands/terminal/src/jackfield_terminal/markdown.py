@@ -10,15 +10,26 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from markdown_it import MarkdownIt
 from rich.color import ColorSystem
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, ImageItem, Markdown, MarkdownElement
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.containers import Lines
+from rich.markdown import (
+    Heading,
+    ImageItem,
+    Markdown,
+    MarkdownContext,
+    MarkdownElement,
+    Paragraph,
+    TableDataElement,
+)
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.text import Text
 
+from jackfield.cli import find_breaks, split_line, width_of
 from jackfield_terminal.safe_text import shown_text
 
 EVERY_S = 0.06  # minimum time between two redraws of the last block
@@ -37,12 +48,21 @@ class MarkdownWriter:
         stream: The terminal, without a guard.
         size: Returns the size of the terminal.
         every_s: Minimum time between two redraws; 0 to redraw after each piece, in the caller's thread.
+        colour: Use colours; without, there is still bold, italic and underlined text.
     """
 
-    def __init__(self, stream: TextIO, *, size: Callable[[], Size] | None = None, every_s: float = EVERY_S) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        size: Callable[[], Size] | None = None,
+        every_s: float = EVERY_S,
+        colour: bool = True,
+    ) -> None:
         self._stream = stream
         self._size = size or _terminal_size
         self._every_s = every_s
+        self._colour = colour
         self._console = Console(file=stream, force_terminal=True, legacy_windows=False, highlight=False)
         self._parser = _parser()
         self._text = ""  # the text of the blocks that are not complete
@@ -131,7 +151,7 @@ class MarkdownWriter:
         options = self._console.options.update(width=max(20, min(columns, _MAX_COLUMNS)), height=None)
         rendered = self._console.render_lines(_Markdown(text, self._parser), options, pad=False)
         colours = _COLOURS.get(self._console.color_system or "")
-        lines = [_as_text(line, colours) for line in rendered]
+        lines = [_as_text(line, colours, colour=self._colour) for line in rendered]
         written = [number for number, line in enumerate(lines) if not _is_empty(line)]
         return lines[written[0] : written[-1] + 1] if written else []
 
@@ -140,7 +160,7 @@ _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 _COLOURS = {"standard": ColorSystem.STANDARD, "256": ColorSystem.EIGHT_BIT, "truecolor": ColorSystem.TRUECOLOR}
 
 
-def _as_text(line: Sequence[Segment], colours: ColorSystem | None) -> str:
+def _as_text(line: Sequence[Segment], colours: ColorSystem | None, *, colour: bool) -> str:
     parts, before = [], ""
     for text, style, control in line:
         if control or not text:
@@ -149,7 +169,10 @@ def _as_text(line: Sequence[Segment], colours: ColorSystem | None) -> str:
         shown = shown_text(text.replace("\n", ""), before)
         before = text[-1]
         # Links are removed, because a terminal would hide their address behind the text.
-        parts.append(style.update_link(None).render(shown, color_system=colours) if style else shown)
+        if style:
+            allowed = style if colour else style.without_color
+            shown = allowed.update_link(None).render(shown, color_system=colours)
+        parts.append(shown)
     return "".join(parts).rstrip()
 
 
@@ -176,8 +199,52 @@ def _terminal_size() -> Size:
     return columns, rows
 
 
+class _WrappedText(Text):
+    """A text whose lines end between words, also where Chinese and Latin words follow each other without a space."""
+
+    def copy(self) -> Text:
+        """Return a text of the same class; rich copies the heads of tables."""
+        copied = _WrappedText(self.plain, style=self.style, justify=self.justify, end=self.end)
+        copied.spans = list(self.spans)
+        return copied
+
+    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+        """Return the lines of a text."""
+        lines = Lines()
+        for line in self.split(allow_blank=True):
+            line.expand_tabs()
+            for part in line.divide(find_breaks(line.plain, max(1, width))):
+                part.rstrip()
+                lines.append(part)
+        if justify := options.get("justify") or self.justify:
+            lines.justify(console, width, justify=justify, overflow="fold")
+        return lines
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        lines = self.plain.splitlines() or [""]
+        longest_piece = max(width_of(piece.rstrip()) for line in lines for piece in split_line(line))
+        return Measurement(longest_piece, max(width_of(line) for line in lines))
+
+
+class _Paragraph(Paragraph):
+    def on_enter(self, context: MarkdownContext) -> None:
+        super().on_enter(context)
+        self.text = _WrappedText(justify="left")
+
+
+class _Cell(TableDataElement):
+    def __init__(self, justify: JustifyMethod) -> None:
+        super().__init__(justify)
+        self.content = _WrappedText(justify=justify)
+
+
 class _Heading(Heading):
     """A heading on the left; rich would centre or frame it."""
+
+    def on_enter(self, context: MarkdownContext) -> None:
+        """Start the text."""
+        super().on_enter(context)
+        self.text = _WrappedText(style=self.text.style)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -198,6 +265,9 @@ class _Markdown(Markdown):
         **Markdown.elements,
         "heading_open": _Heading,
         "image": _Image,
+        "paragraph_open": _Paragraph,
+        "td_open": _Cell,
+        "th_open": _Cell,
     }
 
     def __init__(self, text: str, parser: MarkdownIt) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
-from jackfield.cli import escape_line
+from jackfield.cli import escape_line, wrap_line
 from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
@@ -24,6 +25,7 @@ from jackfield.events import (
     ToolStarted,
 )
 from jackfield_terminal.safe_text import Terminal, shown_text
+from jackfield_terminal.word_wrap import WordWrapper
 
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _WIDTH = 100
@@ -41,9 +43,14 @@ _ENDINGS = {
 }
 
 
-def in_colour(stream: TextIO) -> bool:
-    """Return True for a terminal unless plain text was requested. Source of the variable: no-color.org."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def can_format(stream: TextIO) -> bool:
+    """Return True for a terminal that can show bold and dim text, and move its cursor."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_colour() -> bool:
+    """Return False if the user wants no colours. Source of the variable: no-color.org."""
+    return not os.environ.get("NO_COLOR")
 
 
 class RichAnswer(Protocol):
@@ -62,21 +69,31 @@ class Renderer:
     Args:
         answers: The stream for the answer.
         notes: The stream for everything else: reasoning, tools, warnings.
-        colour: True if `notes` is a terminal that can dim text.
+        dim: True if `notes` is a terminal that can dim text.
+        columns: Returns the width of `notes`, at which lines are wrapped; 0 not to wrap them.
         rich: Renders the answer in place of `answers`.
         quiet: Show only the answer and warnings.
     """
 
     def __init__(
-        self, answers: TextIO, notes: TextIO, *, colour: bool, rich: RichAnswer | None = None, quiet: bool = False
+        self,
+        answers: TextIO,
+        notes: TextIO,
+        *,
+        dim: bool,
+        columns: Callable[[], int] = lambda: 0,
+        rich: RichAnswer | None = None,
+        quiet: bool = False,
     ) -> None:
         self._answers = answers
         self._notes = notes
-        self._colour = colour
+        self._dim = dim
+        self._columns = columns
         self._rich = rich
         self._quiet = quiet
         self._open: TextIO | Literal["rich"] | None = None  # the stream with an unfinished line
         self._last = ""  # the last character of that line
+        self._words = WordWrapper()  # for reasoning
         self._noted: set[str] = set()
         # Approval questions and warnings come from other threads.
         self._lock = threading.RLock()
@@ -96,8 +113,7 @@ class Renderer:
             case TextDelta(text):
                 self._answer(text)
             case ReasoningDelta(text):
-                if not self._quiet:
-                    self._write(self._notes, text, dim=True)
+                self._reason(text)
             case RunFinished(stop_reason):
                 self.end_line()
                 if stop_reason in _ENDINGS:
@@ -117,6 +133,17 @@ class Renderer:
         self._rich.feed(text)
         self._open = "rich"
 
+    def _reason(self, text: str) -> None:
+        if self._quiet:
+            return
+        columns = self._columns()
+        if columns:
+            if self._open is not self._notes:
+                self.end_line()
+            text = self._words.feed(text, columns)
+        if text:
+            self._write(self._notes, text, dim=True)
+
     def note(self, text: str, *, always: bool = False) -> None:
         """Write a line beside the answer.
 
@@ -128,7 +155,9 @@ class Renderer:
             return
         with self._lock:
             self.end_line()
-            self._write(self._notes, text, dim=True)
+            columns = self._columns()
+            lines = wrap_line(text, columns, indent="  ") if columns else [text]
+            self._write(self._notes, "\n".join(lines), dim=True)
             self.end_line()
 
     def note_once(self, text: str) -> None:
@@ -141,6 +170,8 @@ class Renderer:
     def end_line(self) -> None:
         """End an unfinished line."""
         with self._lock:
+            if word := self._words.finish(self._columns()):
+                self._put(self._notes, word, dim=True)
             match self._open:
                 case None:
                     return
@@ -156,9 +187,12 @@ class Renderer:
         if self._open is not stream:
             self.end_line()
             self._last = ""
+        self._put(stream, text, dim=dim)
+
+    def _put(self, stream: TextIO, text: str, *, dim: bool) -> None:
         # A joiner at the start of a piece belongs to the character before it.
         shown = shown_text(text, self._last)
-        if dim and self._colour:
+        if dim and self._dim:
             _write_dim(stream, shown)
         else:
             stream.write(shown)

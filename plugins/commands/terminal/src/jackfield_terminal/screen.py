@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from jackfield.cli import escape_line
+from jackfield.cli import escape_line, terminal_columns
 from jackfield.events import RunEvent
 from jackfield.secrets import HideInLogs, Secrets
 from jackfield_terminal.output_files import OutputFiles
-from jackfield_terminal.render import Renderer, RichAnswer, in_colour
+from jackfield_terminal.render import Renderer, RichAnswer, can_format, has_colour
 from jackfield_terminal.summary import Summary
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jackfield_documents import Expanded
 
 _EFFECTS = {"files": "reads and writes files", "network": "uses the network", "processes": "starts processes"}
+_EFFECTS_OF_READERS = {**_EFFECTS, "files": "reads files"}
 
 
 class Screen:
@@ -43,7 +44,14 @@ class Screen:
         self.last = Summary()
         self.output_files = OutputFiles(options.output)
         rich = None if options.plain else _rich(bare)
-        self.renderer = Renderer(sys.stdout, notes, colour=in_colour(notes), rich=rich, quiet=options.quiet)
+        self.renderer = Renderer(
+            sys.stdout,
+            notes,
+            dim=can_format(notes),
+            columns=lambda: terminal_columns(notes),
+            rich=rich,
+            quiet=options.quiet,
+        )
 
     def report_tools(self, agent: Agent) -> None:
         """Print the effects of an agent's tools."""
@@ -89,7 +97,8 @@ def describe_tools(agent: Agent) -> list[str]:
 
 def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
     safety, rules = tool.safety(), agent.executor.rules
-    yield from (_EFFECTS.get(effect, effect) for effect in sorted(safety.effects))
+    texts = _EFFECTS_OF_READERS if safety.read_only else _EFFECTS
+    yield from (texts.get(effect, effect) for effect in sorted(safety.effects))
     if rules.need_approval(tool, safety):
         yield "each call needs approval"
     if safety.effects & rules.forbid:
@@ -98,12 +107,12 @@ def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
 
 def _rich(answers: TextIO) -> RichAnswer | None:
     """Return a writer of Markdown if the terminal can show it."""
-    if not in_colour(answers):
+    if not can_format(answers):
         return None
     # Imported here, because it loads rich.
     from jackfield_terminal.markdown import MarkdownWriter
 
-    return MarkdownWriter(answers)
+    return MarkdownWriter(answers, colour=has_colour())
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 
 from jackfield.cli import escape_line
 from jackfield.errors import JackfieldError
@@ -15,7 +16,12 @@ from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.inputs import make_attachment
 from jackfield_terminal.screen import describe_tools
 
-Say = Callable[[str], None]
+
+class Say(Protocol):
+    """Prints a line of any content; `indent` begins its further lines if it is too long for the terminal."""
+
+    def __call__(self, text: str, indent: str = ..., /) -> None:
+        """Print the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ def run_command(line: str, conversation: Conversation, say: Say) -> None:
 
 def _help(_conversation: Conversation, _rest: str, say: Say) -> None:
     for name, command in COMMANDS.items():
-        say(f"{f'{name} {command.argument}'.rstrip():<22} {command.help}")
+        say(f"{f'{name} {command.argument}'.rstrip():<22} {command.help}", " " * 23)
     say("Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches the history.")
     say("Ctrl-C clears the line or stops an answer, Ctrl-D exits.")
 

@@ -17,7 +17,7 @@ _SMALL = Decimal("0.0001")
 
 @dataclass(slots=True)
 class Summary:
-    """Totals over the events of one or several runs."""
+    """Totals over the events of one or several runs; `uncounted` is the number of cancelled runs without usage."""
 
     clock: Callable[[], float] = time.monotonic
     sources: list[str] = field(default_factory=list)
@@ -27,6 +27,7 @@ class Summary:
     seconds: float = 0.0
     run_id: str = ""
     end: RunFinished | None = None
+    uncounted: int = 0
     _start: float | None = None
 
     def feed(self, event: RunEvent) -> None:
@@ -44,6 +45,7 @@ class Summary:
             case RunFinished(usage=usage) if event.depth == 0:
                 self.end = event.event
                 self.usage += usage
+                self.uncounted += event.event.stop_reason == "cancelled" and not usage.total_tokens
                 self.seconds += self.clock() - self._start
 
     def _add_sources(self, data: Mapping[str, Any]) -> None:
@@ -63,6 +65,9 @@ class Summary:
         figures = []
         if usage.total_tokens:
             figures.append(f"{usage.prompt_tokens} + {usage.completion_tokens} tokens")
+        if self.uncounted:
+            answers = "answer" if self.uncounted == 1 else f"{self.uncounted} answers"
+            figures.append(f"tokens of the cancelled {answers} unknown")
         if usage.cost is not None:
             figures.append(money(usage.cost, usage.currency))
         if self.turns > 1:

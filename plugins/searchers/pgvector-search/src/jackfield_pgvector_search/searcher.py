@@ -18,6 +18,7 @@ from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
 from jackfield.secrets import ForgetLocals
+from jackfield.settings import config_path
 from jackfield_documents import IndexCache, Shelf
 from jackfield_documents.analyzer import Analyzer, Chinese, parts_of
 from jackfield_documents.embedding import ChunkEmbedder
@@ -280,8 +281,7 @@ class PgvectorSearcher(Searcher):
                 if not dsn:
                     raise ConfigError(
                         f"pgvector_search needs a database: set the environment variable {SECRET} to "
-                        f"postgresql://USER:PASSWORD@HOST/DATABASE, or write it under [secrets] in the user "
-                        f"configuration file"
+                        f"postgresql://USER:PASSWORD@HOST/DATABASE, or write it under [secrets] in {config_path()}"
                     )
                 self._opened = Database(
                     dsn,

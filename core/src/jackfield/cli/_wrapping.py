@@ -1,0 +1,104 @@
+"""Break lines for a terminal between words, never inside one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# No line begins with these, and none ends with those: typographic rules of Chinese and Japanese.
+_CLOSING = frozenset("，。、；：！？）】」』》〉〕…—”’·!),.:;?]}%")
+_OPENING = frozenset("（【「『《〈〔“‘([{")
+_JOINER = "\u200d"
+
+
+def width_of(text: str) -> int:
+    """Return the number of columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(char) for char in text)
+
+
+def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
+    """Break a line between words, and between Chinese or Japanese characters.
+
+    Args:
+        line: A text without line feeds.
+        columns: The width of the terminal. A word that is wider than a line is broken at its end.
+        indent: The beginning of every line but the first; dropped if it would take more than half of the width.
+
+    Returns:
+        The lines, at least one, without spaces at their ends.
+    """
+    if width_of(line) <= columns:
+        return [line]
+    if 2 * width_of(indent) > columns:
+        indent = ""
+    offsets = find_breaks(line, columns, indent=width_of(indent))
+    parts = [line[start:end].rstrip() for start, end in zip([0, *offsets], [*offsets, len(line)], strict=True)]
+    return [parts[0], *(indent + part for part in parts[1:])]
+
+
+def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
+    """Return the offsets at which the second line of a text and all further ones begin.
+
+    Args:
+        text: A text without line feeds.
+        columns: The width of a line, at least 1.
+        indent: The columns that are taken on every line but the first.
+    """
+    offsets: list[int] = []
+    room = columns
+    position = 0
+    for piece in split_line(text):
+        width = width_of(piece.rstrip(" "))
+        if width > room and position and position != (offsets[-1] if offsets else 0):
+            offsets.append(position)
+            room = columns - indent
+        if width > room:  # the piece is wider than a line
+            for index, char in enumerate(piece):
+                wanted = _width(char)
+                if wanted > room and char != " ":
+                    offsets.append(position + index)
+                    room = columns - indent
+                room -= wanted
+        else:
+            room -= width_of(piece)
+        position += len(piece)
+    return offsets
+
+
+def split_line(text: str) -> Iterator[str]:
+    """Split a text without line feeds where a line may end: after spaces, and beside Chinese or Japanese characters."""
+    start = 0
+    for index in range(1, len(text)):
+        char, before = text[index], text[index - 1]
+        if char == " ":
+            continue
+        if before == " ":
+            is_break = bool(text[start:index].strip(" "))  # an indentation belongs to the first word
+        else:
+            is_break = (
+                (_is_ideograph(char) or _is_ideograph(before))
+                and char not in _CLOSING
+                and before not in _OPENING
+                and before != _JOINER
+                and _width(char) > 0
+            )
+        if is_break:
+            yield text[start:index]
+            start = index
+    yield text[start:]
+
+
+def _is_ideograph(char: str) -> bool:
+    """Return True for a wide character of a script without spaces; Korean has spaces."""
+    return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
+
+
+def _width(char: str) -> int:
+    if char < "\u0300":
+        return 1
+    import unicodedata  # most texts need none of it
+
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

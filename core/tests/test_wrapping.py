@@ -1,0 +1,56 @@
+"""Lines for a terminal are broken between words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.cli import width_of, wrap_line
+from jackfield.cli._tables import layout_table
+
+WORDS = st.text(st.sampled_from("abcdefghij-_/.,:"), min_size=1, max_size=18)
+CHINESE = st.text(st.sampled_from("中文字符测试不会断开"), min_size=1, max_size=30)
+LINES = st.lists(WORDS | CHINESE, min_size=1, max_size=20).map(" ".join)
+
+
+@given(LINES, st.integers(20, 90), st.sampled_from(["", "  "]))
+def test_no_line_is_too_wide_and_no_word_is_cut(line: str, columns: int, indent: str) -> None:
+    lines = wrap_line(line, columns, indent=indent)
+    assert max(map(width_of, lines)) <= columns
+    assert "".join(lines).replace(" ", "") == line.replace(" ", "")
+    words = {word for one in lines for word in one.split()}
+    assert [word for word in line.split() if word.isascii() and word not in words] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("使用pip安装jackfield吧", ["使用pip安装", "jackfield吧"]),
+        ("这是中文，对吧", ["这是中文，对", "吧"]),
+        ("一二三四五六。", ["一二三四五", "六。"]),  # no line begins with a full stop
+        ("一二三四五（六）", ["一二三四五", "（六）"]),
+        ("한국어 문장입니다", ["한국어", "문장입니다"]),
+        ("abcdefghijklmnop", ["abcdefghijkl", "mnop"]),  # wider than a line
+        ("e\u0301e\u0301 e\u0301", ["e\u0301e\u0301 e\u0301"]),
+    ],
+)
+def test_chinese_is_broken_anywhere_and_other_words_nowhere(line: str, lines: list[str]) -> None:
+    assert wrap_line(line, 12) == lines
+
+
+ROWS = st.lists(st.tuples(WORDS, WORDS, LINES), min_size=1, max_size=5)
+
+
+@given(ROWS, st.sampled_from([40, 80, 200]))
+def test_no_table_is_too_wide_and_no_word_in_it_is_cut(rows: list[tuple[str, str, str]], columns: int) -> None:
+    lines = layout_table(rows, columns)
+    assert max(map(width_of, lines)) <= columns
+    words = {word for line in lines for word in line.split()}
+    asked = {word for row in rows for cell in row for word in cell.split()}
+    assert [word for word in asked if word.isascii() and word not in words] == []
+
+
+def test_the_columns_of_a_table_are_aligned_also_in_chinese() -> None:
+    rows = [("a", "x"), ("中文", "y")]
+    assert layout_table(rows, 0) == ["a     x", "中文  y"]

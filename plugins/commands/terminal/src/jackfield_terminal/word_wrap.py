@@ -1,0 +1,48 @@
+"""Wrap a text between words while it is still being written."""
+
+from __future__ import annotations
+
+from jackfield.cli import split_line, width_of
+
+
+class WordWrapper:
+    """Adds line breaks to a growing text. The last word is held back, because the next piece may continue it."""
+
+    def __init__(self) -> None:
+        self._word = ""
+        self._column = 0
+
+    def feed(self, text: str, columns: int) -> str:
+        """Return what can be written after another piece of the text.
+
+        Args:
+            text: The piece.
+            columns: The width of the terminal, at least 1.
+        """
+        *complete, last = (self._word + text).split("\n")
+        self._word = ""
+        out = ""
+        for line in complete:
+            out += "".join(self._place(word, columns) for word in split_line(line)) + "\n"
+            self._column = 0
+        *words, self._word = split_line(last)
+        if width_of(self._word) >= columns:  # it is broken anyway
+            words, self._word = [*words, self._word], ""
+        return out + "".join(self._place(word, columns) for word in words)
+
+    def finish(self, columns: int) -> str:
+        """Return the word that was held back, and start a new text."""
+        out = self._place(self._word, columns) if self._word else ""
+        self._word, self._column = "", 0
+        return out
+
+    def _place(self, word: str, columns: int) -> str:
+        """Return a word with its spaces, after a line break if the line has no room for it."""
+        bare = word.rstrip(" ")
+        is_full = self._column > 0 and self._column + width_of(bare) > columns
+        if is_full:
+            self._column = 0
+        self._column += width_of(word)
+        shown = word if self._column <= columns else bare
+        self._column = min(self._column, columns) if width_of(bare) <= columns else self._column % columns
+        return f"\n{shown}" if is_full else shown

@@ -1,0 +1,27 @@
+"""A growing text is wrapped between words."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.cli import width_of
+from jackfield_terminal.word_wrap import WordWrapper
+
+TEXT = "Let me think about it for a while:\n\nfirst, this. 然后考虑中文的情况，包括jackfield这样的词。 Then the rest."
+
+
+@given(st.lists(st.integers(0, len(TEXT)), max_size=30), st.sampled_from([20, 40, 80, 200]))
+def test_the_pieces_do_not_matter_and_no_word_is_cut(cuts: list[int], columns: int) -> None:
+    wrapper = WordWrapper()
+    places = [0, *sorted(cuts), len(TEXT)]
+    out = "".join(wrapper.feed(TEXT[start:end], columns) for start, end in itertools.pairwise(places))
+    out += wrapper.finish(columns)
+    assert "".join(out.split()) == "".join(TEXT.split())
+    assert max(width_of(line.rstrip()) for line in out.split("\n")) <= columns
+    words = [word for word in TEXT.split() if word.isascii()]
+    assert [word for word in words if word not in out.split()] == []
+    whole = WordWrapper()
+    assert out == whole.feed(TEXT, columns) + whole.finish(columns)
