@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -187,7 +188,7 @@ def test_a_recorded_run_that_is_no_longer_held_makes_no_call() -> None:
 
     run = run_with(Limits())
     record: Any = _Record()
-    run.record = record
+    run = replace(run, record=record)
     context = ToolContext(run=ParentRun(run, Spent()))
     result = asyncio.run(ToolExecutor({"pay": pay}).finish(PlannedCall(0, "c0", FunctionCall("pay", "{}")), context))
     assert (made, result.error) == ([], "NotHeld")

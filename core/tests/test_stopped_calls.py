@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, FunctionCall, Message, sync, tool
-from jackfield.agents import Run, Spent, open_calls
+from jackfield.agents import Run, RunState, Spent, open_calls
 from jackfield.agents._loop import _LoopState, _stopped_calls
 from jackfield.config import Limits
 from jackfield.events import (
@@ -269,7 +269,7 @@ def errors_of(results: list[ToolFinished]) -> dict[str, str]:
 
 
 def test_a_call_that_was_in_doubt_before_a_run_went_on_is_still_in_doubt_when_it_is_stopped() -> None:
-    run, state = resumed("c0", "c1", in_doubt=frozenset({"c0"}))
+    run, state = resumed("c0", "c1", start=RunState(in_doubt=frozenset({"c0"})))
     assert errors_of(_stopped_calls(run, state)) == {"c0": STOPPED, "c1": "Cancelled"}
     state.spent = Spent(turns=1)  # calls of an answer since then, even with the same ids
     assert errors_of(_stopped_calls(run, state)) == {"c0": "Cancelled", "c1": "Cancelled"}
@@ -295,11 +295,11 @@ def test_a_call_in_doubt_that_a_cancel_kept_from_beginning_again_is_still_in_dou
         return True
 
     async def results() -> list[ToolFinished]:
-        run, state = resumed("c0", "c1", in_doubt=frozenset({"c0"}), answers={"c0": True}, cancel=token)
+        run, state = resumed("c0", "c1", start=RunState(in_doubt=frozenset({"c0"})), answers={"c0": True}, cancel=token)
         loop = FnCallAgent([act], ScriptedModel([]), approve=approve).make_loop(functions=[])
         events: list[Any] = []
         calls = open_calls(state.history)
-        plan = await loop.executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.in_doubt)
+        plan = await loop.executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.start.in_doubt)
         with pytest.raises(Interrupted):
             await _gather(loop._call_tools(run, state, plan), events)
         return [event for event in events if isinstance(event, ToolFinished)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jackfield.events import (
@@ -11,6 +11,7 @@ from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
     ModelEvent,
+    PluginEvent,
     ResponseReplaced,
     RunEvent,
     RunFailed,
@@ -74,6 +75,8 @@ class RunState:
         spent: The model's turns and their usage. The code that decides about tool calls counts them.
         agents: The names of the agents that have had the conversation, in order; the last one has it.
         handoff_to: The agent that takes the conversation over before the next turn; ''.
+        in_doubt: The ids of calls that were under way when the run was interrupted: they may have been made.
+        reported: The reports of plugins, in this run until it was interrupted, or in the last run of its session.
         waiting: The calls that the run has paused at; None if it has not.
         end: How it ended; None while it runs.
     """
@@ -83,6 +86,8 @@ class RunState:
     spent: Spent = field(default_factory=Spent)
     agents: list[str] = field(default_factory=list)
     handoff_to: str = ""
+    in_doubt: frozenset[str] = frozenset()
+    reported: tuple[PluginEvent, ...] = ()
     waiting: ApprovalNeeded | None = None
     end: RunFinished | RunFailed | None = None
     _results: dict[int, Message] = field(default_factory=dict)
@@ -92,6 +97,10 @@ class RunState:
     def made(self) -> tuple[Message, ...]:
         """The complete messages that the run has made."""
         return tuple(self.history[self.start :])
+
+    def after(self, spent: Spent) -> RunState:
+        """Return the same state after other work of the run, which has used this in all."""
+        return replace(self, spent=spent)
 
     def apply(self, event: ModelEvent | AgentEvent) -> bool:
         """Take one event of the run; return True if `history` changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -43,7 +44,7 @@ from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._entries import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
-from jackfield.tools._rules import Approval, Approve, read_approval
+from jackfield.tools._rules import NO_RULES, Approval, Approve, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool, sources_of
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
@@ -113,7 +114,7 @@ class Agent(QwenMethods, StatesSecrets):
     of a `_run` are added."""
 
     resumable: ClassVar[bool] = False
-    """True if `events` continues after `Run.done`, as `Loop` does, so that an interrupted run can be resumed. It holds
+    """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. It holds
     for the class that defines `events`; a subclass that overrides `events` must set it again."""
 
     passes_events: ClassVar[bool] = False
@@ -262,17 +263,41 @@ class Agent(QwenMethods, StatesSecrets):
             events_of = partial(end_in_data, self, form_of(output), attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
-            options |= {"resources": opened, "cancel": cancel, "deps": deps, "config": config}
-            run = await self._begun(messages, run_id, recorder, lang=lang, resume=resume, **options)
-            run.approve, run.parent, run.session = approve, parent, session
-            if parent is not None:
-                run.rules = parent.run.rules_below
-            run.start_clock()
-            run.passes_events = output is None and self.passes_events and not (self.handoffs or run.later)
+            asked = as_messages(messages)
+            history = with_system_text(asked, self.system_message, first=True)
+            recorded = None if recorder is None else await recorder.load(run_id, history)
+            if recorded is not None:
+                history = recorded.messages
+                asked = without_system_text(history, self.system_message)
+            seconds = self.limits.seconds
+            run = self._new_run(
+                history,
+                lang or language_of(history),
+                resources=opened,
+                config=config,
+                # What a caller says wins; what was only detected, a processor may know better.
+                config_lang=lang,
+                deps=deps,
+                asked=asked,
+                approve=approve,
+                rules=NO_RULES if parent is None else parent.run.rules_below,
+                resume=resume is not False,
+                answers=resume if isinstance(resume, Mapping) else {},
+                session=session,
+                options=options,
+                parent=parent,
+                cancel=cancel,
+                ends_at=None if seconds is None else asyncio.get_running_loop().time() + seconds,
+                passes_events=output is None and self.passes_events and not self.handoffs,
+            )
+            if recorded is not None:
+                run = recorded.resume(run)
+                if run.later_parts:  # they are counted as they come
+                    run = replace(run, passes_events=False)
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
-                async with closing(recorder.record(events_of, run) if recorder else events_of(run)) as events:
+                async with closing(recorder.record(events_of, run, recorded) if recorder else events_of(run)) as events:
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
@@ -287,32 +312,6 @@ class Agent(QwenMethods, StatesSecrets):
             finally:
                 if parent is not None:
                     parent.settle(run)
-
-    async def _begun(
-        self,
-        messages: Messages,
-        run_id: str | None,
-        recorder: Recorder | None,
-        *,
-        lang: Lang | None,
-        resume: bool | Mapping[str, bool],
-        **options: Any,
-    ) -> Run:
-        """A new run, or one of the store that goes on."""
-        asked = as_messages(messages)
-        history = with_system_text(asked, self.system_message, first=True)
-        progress = None if recorder is None else await recorder.load(run_id, history)
-        if progress is not None:
-            history = progress.messages
-            asked = without_system_text(history, self.system_message)
-        run = self.make_run(history, lang or language_of(history), **options)
-        run.asked, run.resume = asked, resume is not False
-        run.answers = resume if isinstance(resume, Mapping) else {}
-        if progress is not None:
-            progress.put_into(run)
-        if lang:  # what a caller says wins; what was only found, a processor may know better
-            run.config = (run.config or GenerateConfig()).merged({"lang": lang})
-        return run
 
     def _check_options(self, options: Mapping[str, object]) -> None:
         """Raise ConfigError for an option that a run of this kind does not take, or whose value does not fit."""
@@ -478,6 +477,22 @@ class Agent(QwenMethods, StatesSecrets):
         **options: Any,
     ) -> Run:
         """Return a run of this agent that has not begun; see `astream` for the arguments."""
+        return self._new_run(
+            history, lang, resources=resources, cancel=cancel, deps=deps, config=config, options=options
+        )
+
+    def _new_run(
+        self,
+        history: tuple[Message, ...],
+        lang: Lang,
+        *,
+        resources: RunResources | None,
+        deps: object,
+        config: RunConfig,
+        config_lang: Lang | None = None,
+        **fields: Any,
+    ) -> Run:
+        """Return a run with these fields, and with what follows from the agent."""
         config = self._check_config(config)
         run_id = new_run_id()
         context: ToolContext[Any] = ToolContext(
@@ -492,18 +507,19 @@ class Agent(QwenMethods, StatesSecrets):
         model_config = self.extra_generate_cfg
         if not callable(config):
             model_config = model_config.merged(config)
+        if config_lang:
+            model_config = model_config.merged({"lang": config_lang})
         return Run(
             id=run_id,
+            agent=self,
             messages=history,
             lang=lang,
             limits=self.limits,
-            context=context,
-            toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets or self._sources else None,
             config=model_config if model_config.model_fields_set else None,
             caller_config=config,
-            cancel=cancel,
-            options=options,
-            agent=self,
+            context=context,
+            toolbox=self._toolbox(replace(context, messages=history)) if self.toolsets or self._sources else None,
+            **fields,
         )
 
     def _toolbox(self, context: ToolContext[Any]) -> Toolbox:

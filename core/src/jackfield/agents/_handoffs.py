@@ -104,8 +104,8 @@ def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
     Raises:
         ConfigError: The recorded agent is not one of the agent's handoffs.
     """
-    if run.later and run.later[0].by_tool:
-        return find_handoff(agent, run.later[0].agent)
+    if run.later_parts and run.later_parts[0].by_handoff:
+        return find_handoff(agent, run.later_parts[0].agent)
     if run.resume and open_calls(run.messages):
         caller = None
         for message in reversed(run.messages):
@@ -116,8 +116,8 @@ def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
         for handoff in agent.handoffs:
             if caller in _names_behind(handoff.agent, known):
                 return handoff
-    if run.handoff_to:  # after the calls that are still open
-        find_handoff(agent, run.handoff_to)
+    if run.start.handoff_to:  # after the calls that are still open
+        find_handoff(agent, run.start.handoff_to)
     return None
 
 
@@ -164,7 +164,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
     """
     history = with_system_text(messages, agent.system_message, first=True)
-    made = agent.make_run(
+    part = agent.make_run(
         history,
         run.lang,
         resources=run.context.resources,
@@ -173,38 +173,33 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         config=run.caller_config,
     )
     lang = None if run.config is None else run.config.lang
-    made = replace(
-        made,
-        asked=tuple(messages),
+    part = replace(
+        part,
         id=run.id,
+        asked=tuple(messages),
         limits=run.limits,
-        context=replace(made.context, run_id=run.id),
-        config=(made.config or GenerateConfig()).merged({"lang": lang}) if lang else made.config,
+        config=(part.config or GenerateConfig()).merged({"lang": lang}) if lang else part.config,
         approve=approve_of(run) or agent.approve,
         rules=run.rules_below,
         resume=run.resume,
         answers=run.answers,
-        spent=spent,
-        later=run.later,
+        parent=run.parent,
+        start=RunState(spent=spent),
+        later_parts=run.later_parts,
+        context=replace(part.context, run_id=run.id),
         ends_at=run.ends_at,
         record=run.record,
-        parent=run.parent,
     )
-    return _going_on(agent, made, run.later.pop(0)) if run.later else made
+    return _resume_part(agent, part, run.later_parts.pop(0)) if run.later_parts else part
 
 
-def _going_on(agent: AgentLike, run: Run, part: Part) -> Run:
-    """The run, where the part of its agent was interrupted."""
-    _check_part(agent, part.agent, has_begun=bool(part.done))
-    return replace(
-        run,
-        resume=True,
-        answers=part.answers,
-        spent=replace(run.spent, turns=max(run.spent.turns, part.turns)),
-        done=part.done,
-        in_doubt=part.in_doubt,
-        handoff_to=part.handoff_to,
-    )
+def _resume_part(agent: AgentLike, run: Run, part: Part) -> Run:
+    """Return the run as it continues where the part of its agent was interrupted."""
+    _check_part(agent, part.agent, has_begun=bool(part.start.made))
+    spent = run.start.spent
+    turns = max(spent.turns, part.start.spent.turns)
+    start = part.start.after(Spent(turns, spent.tool_calls, spent.usage))
+    return replace(run, resume=True, answers=part.answers, start=start)
 
 
 def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:

@@ -84,8 +84,12 @@ class Loop:
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """Yield the events of the run from its first turn to `RunFinished`, also those after a hand-off."""
+        start = run.start
         state = _LoopState(
-            history=[*run.messages, *run.done], start=len(run.messages), spent=run.spent, handoff_to=run.handoff_to
+            history=[*run.messages, *start.made],
+            start=len(run.messages),
+            spent=start.spent,
+            handoff_to=start.handoff_to,
         )
         handoff = _handoff_at_start(run)
         while handoff is None and state.reason is None:
@@ -131,12 +135,12 @@ class Loop:
 
     async def _plan(self, run: Run, state: _LoopState, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
         """Plan calls; the run pauses if some wait for approval, and ends at a limit of a parent."""
-        is_fresh = state.spent.turns > run.spent.turns  # then no earlier answer is about them
+        is_fresh = state.spent.turns > run.start.spent.turns  # then no earlier answer is about them
         work = self.executor.plan(
             calls,
             approve=run.approve or self.approve,
             answers=NO_ANSWERS if is_fresh else run.answers,
-            in_doubt=frozenset() if is_fresh else run.in_doubt,
+            in_doubt=frozenset() if is_fresh else run.start.in_doubt,
         )
         plan = await _waited_for(run, work)
         reached: StopReason | None = None
@@ -155,7 +159,7 @@ class Loop:
             made = await _waited_for(run, self.toolbox.tools())
             self.executor = self.executor.with_tools(made)
             self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
-            self.around = (*self.around, *self.toolbox.processors(run.reported))
+            self.around = (*self.around, *self.toolbox.processors(run.start.reported))
             if self.toolbox.has_changed():  # since the agent was made
                 await self._update_tools(run, self.toolbox)
 
@@ -174,7 +178,7 @@ class Loop:
             state.spent,
             run.limits,
             resume=run.resume,
-            turns_before=run.spent.turns,
+            turns_before=run.start.spent.turns,
             handoff_to=state.handoff_to,
         )
         if run.parent is not None and not isinstance(action, Finish):
@@ -243,7 +247,7 @@ class Loop:
 
 def _handoff_at_start(run: Run) -> Handoff | None:
     """Return the hand-off that an interrupted or paused run continues with; most runs have none."""
-    if run.agent is None or not (run.agent.handoffs or run.handoff_to or run.later):
+    if run.agent is None or not (run.agent.handoffs or run.start.handoff_to or run.later_parts):
         return None
     from jackfield.agents._handoffs import handoff_at_start
 
@@ -284,7 +288,7 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
 
 def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
     """Results for the calls that have none when a run is stopped. Only one that never began is said to be undone."""
-    before = run.in_doubt if state.spent.turns == run.spent.turns else frozenset()
+    before = run.start.in_doubt if state.spent.turns == run.start.spent.turns else frozenset()
     return [
         stopped(planned, began=planned.call_id in before or planned.call_id in state.pauses)
         for planned in open_calls(state.history)

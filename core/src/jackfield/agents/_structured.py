@@ -53,7 +53,7 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: in
         yield RetryScheduled(number, 0.0, f"the answer does not fit: {problem}")
         sent_back = Message(USER, sent_back_text(problem, run.lang))
         said += (sent_back,)
-        run = replace(run, spent=attempt.spent)
+        run = replace(run, start=run.start.after(attempt.spent))
         if run.record is not None:
             await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
@@ -74,9 +74,9 @@ class _Attempt:
 
     def __init__(self, run: Run, said: tuple[Message, ...]) -> None:
         self.end: RunFinished | None = None
-        self.spent = run.spent
-        done = () if said else run.done
-        self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), done=done)
+        self.spent = run.start.spent
+        start = replace(run.start, history=[]) if said else run.start
+        self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
         """Its events, without the end."""

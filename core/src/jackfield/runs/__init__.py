@@ -6,7 +6,19 @@ from jackfield._resources import RunResources
 from jackfield._runstate import RunState, Spent
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._observers import Observer
-from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Record, Recorder, Run, RunConfig, TurnView
+from jackfield.runs._run import (
+    AgentLike,
+    Event,
+    Handoff,
+    ParentRun,
+    Part,
+    Record,
+    Recorded,
+    Recorder,
+    Run,
+    RunConfig,
+    TurnView,
+)
 from jackfield.runs._view import Response, RunView
 
 __all__ = [
@@ -17,6 +29,7 @@ __all__ = [
     "ParentRun",
     "Part",
     "Record",
+    "Recorded",
     "Recorder",
     "Response",
     "Run",

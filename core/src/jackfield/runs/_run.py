@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from jackfield._resources import RunResources
-from jackfield._runstate import HANDED_TO, Spent
+from jackfield._runstate import HANDED_TO, RunState, Spent
 from jackfield.config import GenerateConfig, Lang, Limits
 from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
     ModelEvent,
-    PluginEvent,
     RunEvent,
     StopReason,
     ToolFinished,
@@ -147,32 +145,30 @@ def new_run_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What an agent had done after it had got the conversation, in a run that was interrupted.
+    """The work of one agent that had the conversation in an interrupted run, after another one.
 
     Attributes:
         agent: Its name.
-        by_tool: Another agent's model had handed over to it; otherwise it was its turn.
-        done: The messages that it made.
-        turns: How often its model had answered.
-        in_doubt, handoff_to, answers: As in `Run`; of the last part only.
+        by_handoff: Another agent's model handed over to it; otherwise it was its turn.
+        start: How far it was: what it made, the turns of its model, and the calls in doubt.
+        answers: The decisions about open calls, by their ids; of the last part only.
     """
 
     agent: str
-    by_tool: bool
-    done: tuple[Message, ...]
-    turns: int
-    in_doubt: frozenset[str] = frozenset()
-    handoff_to: str = ""
+    by_handoff: bool
+    start: RunState
     answers: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Recorded(Protocol):
-    """How far a run is that goes on."""
+    """A recorded run that continues."""
 
-    messages: tuple[Message, ...]
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages that the run began with."""
 
-    def put_into(self, run: Run) -> None:
-        """Have a run go on from here."""
+    def resume(self, run: Run, /) -> Run:
+        """Return the run with the id, the state and the decisions with which it continues."""
 
 
 class Recorder(Protocol):
@@ -186,8 +182,16 @@ class Recorder(Protocol):
             messages: The messages that the run begins with; an interrupted run inside another one must begin with them.
         """
 
-    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """Yield the events of a run, each step after it is written."""
+    def record(
+        self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None, /
+    ) -> AsyncIterator[Event]:
+        """Yield the events of a run, each step after it is written.
+
+        Args:
+            events_of: Gives the events of a run.
+            run: The run; it gets its `record` here.
+            recorded: What `load` returned for it.
+        """
 
 
 class Record(Protocol):
@@ -221,74 +225,66 @@ class Tally:
     spent: Spent = field(default_factory=Spent)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
-    """What an agent's `events` is given.
+    """One run: what was asked, the state in which it begins, and what serves it. `dataclasses.replace` changes a copy.
 
     Attributes:
-        id: The run's.
-        messages: The messages that the run began with: the caller's, with the agent's system message.
-        asked: Those of the caller alone, which another agent begins with.
-        lang: The language of texts the agent adds.
+        id: The id of the run.
+        agent: The agent whose run it is.
+        messages: The messages that the run begins with: the caller's, with the agent's system message.
+        asked: The caller's messages alone, with which another agent begins.
+        lang: The language of texts that the agent adds.
         limits: The limits of the run.
-        context: The context that its tools get.
-        toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
         config: Options for the model, from the agent and the caller; they override its own.
         caller_config: The caller's options, or a function that returns those of each turn. Agents that continue the run
             get them too.
-        cancel: Stops it from outside.
-        approve: Asked before calls that need approval, instead of the agent's own.
-        rules: Those of the agents that it works for, which hold besides its agent's own.
+        approve: The function that is asked before calls that need approval, in place of the agent's own.
+        rules: The rules of parent agents, which hold besides the agent's own.
         resume: Calls without results at the end of `messages` are to be run.
         answers: The decisions about such calls, by their ids.
-        spent: What it has already used, if it continues another run.
-        done: The messages that it made before it was interrupted, and before another agent got the conversation.
-        in_doubt: The ids of calls that were under way then: whether they were made is not known.
-        reported: What plugins have reported in it until then, or in the last run of its session.
-        recorded: What is known of it, if it goes on; for what records it.
-        session: The conversation that it belongs to in the agent's store.
-        record: What writes its steps into a store.
-        ends_at: The time limit as a point of the event loop's time; set when the run starts.
-        options: Other options that the caller passed to `run`, for the agent kind.
-        agent: Whose run it is.
-        parent: The run that waits for this one, if another agent has asked.
-        later: What other agents had done after that, in order; `run_as` takes the next.
-        handoff_to: The agent that was about to take the conversation over then, by name; ''.
+        session: The conversation that the run belongs to in the agent's store.
+        options: Options of the agent kind.
+        parent: The run that waits for this one; None if a caller does.
         path: The agents that had the conversation before, in this run.
-        passes_events: True if the agent's `events` passes on every event from below unchanged.
-        tally: The usage of the runs below it.
+        start: The state in which the run begins: empty for a new one, except for what was spent before.
+        later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
+        context: The context that its tools get.
+        toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
+        cancel: Stops the run from outside.
+        ends_at: The time limit as a point of the event loop's time; None without one.
+        record: What writes the steps of the run into a store; None if it is not recorded.
+        tally: The usage of nested runs.
+        passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
     """
 
     id: str = field(default_factory=new_run_id)
+    agent: AgentLike | None = None
     messages: tuple[Message, ...]
     asked: tuple[Message, ...] = ()
     lang: Lang
     limits: Limits
-    context: ToolContext
-    toolbox: Toolbox | None = None
     config: GenerateConfig | None = None
     caller_config: RunConfig = None
-    cancel: CancelToken | None = None
     approve: Approve | None = None
     rules: CallRules = NO_RULES
     resume: bool = False
     answers: Mapping[str, bool] = field(default_factory=dict)
-    spent: Spent = field(default_factory=Spent)
-    done: tuple[Message, ...] = ()
-    in_doubt: frozenset[str] = frozenset()
-    reported: tuple[PluginEvent, ...] = ()
-    recorded: Recorded | None = None
     session: str = ""
-    record: Record | None = None
-    ends_at: float | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    agent: AgentLike | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     parent: ParentRun | None = None
-    later: list[Part] = field(default_factory=list)
-    handoff_to: str = ""
     path: tuple[AgentLike, ...] = ()
-    passes_events: bool = False
+
+    start: RunState = field(default_factory=RunState)
+    later_parts: list[Part] = field(default_factory=list)
+
+    context: ToolContext
+    toolbox: Toolbox | None = None
+    cancel: CancelToken | None = None
+    ends_at: float | None = None
+    record: Record | None = None
     tally: Tally = field(default_factory=Tally)
+    passes_events: bool = False
 
     @property
     def depth(self) -> int:
@@ -311,11 +307,6 @@ class Run:
         view = TurnView(turn=spent.turns + 1, messages=tuple(messages), tool_calls=spent.tool_calls, usage=spent.usage)
         options = GenerateConfig.parse(self.caller_config(view), what=f"config of turn {view.turn}")
         return (self.config or GenerateConfig()).merged(options)
-
-    def start_clock(self) -> None:
-        """Begin to count the time limit."""
-        if self.limits.seconds is not None:
-            self.ends_at = asyncio.get_running_loop().time() + self.limits.seconds
 
     @property
     def interruption(self) -> StopReason:

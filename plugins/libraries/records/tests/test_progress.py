@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -51,15 +51,14 @@ def under_way(*ids: str) -> Progress:
 
 def go_on(progress: Progress, answers: Mapping[str, bool]) -> Run:
     run = Run(messages=(), lang="en", limits=Limits(), context=ToolContext(), answers=answers)
-    progress.put_into(run)
-    return run
+    return progress.resume(run)
 
 
 def test_an_approval_before_an_interruption_does_not_allow_a_second_call() -> None:
     progress = under_way("c0")
     progress.feed(ApprovalDecided("c0", CALL, allowed=True, by="approve"))
     run = go_on(progress, {})
-    assert run.in_doubt == {"c0"}
+    assert run.start.in_doubt == {"c0"}
     assert run.answers == {}
 
 
@@ -68,7 +67,7 @@ def test_an_approval_of_a_call_that_never_began_still_counts() -> None:
     progress.feed(ApprovalDecided("c0", CALL, allowed=True, by="approve"))
     progress.feed(ApprovalNeeded((CALL,), ("c1",)))
     run = go_on(progress, {"c1": True})
-    assert run.in_doubt == frozenset()
+    assert run.start.in_doubt == frozenset()
     assert run.answers == {"c0": True, "c1": True}
 
 
@@ -138,8 +137,8 @@ def test_a_call_that_was_stopped_is_open_and_in_doubt_each_time_the_run_goes_on(
         progress.feed(RunFinished("cancelled", (), Usage()))
         assert [message.role for message in progress.now()][-1] == "function", "the history is valid as it is"
         run = go_on(progress, {})
-        last: Any = run.later[-1] if hands_over else run
-        assert (last.in_doubt, [message.role for message in last.done]) == ({"c0"}, ["assistant"])
+        start = (run.later_parts[-1] if hands_over else run).start
+        assert (start.in_doubt, [message.role for message in start.made]) == ({"c0"}, ["assistant"])
         progress.resumed({})
     progress.feed(result(0))
     assert [message.role for message in progress.now()][-1] == "function"
@@ -149,8 +148,8 @@ def test_a_call_that_was_stopped_is_open_and_in_doubt_each_time_the_run_goes_on(
 def test_the_fold_of_a_run_does_not_change_what_was_handed_out() -> None:
     progress = under_way("c0")
     run = go_on(progress, {})
-    before = dataclasses.replace(run)
+    before = dataclasses.replace(run.start, history=[*run.start.history])
     progress.feed(result(0))
     progress.feed(TurnFinished(2, (Message("assistant", "Paid."),), Usage()))
-    assert (run.done, run.spent) == (before.done, before.spent)
-    assert len(progress.now()) == len(run.done) + 2
+    assert (run.start.made, run.start.spent) == (before.made, before.spent)
+    assert len(progress.now()) == len(run.start.made) + 2

@@ -112,7 +112,7 @@ class Dated(FnCallAgent):
     helper: Agent
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        parent, answered = ParentRun(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.start.spent), Answered()
         async with closing(ask_below(self.helper, f"{self.day}: pay Ada.", parent, answered)) as events:
             async for event in events:
                 yield event

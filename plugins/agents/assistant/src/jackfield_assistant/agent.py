@@ -68,7 +68,7 @@ class Assistant(FnCallAgent):
         self.rag_cfg = self.memory.rag_cfg
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        recalled, parent = Recalled(), ParentRun(run, run.spent)
+        recalled, parent = Recalled(), ParentRun(run, run.start.spent)
         if "knowledge" in run.options:
             block = knowledge_block(run.options["knowledge"], run.lang)
         else:
@@ -81,7 +81,7 @@ class Assistant(FnCallAgent):
                 return
             block = knowledge_block(recalled.passages, run.lang)
         messages = with_system_text(run.messages, self._knowing(block, run.lang), first=False)
-        informed = replace(run, messages=messages, spent=parent.spent)
+        informed = replace(run, messages=messages, start=run.start.after(parent.spent))
         async with closing(self._answering(informed)) as events:
             async for event in events:
                 yield event

@@ -102,7 +102,7 @@ class Memory(Agent):
         self._retrieval = find_tool({"name": "retrieval", **given}, self.host)
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        recalled, parent = Recalled(), ParentRun(run, run.spent)
+        recalled, parent = Recalled(), ParentRun(run, run.start.spent)
         try:
             async with closing(self.recall(run, parent, recalled)) as events:
                 async for event in events:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, Spent, ToolEntry, open_calls
+from jackfield.agents import AgentOptions, Event, FnCallAgent, Run, RunState, Spent, ToolEntry, open_calls
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.events import ApprovalNeeded, RunFinished, StopReason, ToolFinished, TurnFinished
@@ -86,7 +86,7 @@ class TIRMathAgent(FnCallAgent):
         told = self._prompts.text("solve", run.lang)
         seen = with_system_text(_in_words([*run.messages, *work.messages]), told, first=False)
         config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
-        part = replace(run, messages=seen, config=config, spent=work.spent, resume=False, done=())
+        part = replace(run, messages=seen, config=config, resume=False, start=RunState(spent=work.spent))
         end, call = RunFinished("finished", (), Usage()), list[Message]()
         async with closing(self.make_loop(functions=()).events(part)) as events:
             async for event in events:
@@ -118,7 +118,7 @@ class TIRMathAgent(FnCallAgent):
             work.reason = "tool_call_limit"
             return
         executor, approve = self.executor.within(run.rules), run.approve or self.approve
-        plan = await executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.in_doubt)
+        plan = await executor.plan(calls, approve=approve, answers=run.answers, in_doubt=run.start.in_doubt)
         if plan.waiting:
             yield work.paused(plan.waiting, plan.doubtful)
             return
@@ -150,8 +150,8 @@ class _Work:
     """What a run has made so far."""
 
     def __init__(self, run: Run) -> None:
-        self.messages: list[Message] = list(run.done)
-        self.spent: Spent = run.spent
+        self.messages: list[Message] = list(run.start.made)
+        self.spent: Spent = run.start.spent
         self.reason: StopReason | None = None
 
     def paused(self, calls: Sequence[PlannedCall], in_doubt: Collection[str] = ()) -> ApprovalNeeded:

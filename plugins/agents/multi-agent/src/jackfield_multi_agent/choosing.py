@@ -92,7 +92,7 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         self._asked = BasicAgent(llm=self.llm, name=self.name, host=self.host)
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        chosen, parent = Chosen(), ParentRun(run, run.spent)
+        chosen, parent = Chosen(), ParentRun(run, run.start.spent)
         try:
             async with closing(self.choose(Transcript(self.agent_names, run.messages), parent, chosen)) as events:
                 async for event in events:

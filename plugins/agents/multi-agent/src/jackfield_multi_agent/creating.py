@@ -50,7 +50,7 @@ class GroupChatCreator(Agent):
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         asked = with_system_text(run.messages, self._prompts.text("creator", run.lang), first=False)
-        parent, answered = ParentRun(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.start.spent), Answered()
         try:
             async with closing(
                 ask_below(self._asked, asked, parent, answered, lang=run.lang, config=run.caller_config)

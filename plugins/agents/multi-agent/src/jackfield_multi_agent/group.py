@@ -182,7 +182,7 @@ class _Chat:
         self._left = 1 if one_speech else _rounds(run.options.get("max_round", group.max_round))
         self._speeches = 0
         self.messages: list[Message] = []
-        self.spent: Spent = run.spent
+        self.spent: Spent = run.start.spent
         self.reason: StopReason | None = None
 
     def stop(self, reason: StopReason) -> None:
@@ -210,7 +210,7 @@ class _Chat:
 
     def _known(self, parent: ParentRun) -> str | None:
         """Who speaks without having to be chosen; None if somebody has to be, or the chat is over."""
-        spoke = self._run.later[0].agent if self._run.later else ""  # before the run was interrupted
+        spoke = self._run.later_parts[0].agent if self._run.later_parts else ""  # before the run was interrupted
         if not self._left:
             self.stop("finished")
         elif spoke in self._agents:

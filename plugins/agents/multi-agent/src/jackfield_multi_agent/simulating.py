@@ -71,7 +71,7 @@ class HumanSimulator(Agent):
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         asked = with_system_text(run.messages, self._prompts.text("human", run.lang), first=False)
-        parent, answered = ParentRun(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.start.spent), Answered()
         try:
             async with closing(
                 ask_below(self._asked, asked, parent, answered, lang=run.lang, config=run.caller_config)
@@ -136,7 +136,7 @@ class DialogueSimulator(MultiAgentHub, Agent):
         self.max_round = max_round
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        dialogue, label = _Dialogue(run, run.spent), self.name or type(self).__name__
+        dialogue, label = _Dialogue(run, run.start.spent), self.name or type(self).__name__
         start = 1 if _is_asked(run.messages) else 0
         for name, agent in islice(
             cycle(zip(self.agent_names, self.agents, strict=True)), start, start + 2 * self.max_round
@@ -178,7 +178,7 @@ class _Dialogue:
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
-        if not self.run.later:  # answers are for the calls that the run was interrupted at
+        if not self.run.later_parts:  # answers are for the calls that the run was interrupted at
             self.run = replace(self.run, resume=False, answers={})
         text = text_of_answer(end.messages)
         self.said += [Message(USER, text, name=agent.name)] if asks else end.messages

@@ -21,4 +21,4 @@ class UserAgent(Agent):
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         yield PluginEvent(INPUT_NEEDED, {"agent": self.name or ""})
-        yield RunFinished("input_needed", (), run.spent.usage)
+        yield RunFinished("input_needed", (), run.start.spent.usage)

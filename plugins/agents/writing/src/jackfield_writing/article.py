@@ -59,7 +59,7 @@ class ArticleAgent(Agent):
         self._long = WriteFromScratch(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        parent, answered = ParentRun(run, run.spent), Answered()
+        parent, answered = ParentRun(run, run.start.spent), Answered()
         looking = ask_below(self.memory, run.asked or run.messages, parent, answered, lang=run.lang)
         try:
             async with closing(looking):
@@ -69,7 +69,7 @@ class ArticleAgent(Agent):
             yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         writer = self._long if run.options.get("full_article") else self._short
-        part = replace(run, spent=parent.spent, options={"knowledge": answered.text})
+        part = replace(run, start=run.start.after(parent.spent), options={"knowledge": answered.text})
         async with closing(writer.events(part)) as events:
             async for written in events:
                 yield written

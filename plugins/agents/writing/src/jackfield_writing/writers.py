@@ -177,7 +177,7 @@ class _Work:
         self.run = run
         self._label = label
         self.messages: list[Message] = []
-        self.spent: Spent = run.spent
+        self.spent: Spent = run.start.spent
         self.reason: StopReason | None = None
 
     async def below(self, agent: Agent, prompt: str, answered: Answered) -> AsyncIterator[Event]:

@@ -20,7 +20,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import FunctionCall, Message
-from jackfield.runs import Handoff, Part, Run, Spent, open_calls
+from jackfield.runs import Part, Run, RunState, Spent, open_calls
 from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield.tools import STOPPED
 from jackfield_records.entries import ADDED, DIGESTS, RESUMED, Step, event_in, is_as_approved, messages_in, read_entry
@@ -32,66 +32,67 @@ _RESUMABLE_ENDS = ("approval_needed", "input_needed", "cancelled", "time_limit")
 
 @dataclass(kw_only=True)
 class _Part:
-    """What one agent has done since it got the conversation."""
+    """The work of one agent since it got the conversation; its messages begin at `begin` in the history."""
 
     agent: str = ""
-    by_tool: bool = False
-    done: list[Message] = field(default_factory=list)
+    by_handoff: bool = False
+    begin: int = 0
     turns: int = 0
 
-    def as_it_was(self) -> Part:
-        return Part(agent=self.agent, by_tool=self.by_tool, done=tuple(self.done), turns=self.turns)
 
-
-@dataclass(kw_only=True)
-class Progress:
-    """How far a run is: a fold over its steps.
+@dataclass(kw_only=True, eq=False)
+class Progress(RunState):
+    """How far a recorded run is: the state of the run, and what a resumed run must know besides.
 
     Attributes:
-        messages: What it began with.
-        spent: What it has used, with the runs below it.
         began: The ids of calls that may have been made, and have no result.
-        parts: What each agent has done that had the conversation, in order; the first is the run's own.
-        handing: The agent to which it is about to be handed over; ''.
-        reported: What plugins have reported.
-        run_id, agent: Which run, and whose; of the run itself, the store says whose.
-        number: Of a run below, in the record; 0 for the run itself.
+        parts: The agents that had the conversation, in order; the first is the run's own.
+        run_id, agent: The run, and its agent; of the run itself, the store says which agent.
+        number: The number of a nested run in the record; 0 for the run itself.
         parent: The run that waits for it.
-        asked: The runs below, by their places; where one began again, the last one.
-        turns: How often models have answered in it, whichever agent had the conversation.
-        entries, below: How many entries and runs below the record has.
+        asked: The nested runs, by their places; where one began again, the last one.
+        entries, below: The number of entries and of nested runs in the record.
         state: The state that the store had for it; ''.
-        end: How it ended, the last time; None while it runs.
         digests: The digests of the calls that wait for approval, by their ids.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
     """
 
-    messages: tuple[Message, ...] = ()
-    spent: Spent = field(default_factory=Spent)
     began: set[str] = field(default_factory=set)
     parts: list[_Part] = field(default_factory=lambda: [_Part()])
-    handing: str = ""
-    reported: list[PluginEvent] = field(default_factory=list)
     run_id: str = ""
     agent: str = ""
     number: int = 0
     parent: Progress | None = None
     asked: dict[str, Progress] = field(default_factory=dict)
-    turns: int = 0
     depth: int = 0
     entries: int = 0
     below: int = 0
     state: str = ""
-    end: RunFinished | RunFailed | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     _compared: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     _allowed: set[str] = field(default_factory=set)
     _reported_in_doubt: set[str] = field(default_factory=set)
     _stopped: dict[str, Message] = field(default_factory=dict)
-    _in_doubt: set[str] = field(default_factory=set)
+    _under_way: set[str] = field(default_factory=set)
     _instead: list[Message] | None = None
-    _results: dict[int, ToolFinished] = field(default_factory=dict)
+
+    @classmethod
+    def of_messages(cls, messages: Sequence[Message], *, number: int = 0) -> Progress:
+        """Return the progress of a run that begins with these messages."""
+        progress = cls(number=number)
+        progress._begin_with(messages)
+        return progress
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages that the run began with."""
+        return tuple(self.history[: self.start])
+
+    @property
+    def turns(self) -> int:
+        """The number of answers of models in it, whichever agent had the conversation."""
+        return self.spent.turns
 
     @property
     def has_finished(self) -> bool:
@@ -113,113 +114,115 @@ class Progress:
         """How often the conversation was given to another agent."""
         return len(self.parts) - 1
 
-    def feed(self, event: object) -> None:
+    def feed(self, event: Step) -> None:
         """Take one step."""
         match event:
             case TurnFinished():
-                self._turn_finished(event)
+                self._take_turn(event)
             case ToolFinished():
-                self._tool_finished(event)
+                self._take_result(event)
             case ApprovalDecided(allowed=True):
                 self._allowed.add(event.call_id)
             case HandedOff():
-                self._settle()
-                self.parts.append(_Part(agent=event.to, by_tool=bool(self.handing)))
-                self.handing = ""
-            case ApprovalNeeded():  # of a turn, nothing is made where one waits; agents below know how far they are
-                self.began = self._in_doubt | {*event.in_doubt}
+                by_handoff = bool(self.handoff_to)
+                self.apply(event)
+                self.parts.append(_Part(agent=event.to, by_handoff=by_handoff, begin=len(self.history)))
+            case ApprovalNeeded():  # no call of a turn is made where one waits; nested runs know how far they are
+                self.apply(event)
+                self.began = self._under_way | {*event.in_doubt}
                 for call_id in event.in_doubt:
                     self._allowed.discard(call_id)  # who allowed a call has not allowed to repeat it
                 self._reported_in_doubt = {*event.in_doubt}
             case PluginEvent():
-                self.reported.append(event)
-            case RunFinished() | RunFailed():
+                self.reported = (*self.reported, event)
+            case RunFinished() | RunFailed():  # the messages of a recorded end are only those that no step has
                 self.end = event
-                self._settle()
+                self.settle()
             case RunStarted():
-                self.messages, self.began = event.messages, _open_ids(event.messages)
+                self._begin_with(event.messages)
 
-    def _turn_finished(self, event: TurnFinished) -> None:
-        self._settle()
-        self.parts[-1].done += event.messages
+    def _begin_with(self, messages: Sequence[Message]) -> None:
+        self.history[:], self.start = messages, len(messages)
+        self.parts[0].begin = self.start
+        self.began = _open_ids(messages)
+
+    def _take_turn(self, event: TurnFinished) -> None:
+        self.apply(event)
         self.parts[-1].turns += 1
-        self.turns += 1
         # Tools run once this is written: until there is a result, nobody knows.
-        self.began, self._in_doubt, self._allowed = _open_ids(event.messages), set(), set()
+        self.began, self._under_way, self._allowed = _open_ids(event.messages), set(), set()
         self._reported_in_doubt, self._stopped = set(), {}
-        self._spend(Spent(turns=1, usage=event.usage))
 
-    def _tool_finished(self, event: ToolFinished) -> None:
-        self._results[event.index] = event
-        self.handing = event.metadata.get(Handoff.METADATA_KEY, self.handing)
+    def _take_result(self, event: ToolFinished) -> None:
+        self.apply(event)
         if event.call_id in self.began and event.error != _NOT_MADE:
-            self._spend(Spent(tool_calls=1))
+            self.spent = self.spent.plus_calls(1)
         if event.error == STOPPED:  # it may have been done; a resumed run treats the call as one without a result
             self._stopped[event.call_id] = event.message
             return
         self.began.discard(event.call_id)
-        self._in_doubt.discard(event.call_id)
-
-    def _spend(self, more: Spent) -> None:
-        before = self.spent
-        self.spent = Spent(before.turns + more.turns, before.tool_calls + more.tool_calls, before.usage + more.usage)
+        self._under_way.discard(event.call_id)
 
     def resumed(self, approvals: Mapping[str, object]) -> None:
-        """It goes on: calls that wait are made from now on."""
+        """Continue: calls that wait are made from now on."""
         self._reopen()
         self._reported_in_doubt -= approvals.keys()
         self.end = self._instead = None
-        self._in_doubt, self.began = self.began, _open_ids([*self.messages, *self.now()])
+        self._under_way, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
-        """Messages that nobody made in the run: after the others, or instead of them."""
-        self._settle()
+        """Take messages that no model and no tool made: after the others, or instead of them."""
+        self.settle()
         if instead and self.handoffs:
             self._instead = [*messages]  # what each agent had made is still known
         elif instead:
-            self.parts[0].done[:] = messages
+            self.replace_made([*messages])
         else:
-            (self.parts[-1].done if self._instead is None else self._instead).extend(messages)
-
-    def _settle(self) -> None:
-        """Results come as tools end, and stand in the order of the calls."""
-        if self._results:
-            self.parts[-1].done += [self._results[index].message for index in sorted(self._results)]
-            self._results.clear()
+            (self.history if self._instead is None else self._instead).extend(messages)
 
     def _reopen(self) -> None:
         """Drop the results of calls that were stopped with the run: they are open, and in doubt."""
-        self._settle()
+        self.settle()
         if self._stopped:
             dropped = {id(message) for message in self._stopped.values()}
-            done = self._instead if self._instead is not None else self.parts[-1].done
+            done = self.history if self._instead is None else self._instead
             done[:] = [message for message in done if id(message) not in dropped]
             self._stopped = {}
 
-    def put_into(self, run: Run) -> None:
-        """Have a run go on from here.
+    def resume(self, run: Run) -> Run:
+        """Return the run as it continues from here.
 
         An approval of a call in doubt counts only if the run has said before that the call is in doubt.
         """
         self._reopen()
         waiting = {planned.call_id: planned.call for planned in open_calls([*self.messages, *self.now()])}
         self._check_known(waiting)
-        run.id, run.resume, run.recorded = self.run_id, True, self
-        run.context = replace(run.context, run_id=self.run_id)
         # What somebody has allowed is asked about once; but not that it may be made twice.
         unaware = self.began - self._reported_in_doubt
         answers = {call_id: said for call_id, said in run.answers.items() if not said or call_id not in unaware}
-        run.answers = self._as_approved({**dict.fromkeys(self._allowed - self.began, True), **answers}, waiting)
-        run.spent, run.reported = self.spent, tuple(self.reported)
-        own, *later = self.parts
-        run.done = tuple(own.done)
-        run.later = [part.as_it_was() for part in later]
+        answers = self._as_approved({**dict.fromkeys(self._allowed - self.began, True), **answers}, waiting)
+        ends = [part.begin for part in self.parts[1:]] + [len(self.history)]
+        starts = [
+            RunState(history=self.history[part.begin : end], spent=Spent(turns=part.turns))
+            for part, end in zip(self.parts, ends, strict=True)
+        ]
+        starts[0].spent, starts[0].reported = self.spent, self.reported
+        starts[-1].in_doubt, starts[-1].handoff_to = frozenset(self.began), self.handoff_to
+        later = [
+            Part(agent=part.agent, by_handoff=part.by_handoff, start=start)
+            for part, start in zip(self.parts[1:], starts[1:], strict=True)
+        ]
         if later:
-            run.later[-1] = replace(
-                run.later[-1], in_doubt=frozenset(self.began), handoff_to=self.handing, answers=run.answers
-            )
-        else:
-            run.in_doubt, run.handoff_to = frozenset(self.began), self.handing
+            later[-1] = replace(later[-1], answers=answers)
+        return replace(
+            run,
+            id=self.run_id,
+            context=replace(run.context, run_id=self.run_id),
+            resume=True,
+            answers=answers,
+            start=starts[0],
+            later_parts=later,
+        )
 
     def compare_digests(self) -> None:
         """Compare the calls that wait for approval with their digests, here and in the runs below.
@@ -266,11 +269,9 @@ class Progress:
         return {one: said for one, said in answers.items() if one not in changed}
 
     def now(self) -> tuple[Message, ...]:
-        """All messages that it has made."""
-        self._settle()
-        if self._instead is not None:
-            return tuple(self._instead)
-        return tuple(message for part in self.parts for message in part.done)
+        """Return all messages that it has made."""
+        self.settle()
+        return self.made if self._instead is None else tuple(self._instead)
 
     def ask(self, told: Mapping[str, Any], number: int) -> Progress:
         """A run below begins."""

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jackfield.errors import ConfigError, InDoubtError, RunBusyError, StoreError
 from jackfield.events import (
@@ -27,7 +28,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import SYSTEM, USER, FunctionCall, Message
-from jackfield.runs import AgentLike, Event, Run
+from jackfield.runs import AgentLike, Event, Recorded, Run
 from jackfield.secrets import Secrets, secrets_of
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.streams import closing
@@ -89,30 +90,32 @@ class AgentRecorder:
             )
         return progress
 
-    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of a run, each step after it is written.
+    def record(
+        self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None
+    ) -> AsyncIterator[Event]:
+        """Yield the events of a run, each step after it is written.
 
         Raises:
-            StoreError: It cannot be written, or somebody else runs it; the run ends there.
+            StoreError: It cannot be written, or another process runs it; the run ends there.
         """
-        before = run.recorded
-        if isinstance(before, Progress) and before.state == "finished" and before.has_finished:
-            return _ended(before, self.agent)  # its end is written once
-        return _recorded(events_of, run, self._open)
+        if not isinstance(recorded, Progress):
+            return _recorded(events_of, run, self._begin)
+        if recorded.state == "finished" and recorded.has_finished:
+            return _ended(recorded, self.agent)  # its end is written once
+        return _recorded(events_of, run, partial(self._resume, recorded))
 
-    async def _open(self, run: Run) -> RunRecord:
-        if isinstance(run.recorded, Progress):
-            return await self._going_on(run, run.recorded)
+    async def _begin(self, run: Run) -> tuple[Run, RunRecord]:
         if self.recovery is not None:
             self.recovery.begin()
         whole = self.store.content
         if run.session and run.toolbox is not None and run.toolbox.sets:
-            run.reported = await self._reported_before(run.session)
+            reported = await self._reported_before(run.session)
+            run = replace(run, start=replace(run.start, reported=reported))
         title = _title(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
-        return RunRecord(Writer(self.store, run, hold, self.secrets), Progress(messages=run.messages))
+        return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
         """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
@@ -124,7 +127,7 @@ class AgentRecorder:
             return await in_worker(reported_in, entries, self.secrets)
         return reported_in(entries, self.secrets)
 
-    async def _going_on(self, run: Run, progress: Progress) -> RunRecord:
+    async def _resume(self, progress: Progress, run: Run) -> tuple[Run, RunRecord]:
         hold = await wait_out_outage(lambda: self.store.hold(run.id), self.store, run)
         writer = Writer(self.store, run, hold, self.secrets, below=progress.below)
         recorder = RunRecord(writer, progress)
@@ -134,7 +137,7 @@ class AgentRecorder:
         except BaseException:  # it comes too late, or did not begin: its record stays as it is
             await writer.release()
             raise
-        return recorder
+        return run, recorder
 
     async def _check_unchanged(self, run_id: str, progress: Progress) -> None:
         stored, now = await self.store.read(run_id)
@@ -222,22 +225,26 @@ class NestedRecorder:
             return "agents of its kind cannot resume"
         return None
 
-    def record(self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run) -> AsyncIterator[Event]:
-        """The events of the run, each step after it is written; of one that had ended, its end."""
-        before = run.recorded
-        if isinstance(before, Progress) and (before.has_finished or (before.has_ended and not self.resumable)):
-            return _ended(before, self.agent)
+    def record(
+        self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None
+    ) -> AsyncIterator[Event]:
+        """Yield the events of the run, each step after it is written; of one that had ended, its end."""
+        if isinstance(recorded, Progress):
+            if recorded.has_finished or (recorded.has_ended and not self.resumable):
+                return _ended(recorded, self.agent)
+            return _recorded(events_of, run, partial(self._resume, recorded))
         if not self._note:
-            return _recorded(events_of, run, self._open)
+            return _recorded(events_of, run, self._begin)
         note = PluginEvent(BEGUN_AGAIN, {"note": self._note})
-        return _recorded(lambda run: _after(note, events_of(run)), run, self._open)
+        return _recorded(lambda run: _after(note, events_of(run)), run, self._begin)
 
-    async def _open(self, run: Run) -> RunRecord:
-        if not isinstance(run.recorded, Progress):
-            return await self.parent.asks(run, self.agent, self.place)
-        recorder = RunRecord(self.parent.writer, run.recorded)
-        await recorder.resumed(run.answers)
-        return recorder
+    async def _begin(self, run: Run) -> tuple[Run, RunRecord]:
+        return run, await self.parent.asks(run, self.agent, self.place)
+
+    async def _resume(self, progress: Progress, run: Run) -> tuple[Run, RunRecord]:
+        record = RunRecord(self.parent.writer, progress)
+        await record.resumed(run.answers)
+        return run, record
 
 
 async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -268,10 +275,13 @@ async def _ended(progress: Progress, agent: str) -> AsyncIterator[Event]:
 
 
 async def _recorded(
-    events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorder_of: Callable[[Run], Awaitable[RunRecord]]
+    events_of: Callable[[Run], AsyncIterator[Event]],
+    run: Run,
+    open_record: Callable[[Run], Awaitable[tuple[Run, RunRecord]]],
 ) -> AsyncIterator[Event]:
-    """The events of a run, each step after it is written."""
-    run.record = record = await recorder_of(run)
+    """Yield the events of a run, each step after it is written."""
+    run, record = await open_record(run)
+    run = replace(run, record=record)
     try:
         if record.done:
             yield ResponseReplaced(record.done)
@@ -433,7 +443,7 @@ class RunRecord:
         if self._whole:
             first = f'{{"asked": {json.dumps(begins)}, {first[1:]}'
         await writer.append(number, [first])
-        return RunRecord(writer, Progress(messages=run.messages, number=number))
+        return RunRecord(writer, Progress.of_messages(run.messages, number=number))
 
     # --- writing ---
 

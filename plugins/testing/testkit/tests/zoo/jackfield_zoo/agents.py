@@ -224,7 +224,7 @@ class ForgetsToolboxes(Honest):
 
 class BeginsAnew(Honest):
     def prepared(self, run: Run) -> Run:
-        return replace(run, spent=Spent())
+        return replace(run, start=run.start.after(Spent()))
 
 
 class SpeaksEnglish(Honest):
@@ -336,7 +336,7 @@ class BeginsAgain(Honest):
     resumable = True
 
     def prepared(self, run: Run) -> Run:
-        return replace(run, done=())
+        return replace(run, start=replace(run.start, history=[]))
 
 
 class AsksAgain(BeginsAgain):

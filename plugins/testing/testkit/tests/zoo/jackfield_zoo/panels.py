@@ -27,7 +27,7 @@ class Panel(Agent):
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         said: list[Message] = []
-        spent, reason, label = run.spent, None, "panel"
+        spent, reason, label = run.start.spent, None, "panel"
         for agent in self.speakers(run):
             yield HandedOff(label, agent.name or "")
             label = agent.name or ""
@@ -149,6 +149,6 @@ class ResumesFromTheStart(Panel):
     resumable = True
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        async with closing(super().events(replace(run, later=[]))) as events:
+        async with closing(super().events(replace(run, later_parts=[]))) as events:
             async for event in events:
                 yield event
