@@ -61,7 +61,7 @@ def parser() -> Parser:
     searching.add_argument("--json", action="store_true", help="as JSON")
     searching.set_defaults(handler=search)
     health = actions.add_parser("doctor", help="load each plugin in a separate process, and report problems")
-    health.add_argument("names", nargs="*", metavar="PACKAGE", help="check only these")
+    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="check only these")
     health.add_argument(
         "--deep", action="store_true", help="also import their dependencies, and let them check the machine"
     )
