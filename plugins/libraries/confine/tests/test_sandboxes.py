@@ -104,7 +104,7 @@ def test_only_what_has_the_ability_is_taken() -> None:
 
 def test_auto_takes_none_that_leaves_files_open_and_one_that_is_named_needs_approval() -> None:
     weak = host(Weak)
-    with pytest.raises(SandboxError, match="weak: it leaves your files open here; sandbox='weak' uses it all the same"):
+    with pytest.raises(SandboxError, match="weak: it leaves your files open here; sandbox='weak' uses it anyway"):
         choose_sandbox("auto", ProgramSandbox, host=weak)
     assert type(choose_sandbox("weak", ProgramSandbox, host=weak)) is Weak
     assert needs_approval("weak", ProgramSandbox, host=weak)

@@ -257,7 +257,7 @@ def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> No
         ({"searchers": [{"name": ADDRESS}]}, "cannot ask itself"),
         ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot ask itself"),
         ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "leave 'searcher' out"),
-        ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' is not asked"),
+        ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' is not among the searchers: a"),
         ({"searchers": ["a"], "weights": {"a": 0}}, "weights: every searcher has the weight 0"),
         ({"searchers": ["a"], "weights": {"a": -1}}, "weights: the weight of 'a'"),
         ({"searchers": ["a"], "k": 0}, "k"),

@@ -326,7 +326,7 @@ class ChunkReader:
         self.halves = Halves()
 
     def read(self, chunk: Mapping[str, Any]) -> Iterator[ModelEvent]:
-        yield from self.halves.mended(self.events_of(chunk))
+        yield from self.halves.mend(self.events_of(chunk))
 
     def events_of(self, chunk: Mapping[str, Any]) -> Iterator[ModelEvent]:
         for choice in chunk.get("choices") or ():
