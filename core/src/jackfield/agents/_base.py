@@ -113,7 +113,7 @@ class Agent(QwenMethods, StatesSecrets):
     """The options of a run of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. The parameters
     of a `_run` are added."""
 
-    resumable: ClassVar[bool] = False
+    resumable: bool = False
     """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. It holds
     for the class that defines `events`; a subclass that overrides `events` must set it again."""
 

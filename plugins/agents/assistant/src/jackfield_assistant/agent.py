@@ -49,7 +49,7 @@ class Assistant(FnCallAgent):
     """
 
     run_options: ClassVar[type] = AssistantRunOptions
-    resumable: ClassVar[bool] = True
+    resumable = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from jackfield.agents import AgentOptions, Event, Run, ToolEntry
 from jackfield.config import ComponentSettings, LLMConfig
@@ -32,7 +32,7 @@ class MemoAssistant(Assistant):
         options: As for every agent.
     """
 
-    resumable: ClassVar[bool] = True
+    resumable = True
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ class TIRMathAgent(FnCallAgent):
     """
 
     supports_handoff: ClassVar[bool] = False
-    resumable: ClassVar[bool] = True
+    resumable = True
 
     def __init__(
         self,

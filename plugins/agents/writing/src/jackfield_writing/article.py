@@ -38,7 +38,7 @@ class ArticleAgent(Agent):
         PluginError: The agent `memory` is not installed (`jackfield-assistant`).
     """
 
-    resumable: ClassVar[bool] = True
+    resumable = True
     run_options: ClassVar[type] = ArticleRunOptions
 
     def __init__(

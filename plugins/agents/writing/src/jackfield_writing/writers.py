@@ -61,7 +61,7 @@ class _Writer(Agent):
         options: As for every agent.
     """
 
-    resumable: ClassVar[bool] = True
+    resumable = True
     prompt: ClassVar[str]
     run_options: ClassVar[type] = WriterRunOptions
 
@@ -127,7 +127,7 @@ class WriteFromScratch(_Writer):
     from all of it. Limits hold for the whole text, turns for each part.
     """
 
-    resumable: ClassVar[bool] = True
+    resumable = True
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         work, material = _Work(run, self.name or type(self).__name__), str(run.options.get("knowledge") or "")
