@@ -60,6 +60,10 @@ class _LoopState(RunState):
     reason: StopReason | None = None
 
 
+class _Prepare:
+    """Make the tools of the run, before anything else."""
+
+
 @dataclass(kw_only=True)
 class Loop:
     """Runs one agent's turns.
@@ -116,8 +120,12 @@ class Loop:
                 async for event in events:
                     yield event
 
-    def _step(self, run: Run, state: _LoopState, action: AskModel | CallPlan | Pause) -> AsyncIterator[Event]:
+    def _step(
+        self, run: Run, state: _LoopState, action: _Prepare | AskModel | CallPlan | Pause
+    ) -> AsyncIterator[Event]:
         match action:
+            case _Prepare():
+                return self._prepare(run, state)
             case AskModel():
                 return self._ask(run, state)
             case CallPlan():
@@ -125,9 +133,11 @@ class Loop:
             case Pause(calls):
                 return _paused(state, calls)
 
-    async def _next_action(self, run: Run, state: _LoopState) -> AskModel | CallPlan | Pause | HandOff | Finish:
+    async def _next_action(
+        self, run: Run, state: _LoopState
+    ) -> _Prepare | AskModel | CallPlan | Pause | HandOff | Finish:
         if not state.is_ready:
-            await self._prepare(run, state)
+            return _Prepare()
         action = self._decided(run, state)
         if isinstance(action, AskModel) and self.toolbox is not None and self.toolbox.has_changed():
             await self._update_tools(run, self.toolbox)
@@ -151,12 +161,16 @@ class Loop:
         state.doubtful = plan.doubtful
         return Pause(plan.waiting) if plan.waiting else plan
 
-    async def _prepare(self, run: Run, state: _LoopState) -> None:
+    async def _prepare(self, run: Run, state: _LoopState) -> AsyncIterator[Event]:
         """Make the tools of the run."""
         state.is_ready = True
         self.executor = self.executor.within(run.rules)
         if self.toolbox is not None:
-            made = await _waited_for(run, self.toolbox.tools())
+            preparation = run.prepare(self.toolbox.tools)
+            async with closing(preparation.events()) as progress:
+                async for event in progress:
+                    yield event
+            made = preparation.result
             self.executor = self.executor.with_tools(made)
             self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
             self.around = (*self.around, *self.toolbox.processors(run.start.reported))

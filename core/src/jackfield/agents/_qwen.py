@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -9,13 +10,15 @@ from typing import Any
 
 from jackfield import sync
 from jackfield.config import GenerateConfig, Lang
-from jackfield.events import ResponseReplaced, RunFinished
+from jackfield.events import ResponseReplaced, RunFinished, StopReason
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FunctionCall, Message, Messages, Usage, as_messages
 from jackfield.models._base import BaseChatModel
 from jackfield.request import FunctionSchema, GenerateOptions
+from jackfield.runs._calls import with_calls_closed
 from jackfield.runs._run import Event, Run
 from jackfield.runs._view import RunView
+from jackfield.streams import Interrupted, closing
 from jackfield.tools._base import ToolContext
 from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._plan import PlannedCall
@@ -64,15 +67,29 @@ class QwenMethods:
         lists = self._run(list(run.messages), lang=run.lang, **run.options)
         last: tuple[Message, ...] = ()
         end: list[Message] = []
+        is_abandoned = False
+        reason: StopReason = "finished"
+
+        async def growing() -> AsyncIterator[tuple[Message, ...]]:
+            nonlocal is_abandoned
+            try:
+                while (now := await sync.in_worker(_next_in, run, lists, end)) is not end:
+                    yield as_messages(now)
+            except asyncio.CancelledError as error:
+                is_abandoned = sync.is_abandoned(error)
+                raise
+
         try:
-            while (now := await sync.in_worker(_next_in, run, lists, end)) is not end:
-                last = as_messages(now)
-                yield ResponseReplaced(last)
+            async with closing(run.guarded(growing())) as responses:
+                async for last in responses:
+                    yield ResponseReplaced(last)
+        except Interrupted:
+            reason, last = run.interruption, tuple(with_calls_closed(last))
         finally:
             close = getattr(lists, "close", None)
-            if close is not None:
+            if close is not None and not is_abandoned:  # a generator that executes cannot be closed
                 await sync.in_worker(close)
-        yield RunFinished("finished", last, Usage())
+        yield RunFinished(reason, last, Usage())
 
     def _options_of_lists(self, given: Iterable[str]) -> list[str]:
         """Return the options that `_run` takes: its parameters, or all of `given` if it takes any."""

@@ -6,6 +6,7 @@ from jackfield._resources import RunResources
 from jackfield._runstate import RunState, Spent
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._observers import Observer
+from jackfield.runs._preparation import Preparation, ReportProgress
 from jackfield.runs._run import (
     AgentLike,
     Event,
@@ -28,9 +29,11 @@ __all__ = [
     "Observer",
     "ParentRun",
     "Part",
+    "Preparation",
     "Record",
     "Recorded",
     "Recorder",
+    "ReportProgress",
     "Response",
     "Run",
     "RunConfig",

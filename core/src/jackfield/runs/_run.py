@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ from jackfield.plugins._protocol import Plugins
 from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
 from jackfield.runs._limits import budget_reached, is_shared
+from jackfield.runs._preparation import Preparation, ReportProgress
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import BaseTool, CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
@@ -318,6 +319,14 @@ class Run:
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
+
+    def prepare(self, work: Callable[[ReportProgress], Coroutine[Any, Any, T]]) -> Preparation[T]:
+        """Return work that must be done before a turn. Iterate over its `events`, then read its `result`.
+
+        Every kind of agent does such work this way, so that people see its progress, and a cancel or the time limit
+        ends it at once.
+        """
+        return Preparation(work, self.guarded)
 
 
 @dataclass(slots=True, eq=False)

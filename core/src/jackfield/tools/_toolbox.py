@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from jackfield.errors import ConfigError, ToolServiceError, ToolTimeoutError
-from jackfield.events import PluginEvent
+from jackfield.events import PluginEvent, PreparationProgress
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
 from jackfield.tools._base import BaseTool, ToolContext
@@ -71,8 +71,11 @@ class Toolbox:
     sources: list[Source] = field(default_factory=list, kw_only=True)
     _tools: dict[str, BaseTool] | None = field(default=None, init=False)
 
-    async def tools(self) -> dict[str, BaseTool]:
+    async def tools(self, report: Callable[[PreparationProgress], None] | None = None) -> dict[str, BaseTool]:
         """Return the tools by name. The sets are asked once.
+
+        Args:
+            report: Takes the progress that sets report with `context.report`.
 
         Raises:
             ConfigError: A name is taken, or an entry is not a tool.
@@ -81,7 +84,11 @@ class Toolbox:
         """
         if self._tools is None:
             versions = [one.changes.version if one.changes is not None else 0 for one in self.sets]
-            outcomes = await asyncio.gather(*(self._tools_of(one) for one in self.sets), return_exceptions=True)
+            context = self.context
+            if report is not None:
+                context = replace(context, report=lambda text: report(PreparationProgress(text)))
+            asking = (self._tools_of(one, context) for one in self.sets)
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
             tools: dict[str, BaseTool] = {}
             for one, version, outcome in zip(self.sets, versions, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
@@ -116,7 +123,7 @@ class Toolbox:
             source.version = (
                 source.toolset.changes.version
             )  # read first: a change while it answers counts as another one
-            tools = await self._tools_of(source.toolset)
+            tools = await self._tools_of(source.toolset, self.context)
             others = (set(self.taken) | known.keys() | replacements.keys()) - source.names
             for other in self.sources:
                 others |= other.names if other is not source else set()
@@ -134,17 +141,17 @@ class Toolbox:
         processors = (one.processor_of_run(self.context, reported) for one in self.sets)
         return [processor for processor in processors if processor is not None]
 
-    async def _tools_of(self, one: Toolset) -> list[BaseTool]:
+    async def _tools_of(self, one: Toolset, context: ToolContext[Any]) -> list[BaseTool]:
         try:
             with naming_toolset(one):
                 entries = await run_isolated(
-                    partial(one.tools_of_run, self.context), name=one.name, timeout_s=self.timeout_s
+                    partial(one.tools_of_run, context), name=one.name, timeout_s=self.timeout_s
                 )
         except ToolTimeoutError as error:
             raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self.timeout_s:g} s") from error
         tools: list[BaseTool] = []
         for part in resolve_entries(one, entries, self.host):
-            tools += [part] if isinstance(part, BaseTool) else await self._tools_of(part)
+            tools += [part] if isinstance(part, BaseTool) else await self._tools_of(part, context)
         return tools
 
 

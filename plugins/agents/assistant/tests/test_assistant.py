@@ -221,7 +221,7 @@ def test_an_older_retrieval_tool_that_gives_passages_and_errors_only_still_works
         errors: tuple[DocParserError, ...] = (DocParserError("gone.md does not exist"),)
 
     class Old:
-        async def retrieve(self, query: str, files: Any) -> Found:
+        async def retrieve(self, query: str, files: Any, *, report: Any) -> Found:
             return Found()
 
     model = ScriptedModel([answer("?")])

@@ -31,7 +31,7 @@ class Searched:
         self.passages: Sequence[Any] = [{"url": "guide.md", "text": ["48 sockets"]}]
         self.errors: Sequence[Any] = ()
 
-    async def retrieve(self, query: str, files: Any) -> Searched:
+    async def retrieve(self, query: str, files: Any, *, report: Any) -> Searched:
         self.queries.append(query)
         return self
 

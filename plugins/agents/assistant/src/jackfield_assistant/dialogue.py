@@ -53,8 +53,11 @@ class DialogueRetrievalAgent(Assistant):
         lines = self._lines(run)
         files = run.context.files
         if lines:
-            path = await sync.in_worker(self._written, run, lines)
-            files = (*files, str(path))
+            preparation = run.prepare(lambda _: sync.in_worker(self._written, run, lines))
+            async with closing(preparation.events()) as progress:
+                async for step in progress:
+                    yield step
+            files = (*files, str(preparation.result))
         context = replace(run.context, files=files)
         searching = replace(run, messages=(Message(USER, question),), context=context)
         async with closing(self.memory.recall(searching, parent, recalled)) as events:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jackfield.agents import Agent, ParentRun
 from jackfield.errors import ModelServiceError
-from jackfield.events import PluginEvent, RunEvent
+from jackfield.events import PluginEvent, PreparationProgress, RunEvent
 from jackfield.plugins import Plugins
 from jackfield.streams import closing
 from jackfield.tools import acall_tool
@@ -50,7 +50,7 @@ class QueryMaker:
 
     async def query(
         self, question: str, files: Sequence[str], parent: ParentRun, made: Query
-    ) -> AsyncIterator[RunEvent | PluginEvent]:
+    ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
         """The events of asking; `made` gets what is to be searched for.
 
         A model that fails, or answers something else, costs only its words: the question itself is searched for, and an
@@ -68,7 +68,11 @@ class QueryMaker:
             information = " ".join(_words(answers.get("", {}), "information"))
             question = information if 0 < len(information) < len(question) else question
         if self._knows_words:
-            words = await self._words_of(files, question, parent)
+            preparation = parent.run.prepare(lambda _: self._words_of(files, question, parent))
+            async with closing(preparation.events()) as progress:
+                async for step in progress:
+                    yield step
+            words = preparation.result
             prompt = self._prompts.text("keywords_with_words", lang, words=words, question=question)
         else:
             prompt = self._prompts.text("keywords", lang, question=question)

@@ -15,6 +15,7 @@ from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, USER, Message, basename_of
 from jackfield.models import BaseChatModel
+from jackfield.runs import ReportProgress
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
 from jackfield_agent_parts import GivenPrompts, Prompts
@@ -49,8 +50,8 @@ class Described(Protocol):
 class Retriever(Protocol):
     """The part of the retrieval tool that an agent uses."""
 
-    async def retrieve(self, query: str, files: Iterable[str]) -> Retrieved:
-        """Find what fits the query."""
+    async def retrieve(self, query: str, files: Iterable[str], *, report: ReportProgress) -> Retrieved:
+        """Find what fits the query, and report the progress of reading and indexing."""
 
 
 @dataclass(slots=True)
@@ -134,8 +135,16 @@ class Memory(Agent):
         async with closing(self._queries.query(question, files, parent, query)) as events:
             async for event in events:
                 yield event
-        retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
-        found = await retriever.retrieve(f"{query.text} {also}".strip(), files)
+
+        async def retrieve(report: ReportProgress) -> Retrieved:
+            retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
+            return await retriever.retrieve(f"{query.text} {also}".strip(), files, report=report)
+
+        preparation = run.prepare(retrieve)
+        async with closing(preparation.events()) as progress:
+            async for step in progress:
+                yield step
+        found = preparation.result
         event = _event(found)
         yield event
         documents = event.data.get("documents", len(files) - len(found.errors))

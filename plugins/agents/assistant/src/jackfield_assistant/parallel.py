@@ -10,10 +10,11 @@ from jackfield import sync
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, DocParserError, ModelServiceError
-from jackfield.events import PluginEvent
+from jackfield.events import PluginEvent, PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.models import BaseChatModel
 from jackfield.retrieval import Chunk, Document
+from jackfield.runs import ReportProgress
 from jackfield.streams import closing
 from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below, object_in
 from jackfield_assistant.agent import DocQAAgent
@@ -69,7 +70,11 @@ class ParallelDocQA(DocQAAgent):
         self._reader_agent = BasicAgent(llm=self.llm, name="reader", host=self.host)
 
     async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
-        parts, question = await self._parts(run), question_in(run.messages)
+        preparation = run.prepare(lambda report: self._parts(run, report))
+        async with closing(preparation.events()) as progress:
+            async for step in progress:
+                yield step
+        parts, question = preparation.result, question_in(run.messages)
         reading = _Reading(self._reader_agent, self.memory.prompts, parts if question.strip() else (), question, parent)
         async with closing(reading.events(self.at_once)) as events:
             async for event in events:
@@ -82,9 +87,12 @@ class ParallelDocQA(DocQAAgent):
             heading = self.memory.prompts.text("found_in_parts", run.lang)
             recalled.passages = [{"url": heading, "text": answers}, *recalled.passages]
 
-    async def _parts(self, run: Run) -> list[Chunk]:
+    async def _parts(self, run: Run, report: ReportProgress) -> list[Chunk]:
         expanded = await sync.in_worker(expand, list(documents_of(run)))
-        read = await self._reader.read_all((*expanded.files, *expanded.missing))
+        read = await self._reader.read_all(
+            (*expanded.files, *expanded.missing),
+            on_progress=lambda done, total, name: report(PreparationProgress("reading files", done, total, name)),
+        )
         if read.errors and not read.documents and self.files:
             raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
         documents = read.documents

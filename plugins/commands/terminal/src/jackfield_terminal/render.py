@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
-from jackfield.cli import escape_line, wrap_line
+from jackfield.cli import escape_line, width_of, wrap_line
 from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
     HistoryTrimmed,
     PluginEvent,
+    PreparationProgress,
     ReasoningDelta,
     RetryScheduled,
     RunEvent,
@@ -28,7 +30,9 @@ from jackfield_terminal.safe_text import Terminal, shown_text
 from jackfield_terminal.word_wrap import WordWrapper
 
 _DIM, _PLAIN = "\033[2m", "\033[0m"
+_CLEAR = "\r\033[K"
 _WIDTH = 100
+_PROGRESS_PAUSE_S = 0.1  # faster updates cannot be read, and they cost time
 
 _ENDINGS = {
     "empty_reply": "the model gave an empty reply",
@@ -69,7 +73,7 @@ class Renderer:
     Args:
         answers: The stream for the answer.
         notes: The stream for everything else: reasoning, tools, warnings.
-        dim: True if `notes` is a terminal that can dim text.
+        dim: True if `notes` is a terminal that can dim text and clear a line, which shows the progress of preparations.
         columns: Returns the width of `notes`, at which lines are wrapped; 0 not to wrap them.
         rich: Renders the answer in place of `answers`.
         quiet: Show only the answer and warnings.
@@ -91,7 +95,8 @@ class Renderer:
         self._columns = columns
         self._rich = rich
         self._quiet = quiet
-        self._open: TextIO | Literal["rich"] | None = None  # the stream with an unfinished line
+        self._next_progress_s = 0.0
+        self._open: TextIO | Literal["rich", "progress"] | None = None  # the stream with an unfinished line
         self._last = ""  # the last character of that line
         self._words = WordWrapper()  # for reasoning
         self._noted: set[str] = set()
@@ -101,7 +106,9 @@ class Renderer:
     def show(self, event: RunEvent) -> None:
         """Show one event."""
         with self._lock:
-            if event.depth:  # a sub-agent, whose text is not the answer
+            if isinstance(event.event, PreparationProgress):
+                self._show_progress(f"{event.agent}: {event.event.text}" if event.depth else event.event.text)
+            elif event.depth:  # a sub-agent, whose text is not the answer
                 name = escape_line(event.agent)
                 for line in _notes_on(event.event):
                     self.note(f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}")
@@ -123,6 +130,19 @@ class Renderer:
                     self.note(line)
                 for line in _notes_on_tool(other):
                     self.note_once(line)
+
+    def _show_progress(self, text: str) -> None:
+        """Replace the progress line; whatever is written next clears it."""
+        now = time.monotonic()
+        if not self._dim or self._quiet or (self._open == "progress" and now < self._next_progress_s):
+            return
+        self._next_progress_s = now + _PROGRESS_PAUSE_S
+        if self._open != "progress":
+            self.end_line()
+        line = _cut_to_width(escape_line(text), max(1, (self._columns() or _WIDTH) - 1))
+        _write_styled(self._notes, line, before=_CLEAR + _DIM, after=_PLAIN)
+        self._notes.flush()
+        self._open = "progress"
 
     def _answer(self, text: str) -> None:
         if self._rich is None:
@@ -178,6 +198,9 @@ class Renderer:
                 case "rich":
                     if self._rich is not None:
                         self._rich.finish()
+                case "progress":
+                    _write_styled(self._notes, "", before=_CLEAR, after="")
+                    self._notes.flush()
                 case stream:
                     stream.write("\n")
                     stream.flush()
@@ -193,7 +216,7 @@ class Renderer:
         # A joiner at the start of a piece belongs to the character before it.
         shown = shown_text(text, self._last)
         if dim and self._dim:
-            _write_dim(stream, shown)
+            _write_styled(stream, shown, before=_DIM, after=_PLAIN)
         else:
             stream.write(shown)
         stream.flush()
@@ -201,11 +224,20 @@ class Renderer:
         self._open = None if text.endswith("\n") else stream
 
 
-def _write_dim(stream: TextIO, text: str) -> None:
+def _write_styled(stream: TextIO, text: str, *, before: str, after: str) -> None:
+    """Write a text between two control sequences of ours."""
     if isinstance(stream, Terminal):
-        stream.styled(text, before=_DIM, after=_PLAIN)
+        stream.styled(text, before=before, after=after)
     else:
-        stream.write(f"{_DIM}{text}{_PLAIN}")
+        stream.write(f"{before}{text}{after}")
+
+
+def _cut_to_width(text: str, columns: int) -> str:
+    """Cut a text so that it fits into one line."""
+    text = text[:columns]  # a character takes one column or two
+    while width_of(text) > columns:
+        text = text[:-1]
+    return text
 
 
 def _notes_on(event: Event) -> list[str]:

@@ -29,6 +29,7 @@ from jackfield_documents.parsing import (
     ParseJob,
     ParserLimits,
     ParserUnavailableError,
+    StopSignal,
     can_start_processes,
     parse_in_subprocess,
     processes_at_once,
@@ -123,27 +124,54 @@ class DocumentReader:
                 the path.
         """
         name = os.fsdecode(path)
-        if is_url(name):
-            return await in_worker(self._read_page, name, await self._pages.get(name))
-        return await in_worker(self._read, name)
+        page = await self._pages.get(name) if is_url(name) else None
+        stop = StopSignal()
+        try:
+            if page is not None:
+                return await in_worker(self._read_page, name, page, stop)
+            return await in_worker(self._read, name, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
 
-    async def read_all(self, paths: Iterable[str | os.PathLike[str]], *, at_once: int | None = None) -> Reading:
+    async def read_all(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        *,
+        at_once: int | None = None,
+        on_progress: Callable[[int, int, str], object] | None = None,
+    ) -> Reading:
         """Read several files in parallel, each once; an unreadable file does not stop the others.
+
+        Cancelling it starts no further file, and ends the processes that are parsing for it.
 
         Args:
             paths: The files.
             at_once: Number of files to read in parallel; enough to keep every core busy if None.
+            on_progress: Called in this task with the number of finished files, the number of all files, and the name
+                of the file that begins or has ended.
         """
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
         # Two more than there are processes, so that the next files are in memory while these are parsed.
         slots = asyncio.Semaphore(processes_at_once() + 2 if at_once is None else at_once)
 
+        finished = 0
+
+        def report(name: str) -> None:
+            if on_progress is not None:
+                on_progress(finished, len(names), _name(name))
+
         async def attempt(name: str) -> Document | DocParserError:
+            nonlocal finished
             async with slots:
+                report(name)
                 try:
                     return await self.read(name)
                 except DocParserError as error:
                     return error
+                finally:
+                    finished += 1
+                    report(name)
 
         results = await asyncio.gather(*(attempt(name) for name in names))
         return Reading(
@@ -176,14 +204,14 @@ class DocumentReader:
         text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_encode_setting)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _read(self, path: str) -> Document:
+    def _read(self, path: str, stop: StopSignal) -> Document:
         key, data = self._identify(path)
-        document = self._documents.get(key, lambda: self._parse(path, key, data))
+        document = self._documents.get(key, lambda: self._parse(path, key, data, stop))
         return replace(document, source=path)
 
-    def _read_page(self, url: str, page: Page) -> Document:
+    def _read_page(self, url: str, page: Page, stop: StopSignal) -> Document:
         key = self._key_of_page(page)
-        document = self._documents.get(key, lambda: self._parse(page.name, key, page.data))
+        document = self._documents.get(key, lambda: self._parse(page.name, key, page.data, stop))
         return replace(document, source=url)
 
     def _key_of_page(self, page: Page) -> _Key:
@@ -205,7 +233,7 @@ class DocumentReader:
                 self._seen[path] = (signature, key)
         return key, data
 
-    def _parse(self, path: str, key: _Key, data: bytes | None) -> Document:
+    def _parse(self, path: str, key: _Key, data: bytes | None, stop: StopSignal) -> Document:
         name = _name(path)
         if data is None:
             data = _read_bytes(path, self._max_bytes)
@@ -216,7 +244,7 @@ class DocumentReader:
             if len(data) <= min(spec.in_process_bytes, _MAX_IN_PROCESS_BYTES) or not can_start_processes():
                 document = self._parse_here(key, data, name)
             else:
-                document = self._parse_in_subprocess(key, spec, data, name)
+                document = self._parse_in_subprocess(key, spec, data, name, stop)
         except PluginError as error:
             raise DocParserError(f"{name} cannot be read: {error}") from error
         return replace(document, content_hash=key.content_hash)
@@ -236,11 +264,11 @@ class DocumentReader:
                 f"{name} cannot be read: the parser {_describe(row)} failed ({type(error).__name__})"
             ) from error
 
-    def _parse_in_subprocess(self, key: _Key, spec: ParserSpec, data: bytes, name: str) -> Document:
+    def _parse_in_subprocess(self, key: _Key, spec: ParserSpec, data: bytes, name: str, stop: StopSignal) -> Document:
         row = key.row
         job = ParseJob(_describe(row), spec.target, self._cfg_of(row), spec.secrets, name, key.codec)
         try:
-            return parse_in_subprocess(job, data, self._limits)
+            return parse_in_subprocess(job, data, self._limits, stop)
         except ParserUnavailableError as error:
             self._parser(row)  # raises the actual error, unless the parser only fails in a subprocess
             raise DocParserError(

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast, get_args
@@ -87,6 +87,39 @@ class ParseJob:
     codec: str = ""
 
 
+class StopSignal:
+    """Ends the process that parses a file when no caller waits for the document any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._kill: Callable[[], None] | None = None
+
+    def set(self) -> None:
+        """Kill the process. If none is parsing yet, none begins."""
+        with self._lock:
+            self._is_set = True
+            if self._kill is not None:
+                self._kill()
+
+    @contextmanager
+    def kills(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Let the signal kill a process inside the block.
+
+        Raises:
+            DocParserError: The signal was set before.
+        """
+        with self._lock:
+            if self._is_set:
+                raise DocParserError("reading was cancelled")
+            self._kill = process.kill
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kill = None
+
+
 class ParserUnavailableError(Exception):
     """The parser cannot be imported or created in a subprocess."""
 
@@ -102,8 +135,8 @@ def processes_at_once() -> int:
     return max(1, min(_MAX_PROCESSES, cores))
 
 
-def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
-    """Parse a file in a subprocess. Block until one is free and done.
+def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal | None = None) -> Document:
+    """Parse a file in a subprocess. Block until one is free and done, or until `stop` is set.
 
     Raises:
         DocParserError: The parser rejects the file, fails, crashes or exceeds a limit; the message names the file.
@@ -111,7 +144,7 @@ def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits) -> Doc
     """
     pid = os.getpid()
     pool = _pools.get(pid) or _pools.setdefault(pid, _Pool())
-    return pool.parse(job, data, limits)
+    return pool.parse(job, data, limits, stop or StopSignal())
 
 
 class _CrashError(DocParserError):
@@ -134,11 +167,11 @@ class _Pool:
         self._all: set[_Process] = set()
         atexit.register(self._end)
 
-    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
+    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document:
         with self._slots:
             for _ in range(self._processes + 1):  # every idle process may have ended
                 with contextlib.suppress(_IdleExitError), self._process() as process:
-                    return process.parse(job, data, limits)
+                    return process.parse(job, data, limits, stop)
         raise DocParserError(f"{job.source} cannot be read: the parser ended its process")
 
     @contextmanager
@@ -230,13 +263,13 @@ class _Process:
                 if stream:
                     stream.close()
 
-    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits) -> Document:
+    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document:
         self._files += 1
         limits = limits.for_file(len(data))
         header = _encode_header(job, limits)
         self._is_spent = True  # until a valid answer arrives
         try:
-            with self._kill_after(limits.wall_s):
+            with stop.kills(self._popen), self._kill_after(limits.wall_s):
                 write_frame(self._jobs, header)
                 write_frame(self._jobs, data)
                 answer = self._read_answer(job, limits)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jackfield.errors import ConfigError, DocParserError
+from jackfield.errors import ConfigError, DocParserError, ModelServiceError, ToolServiceError
+from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
 from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
+from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
 from jackfield_documents import (
     Expanded,
@@ -34,6 +37,10 @@ from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, Knowledge
 
 _KEPT_CORPORA = 8
 _TRIES = 5
+
+
+def ignore_progress(_: PreparationProgress) -> None:
+    """Take a progress that no person waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,7 @@ class Retriever:
         self._reader = config.reader(host)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
         self._searchers: dict[str, Searcher] = {}
+        self._prepared: set[tuple[str, str]] = set()
         self._indexes: dict[str, KnowledgeIndex] = {}
 
     async def expand(self, files: Iterable[str]) -> Expanded:
@@ -119,12 +127,15 @@ class Retriever:
         except ConfigError as error:
             raise ConfigError(f"{error}, or keep them in an index: jackfield index build NAME FILES") from error
 
-    async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
+    async def retrieve(
+        self, query: str, files: Iterable[str], *, report: ReportProgress = ignore_progress
+    ) -> RetrievalResult:
         """Find what fits a query.
 
         Args:
             query: A question, or keywords.
             files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
+            report: Takes the progress of reading and indexing.
 
         Raises:
             PluginError: A searcher is not installed, or cannot be loaded.
@@ -134,19 +145,19 @@ class Retriever:
         for _ in range(_TRIES):
             try:
                 with failures_noted() as failures:
-                    found = await self._retrieve(query, names)
+                    found = await self._retrieve(query, names, report)
                 return replace(found, failures=tuple(failures))
             except ChangedIndexError:  # it was built twice since it was opened
                 continue
         raise ConfigError("an index changes faster than it can be searched: build it less often")
 
-    async def _retrieve(self, query: str, names: Sequence[str]) -> RetrievalResult:
-        known = await self._known(names)
+    async def _retrieve(self, query: str, names: Sequence[str], report: ReportProgress) -> RetrievalResult:
+        known = await self._known(names, report)
         corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
         fits = len(corpora) == 1 and self._fits(corpora[0])
         is_searched = query.strip() and (selective or not fits)
-        hits = await self._hits(query, corpora) if is_searched else []
+        hits = await self._hits(query, corpora, report) if is_searched else []
         chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
         return RetrievalResult(
             passages(chunks), tuple(hits), known.errors, tuple(chunks), known.documents, known.skipped
@@ -154,12 +165,17 @@ class Retriever:
 
     # --- what is searched ---
 
-    async def _known(self, names: Sequence[str]) -> _Knowledge:
+    async def _known(self, names: Sequence[str], report: ReportProgress) -> _Knowledge:
         expanded = await self.expand(names)
         files = [name for name in expanded.files if not name.startswith(PREFIX)]
-        reading = await self._reader.read_all((*files, *expanded.missing))
+        reading = await self._reader.read_all(
+            (*files, *expanded.missing),
+            on_progress=lambda done, total, name: report(PreparationProgress("reading files", done, total, name)),
+        )
         indexes, unopened = await self._opened([name for name in expanded.files if name.startswith(PREFIX)])
         documents = len(reading.documents) + sum(one.facts.documents for one in indexes)
+        if reading.documents:
+            report(PreparationProgress("splitting texts into chunks"))
         plain, indexes = await self._joined(await in_worker(self._corpus, reading.documents), indexes)
         errors = (*reading.errors.values(), *unopened)
         return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()))
@@ -210,12 +226,12 @@ class Retriever:
 
     # --- searching ---
 
-    async def _hits(self, query: str, corpora: Sequence[Corpus]) -> list[Hit]:
+    async def _hits(self, query: str, corpora: Sequence[Corpus], report: ReportProgress) -> list[Hit]:
         if not corpora:
             return []
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
         searches = {
-            name: partial(self._ranking, name, settings, query, corpora, limit)
+            name: partial(self._ranking, name, settings, query, corpora, limit=limit, report=report)
             for name, settings in self._config.searchers.items()
         }
         rankings = await ask_all(searches)
@@ -225,12 +241,40 @@ class Retriever:
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
     async def _ranking(
-        self, name: str, settings: Mapping[str, object], query: str, corpora: Sequence[Corpus], limit: int
+        self,
+        name: str,
+        settings: Mapping[str, object],
+        query: str,
+        corpora: Sequence[Corpus],
+        *,
+        limit: int,
+        report: ReportProgress,
     ) -> list[Hit]:
         if name not in self._searchers:
             self._searchers[name] = make_searcher(name, settings, host=self._host)
-        searches = [self._searchers[name].search(query, corpus, limit=limit) for corpus in corpora]
+        searcher = self._searchers[name]
+        for corpus in corpora:
+            await self._prepare(name, searcher, corpus, report)
+        searches = [searcher.search(query, corpus, limit=limit) for corpus in corpora]
         return _merged(name, await asyncio.gather(*searches))
+
+    async def _prepare(self, name: str, searcher: Searcher, corpus: Corpus, report: ReportProgress) -> None:
+        """Have a searcher index a corpus, and report its progress, before its first search there.
+
+        Searchers without a `prepare` of their own index within the search.
+        """
+        if report is ignore_progress or type(searcher).prepare is Searcher.prepare:
+            return
+        key = (name, corpus.content_hash)
+        if key in self._prepared:
+            return
+        step = f"indexing for {name}"
+        # The search meets the same failure, and knows if others can do without this searcher.
+        with suppress(ModelServiceError, ToolServiceError):
+            await searcher.prepare(
+                corpus, on_progress=lambda done, total: report(PreparationProgress(step, done, total, "chunks"))
+            )
+            self._prepared.add(key)
 
     # --- choosing ---
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jackfield.errors import ConfigError, DocParserError
+from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
 from jackfield.retrieval import shown_path
+from jackfield.runs import ReportProgress
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_documents import RAGConfig, file_meant
 from jackfield_retrieval.plugin import tools
-from jackfield_retrieval.retriever import RetrievalResult, Retriever
+from jackfield_retrieval.retriever import RetrievalResult, Retriever, ignore_progress
+
+_MANY = 20  # parts of a step; with fewer, its progress is not worth a line
 
 
 class RetrievalTool(BaseTool):
@@ -52,7 +56,7 @@ class RetrievalTool(BaseTool):
         scope = context or ToolContext()
         wanted = arguments.get("files")
         files = scope.files if wanted is None else await self._meant(wanted, scope)
-        found = await self.retrieve(arguments["query"], files)
+        found = await self.retrieve(arguments["query"], files, report=_tenths(scope.report))
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
@@ -69,15 +73,30 @@ class RetrievalTool(BaseTool):
             for name in wanted
         ]
 
-    async def retrieve(self, query: str, files: Iterable[str]) -> RetrievalResult:
+    async def retrieve(
+        self, query: str, files: Iterable[str], *, report: ReportProgress = ignore_progress
+    ) -> RetrievalResult:
         """Find what fits a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
-        return await self._retriever.retrieve(query, files)
+        return await self._retriever.retrieve(query, files, report=report)
 
     @property
     def _retriever(self) -> Retriever:
         if self._made is None:
             self._made = Retriever(self.config, self.host or default_host())
         return self._made
+
+
+def _tenths(report: Callable[[str], None]) -> ReportProgress:
+    """Return a function that reports each tenth of a long step of a call."""
+    reported: dict[str, int] = {}
+
+    def report_tenth(progress: PreparationProgress) -> None:
+        tenth = 10 * progress.done // progress.total if progress.total >= _MANY else 0
+        if tenth > reported.get(progress.step, 0):
+            reported[progress.step] = tenth
+            report(progress.text)
+
+    return report_tenth
 
 
 def _problems_in(found: RetrievalResult) -> Iterator[str]:

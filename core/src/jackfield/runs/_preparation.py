@@ -1,0 +1,101 @@
+"""Work that a run waits for before a turn: documents are read, servers are started."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from jackfield.events import PreparationProgress
+from jackfield.streams import closing
+
+T = TypeVar("T")
+
+ReportProgress: TypeAlias = Callable[[PreparationProgress], None]
+"""Takes the progress of a preparation, from any thread."""
+
+_END_PATIENCE_S = 0.2  # for cancelled work to end; after that, it is abandoned
+_log = logging.getLogger(__name__)
+
+
+class Preparation(Generic[T]):
+    """Work before a turn. Its progress becomes events of the run; a cancel and the time limit end it at once.
+
+    `Run.prepare` makes one. Work that does not end soon after it was cancelled is abandoned, so it must not hold
+    anything that the next run needs.
+
+    Args:
+        work: The work; its argument takes the progress.
+        guard: `Run.guarded` of the run that waits.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[ReportProgress], Coroutine[Any, Any, T]],
+        guard: Callable[[AsyncIterator[PreparationProgress]], AsyncIterator[PreparationProgress]],
+    ) -> None:
+        self._work = work
+        self._guard = guard
+        self._latest: dict[str, PreparationProgress] = {}
+        self._changed = asyncio.Event()
+        self._outcome: tuple[T, ...] = ()
+
+    @property
+    def result(self) -> T:
+        """The result of the work, once `events` has ended."""
+        if not self._outcome:
+            raise RuntimeError("the preparation has no result yet: iterate over its events to their end")
+        return self._outcome[0]
+
+    async def events(self) -> AsyncIterator[PreparationProgress]:
+        """Do the work, and yield its progress. A slow consumer gets the latest of each step.
+
+        Raises:
+            Interrupted: The run was cancelled, or its time is over.
+            Exception: The work failed.
+        """
+        async with closing(self._guard(self._progress())) as events:
+            async for event in events:
+                yield event
+
+    async def _progress(self) -> AsyncIterator[PreparationProgress]:
+        task = asyncio.create_task(self._work(self._reporter()))
+        task.add_done_callback(lambda _: self._changed.set())
+        try:
+            is_done = False
+            while not is_done:
+                await self._changed.wait()
+                self._changed.clear()
+                is_done = task.done()
+                latest, self._latest = self._latest, {}
+                for event in latest.values():
+                    yield event
+            self._outcome = (task.result(),)
+        finally:
+            if not task.done():
+                task.cancel()
+                task.add_done_callback(_log_late_error)
+                await asyncio.wait([task], timeout=_END_PATIENCE_S)
+
+    def _reporter(self) -> ReportProgress:
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
+
+        def note(event: PreparationProgress) -> None:
+            self._latest[event.step] = event
+            self._changed.set()
+
+        def report(event: PreparationProgress) -> None:
+            _log.debug("%s", event.text)
+            if threading.get_ident() == thread:
+                note(event)
+            elif not loop.is_closed():  # abandoned work may outlive its loop
+                loop.call_soon_threadsafe(note, event)
+
+        return report
+
+
+def _log_late_error(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.debug("cancelled preparation failed", exc_info=task.exception())
