@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jackfield.config import Configured
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, StoreError
 from jackfield.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class StoredRun:
 
     Attributes:
         run_id: Its id.
-        agent: The name of the agent.
+        agent: The name of the agent, or its kind if it has none.
+        model: The model, as `backend:model`; after a space, the address of its server if the agent named one.
         session: The conversation that it belongs to; '' if it belongs to none.
         parent: The run that it was forked from; ''.
         title: The beginning of what was asked.
@@ -38,6 +39,7 @@ class StoredRun:
 
     run_id: str
     agent: str = ""
+    model: str = ""
     session: str = ""
     parent: str = ""
     title: str = ""
@@ -129,6 +131,16 @@ class Store(Configured, ABC):
         Raises:
             StoreError: They cannot be read.
         """
+
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+        """Return the runs with every word of a text in their questions and answers, the newest first.
+
+        Upper and lower case are the same, and a word may be part of a longer one. A store need not offer this.
+
+        Raises:
+            StoreError: The store cannot search, or cannot be read.
+        """
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
 
     @abstractmethod
     async def delete(self, run_id: str) -> None:

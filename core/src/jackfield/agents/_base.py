@@ -121,6 +121,9 @@ class Agent(QwenMethods, StatesSecrets):
     """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
     events then reach the caller directly. A subclass that overrides `events` must set it again."""
 
+    kind: str = ""
+    """The kind as `create_agent` named it; '' if the class was called directly."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # A claim about `events` is only worth something from the class that wrote it.

@@ -72,6 +72,7 @@ def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, opti
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
     agent = agent_class(host=host, **_with_agents(options, host))
+    agent.kind = kind
     if agent.files and not _reads_files(kind, agent, host):
         raise ConfigError(
             f"agent kind {kind!r} reads no files by itself, and has no tool that does: "

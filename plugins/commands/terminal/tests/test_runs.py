@@ -215,3 +215,36 @@ def test_a_store_of_another_name_is_an_error_that_helps(jackfield: Run) -> None:
     code, _, err = jackfield("runs", "list", "--store", "sqlit")
     assert code != 0
     assert "did you mean" in err
+
+
+def test_runs_are_listed_with_agent_and_model_and_by_state(jackfield: Run) -> None:
+    @tool(name="storage", needs_approval=True)
+    def storage() -> str:
+        """Keep a text."""
+        return ""
+
+    FnCallAgent([storage], ScriptedModel([calls(("storage", {}))]), name="clerk", store="sqlite").ask("Keep it.")
+    assert jackfield("run", *MODEL, "--store", "sqlite", "What is a tide?")[0] == 0
+    rows = [line.split() for line in jackfield("runs", "list")[1].splitlines()]
+    assert [row[3:6] for row in (rows[0], rows[1])] == [
+        ["state", "agent", "model"],
+        ["finished", "fncall", "offline:extractive"],
+    ] or rows
+    shown = jackfield("runs", "show", "last")[1]
+    assert "agent: fncall\nmodel: offline:extractive\n" in shown
+    assert [(run["agent"], run["model"]) for run in listed(jackfield)] == [
+        ("fncall", "offline:extractive"),
+        ("clerk", "scripted:scripted"),
+    ]
+    waiting = json.loads(jackfield("runs", "list", "--state", "waiting", "--json")[1])
+    assert [run["agent"] for run in waiting] == ["clerk"]
+    assert jackfield("runs", "list", "--state", "failed")[1] == "no runs are failed\n"
+
+
+def test_runs_are_searched_by_words_of_questions_and_answers(jackfield: Run) -> None:
+    for question in ("What is a tide?", "潮汐是什么？"):
+        assert jackfield("run", *MODEL, "--store", "sqlite", question)[0] == 0
+    assert "What is a tide?" in jackfield("runs", "search", "TIDE", "what")[1]
+    found = json.loads(jackfield("runs", "search", "潮汐", "--json")[1])
+    assert [(run["title"], run["excerpt"]) for run in found] == [("潮汐是什么？", "潮汐是什么？")]
+    assert jackfield("runs", "search", "zebra")[1] == "no recorded run has 'zebra' in its question or answers\n"

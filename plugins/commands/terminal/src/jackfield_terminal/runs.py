@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from jackfield_records.progress import Progress
 
 _MAX_RUNS = 10_000
-_STATES = {"approval_needed": "waiting for approval"}
+_STATES = {"approval_needed": "waiting for approval", "input_needed": "waiting for input"}
+_LISTED_STATES = ("running", "interrupted", "waiting", "finished", "failed", "cancelled", "stopped")
+_EXCERPT = 60  # characters on each side of a word that was searched for
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,7 +44,19 @@ def runs_parser() -> Parser:
     listing = _command(commands, "list", "list runs, the newest first", _list, takes_run=False)
     listing.add_argument("--session", metavar="NAME", help="only runs of this conversation")
     listing.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of runs (20)")
+    listing.add_argument(
+        "--state",
+        metavar="STATE",
+        choices=_LISTED_STATES,
+        help=f"only runs in this state: {', '.join(_LISTED_STATES)}",
+    )
     listing.add_argument("--json", action="store_true", help="print JSON")
+    search = _command(commands, "search", "find runs by words of their questions and answers", _search, takes_run=False)
+    search.add_argument(
+        "text", metavar="TEXT", nargs="+", help="words, all of which must occur, also as parts of words"
+    )
+    search.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of runs (20)")
+    search.add_argument("--json", action="store_true", help="print JSON")
     show = _command(commands, "show", "show the steps of a run", _show)
     show.add_argument("--json", action="store_true", help="print the record as JSON")
     replay = _command(commands, "replay", "show a run again as it happened; no model or tool is called", _replay)
@@ -87,17 +101,74 @@ def _command(
 
 
 def _list(options: argparse.Namespace, _bare: TextIO) -> int:
-    runs = sync.run(_store(options).runs(session=options.session, limit=options.limit))
+    store = _store(options)
+    # A state is a fact about the moment, which stores do not select by.
+    limit = _MAX_RUNS if options.state else options.limit
+    runs = sync.run(store.runs(session=options.session, limit=limit))
+    if options.state:
+        runs = [run for run in runs if _listed_state(run) == options.state][: options.limit]
     if options.json:
-        print_json([{name: getattr(run, name) for name in StoredRun.__slots__} for run in runs])
+        print_json([_run_to_json(run) for run in runs])
         return 0
     if not runs:
-        print("no runs are recorded")
-    rows = [
-        (run.run_id[:12], _format_time(run.began), state_of(run), run.agent, run.session, run.title) for run in runs
-    ]
-    print_table(("run", "began", "state", "agent", "session", "asked"), rows)
+        print(f"no runs are {options.state}" if options.state else "no runs are recorded")
+    _print_runs(runs, ("asked", [run.title for run in runs]))
     return 0
+
+
+def _search(options: argparse.Namespace, _bare: TextIO) -> int:
+    from jackfield_records import search_words
+
+    store = _store(options)
+    text = " ".join(options.text)
+    runs = sync.run(store.search(text, limit=options.limit))
+    words = search_words(text)
+    excerpts = [_find_excerpt(store, run, words) for run in runs]
+    if options.json:
+        print_json([{**_run_to_json(run), "excerpt": excerpt} for run, excerpt in zip(runs, excerpts, strict=True)])
+        return 0
+    if not runs:
+        print(f"no recorded run has {escape_line(text)!r} in its question or answers")
+    _print_runs(runs, ("text", excerpts))
+    return 0
+
+
+def _find_excerpt(store: Store, run: StoredRun, words: Sequence[str]) -> str:
+    """Return the text around the first of some words in a run's question or answers, on one line."""
+    from jackfield_records import texts_of
+
+    try:
+        _, entries = sync.run(store.read(run.run_id))
+    except RunNotFoundError:  # deleted meanwhile
+        return run.title
+    for text in (text for entry in entries for text in texts_of(entry)):
+        line = " ".join(text.split())
+        # Folding can change the length of a text, but such texts are rare, and the place need not be exact.
+        positions = [line.casefold().find(word) for word in words]
+        if max(positions) >= 0:
+            start = max(0, min(position for position in positions if position >= 0) - _EXCERPT)
+            end = start + 2 * _EXCERPT
+            return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+    return run.title
+
+
+def _print_runs(runs: Sequence[StoredRun], last: tuple[str, Sequence[str]]) -> None:
+    """Print runs as a table, without the columns that are empty for all of them."""
+    columns = {
+        "run": [run.run_id[:12] for run in runs],
+        "began": [_format_time(run.began) for run in runs],
+        "state": [state_of(run) for run in runs],
+        "agent": [run.agent for run in runs],
+        "model": [run.model.partition(" ")[0] for run in runs],
+        "session": [run.session for run in runs],
+        last[0]: last[1],
+    }
+    columns = {name: cells for name, cells in columns.items() if any(cells)}
+    print_table(list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _run_to_json(run: StoredRun) -> dict[str, object]:
+    return {name: getattr(run, name) for name in StoredRun.__slots__}
 
 
 def _show(options: argparse.Namespace, _bare: TextIO) -> int:
@@ -108,7 +179,7 @@ def _show(options: argparse.Namespace, _bare: TextIO) -> int:
         print_json(record)
         return 0
     print(f"run {run.run_id}: {state_of(run)}")
-    for name in ("agent", "session", "parent", "title"):
+    for name in ("agent", "model", "session", "parent", "title"):
         if value := getattr(run, name):
             print(escape_line(f"{name}: {value}"))
     print(f"began: {_format_time(run.began)}")
@@ -164,7 +235,7 @@ def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
 
     agent, _ = create_agent_from(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
-    runs = sync.run(interrupted_runs(agent.store, agent.name or type(agent).__name__))
+    runs = sync.run(interrupted_runs(agent.store, agent))
     if options.list:
         if runs:
             print_table(
@@ -255,6 +326,12 @@ def state_of(run: StoredRun) -> str:
     if run.state == RUNNING:
         return "running" if run.is_held else "interrupted"
     return _STATES.get(run.state, run.state.replace("_", " "))
+
+
+def _listed_state(run: StoredRun) -> str:
+    """Return the state of a run as `--state` names it; `stopped` for one that a limit has ended."""
+    state = state_of(run).partition(" ")[0]
+    return state if state in _LISTED_STATES else "stopped"
 
 
 def _store(options: argparse.Namespace) -> Store:

@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jackfield_records.recovering import Recovered, recover
     from jackfield_records.replays import events_of, fork, replay
+    from jackfield_records.searching import search_words, searched_text, texts_of
     from jackfield_records.stores import RecordingStore
 
-__all__ = ["RecordingStore", "Recovered", "events_of", "fork", "recover", "replay"]
+__all__ = [
+    "RecordingStore",
+    "Recovered",
+    "events_of",
+    "fork",
+    "recover",
+    "replay",
+    "search_words",
+    "searched_text",
+    "texts_of",
+]
 
 _MODULES = {
     "Recovered": "recovering",
@@ -22,6 +33,9 @@ _MODULES = {
     "fork": "replays",
     "replay": "replays",
     "RecordingStore": "stores",
+    "search_words": "searching",
+    "searched_text": "searching",
+    "texts_of": "searching",
 }
 
 

@@ -29,7 +29,7 @@ from jackfield.events import (
 )
 from jackfield.messages import SYSTEM, USER, FunctionCall, Message
 from jackfield.runs import AgentLike, Event, Recorded, Run
-from jackfield.secrets import Secrets, secrets_of
+from jackfield.secrets import Secrets, hide_in_address, secrets_of
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.streams import closing
 from jackfield.sync import in_worker
@@ -62,6 +62,7 @@ class AgentRecorder:
         store: Where.
         secrets: Hidden in what is written, and put back into what is read to go on.
         agent: The name of the agent.
+        model: Its model, as a list of runs shows it.
         goes_on: Whether it can go on with an interrupted run.
         recovery: Recovers its interrupted runs when the first one begins; None if that is not wanted.
     """
@@ -70,6 +71,7 @@ class AgentRecorder:
     secrets: Secrets
     agent: str
     resumable: bool
+    model: str = ""
     recovery: Recovery | None = None
 
     async def load(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
@@ -112,7 +114,7 @@ class AgentRecorder:
             reported = await self._reported_before(run.session)
             run = replace(run, start=replace(run.start, reported=reported))
         title = _title(run.messages, self.secrets) if whole else ""
-        stored = StoredRun(run_id=run.id, agent=self.agent, session=run.session, title=title)
+        stored = StoredRun(run_id=run.id, agent=self.agent, model=self.model, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
         return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
@@ -150,10 +152,25 @@ def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
     return AgentRecorder(
         store=store,
         secrets=secrets_of(agent, settings=agent.host.settings),
-        agent=agent.name or type(agent).__name__,
+        agent=recorded_name(agent),
+        model=_model_of(agent),
         resumable=agent.resumable,
         recovery=Recovery(agent, store) if store.recover else None,
     )
+
+
+def recorded_name(agent: AgentLike) -> str:
+    """Return the name under which an agent's runs are recorded: its own, else that of its kind or class."""
+    return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
+
+
+def _model_of(agent: AgentLike) -> str:
+    """Return the model as `StoredRun` shows it; '' if the agent has none."""
+    if agent.llm is None:
+        return ""
+    config = agent.llm.config
+    server = f" {hide_in_address(config.server_url)}" if config.server_url else ""
+    return f"{agent.llm.backend}:{config.model}{server}"
 
 
 async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:

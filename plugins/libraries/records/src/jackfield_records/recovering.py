@@ -37,10 +37,16 @@ class Recovered:
     note: str = ""
 
 
-async def interrupted_runs(store: Store, agent: str) -> list[StoredRun]:
-    """List the runs of an agent that are `running` and held by no process, oldest first."""
+async def interrupted_runs(store: Store, agent: AgentLike) -> list[StoredRun]:
+    """List the runs of an agent that are `running` and held by no process, oldest first.
+
+    An agent without a name is known by its kind if it comes from a file, and by its class if it comes from code.
+    """
+    from jackfield_records.recording import recorded_name  # which imports this module
+
+    names = {recorded_name(agent), agent.name or type(agent).__name__}
     runs = await store.runs(limit=_MOST_LISTED)
-    return [run for run in reversed(runs) if run.state == RUNNING and not run.is_held and run.agent == agent]
+    return [run for run in reversed(runs) if run.state == RUNNING and not run.is_held and run.agent in names]
 
 
 async def recover(agent: Agent) -> list[Recovered]:
@@ -79,7 +85,7 @@ async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
             except JackfieldError as error:
                 return Recovered(run.run_id, "failed", str(error))
 
-    runs = await interrupted_runs(store, agent.name or type(agent).__name__)
+    runs = await interrupted_runs(store, agent)
     return list(await asyncio.gather(*map(resume, runs)))
 
 

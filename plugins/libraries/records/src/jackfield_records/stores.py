@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jackfield.stores import Store
+from jackfield.errors import RunNotFoundError
+from jackfield.stores import Store, StoredRun
+from jackfield_records.searching import search_words, searched_text
 
 if TYPE_CHECKING:
     from jackfield.runs import AgentLike, Recorder
+
+_MOST_SEARCHED = 10_000
 
 
 class RecordingStore(Store):
@@ -18,3 +23,24 @@ class RecordingStore(Store):
         from jackfield_records.recording import recorder_of
 
         return recorder_of(agent, self)
+
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+        """See `Store`. This reads the newest records one by one; a store that can search faster overrides it."""
+        words = search_words(text)
+        matches: list[StoredRun] = []
+        for run in await self.runs(limit=_MOST_SEARCHED) if words else ():
+            if len(matches) == limit:
+                break
+            try:
+                _, entries = await self.read(run.run_id)
+            except RunNotFoundError:  # deleted meanwhile
+                continue
+            if has_words(entries, words):
+                matches.append(run)
+        return matches
+
+
+def has_words(entries: Sequence[str], words: Sequence[str]) -> bool:
+    """Return True if a run has each of these words, which `search_words` returned, in its question and answers."""
+    text = searched_text(entries)
+    return all(word in text for word in words)

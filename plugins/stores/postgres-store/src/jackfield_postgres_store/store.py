@@ -29,7 +29,7 @@ from jackfield_records import RecordingStore
 
 T = TypeVar("T")
 
-_VERSION = 1
+_VERSION = 2
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
 _LOSSLESS = ("utf-8", "surrogatepass")
@@ -37,8 +37,9 @@ _VARIABLE = "JACKFIELD_STORE_DSN"
 _TABLES = """
 CREATE TABLE {schema}.jackfield_runs (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run_id text NOT NULL UNIQUE, agent text NOT NULL,
-    session text NOT NULL, parent text NOT NULL, title text NOT NULL, state text NOT NULL, owner text,
-    hold integer NOT NULL, began timestamptz NOT NULL DEFAULT now(), changed timestamptz NOT NULL DEFAULT now()
+    model text NOT NULL, session text NOT NULL, parent text NOT NULL, title text NOT NULL, state text NOT NULL,
+    owner text, hold integer NOT NULL, began timestamptz NOT NULL DEFAULT now(),
+    changed timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX ON {schema}.jackfield_runs (session, number) WHERE session <> '';
 CREATE TABLE {schema}.jackfield_entries (
@@ -46,16 +47,16 @@ CREATE TABLE {schema}.jackfield_entries (
     entry bytea NOT NULL, PRIMARY KEY (run, place)
 );
 CREATE TABLE {schema}.jackfield_store (version integer NOT NULL);
-INSERT INTO {schema}.jackfield_store VALUES (1)
+INSERT INTO {schema}.jackfield_store VALUES (2)
 """
 _LAST = "(SELECT coalesce(max(place), 0) FROM {schema}.jackfield_entries WHERE run = number)"
 _COLUMNS = (
-    "run_id, agent, session, parent, title, state, owner, hold, extract(epoch FROM began)::float8, "
+    "run_id, agent, model, session, parent, title, state, owner, hold, extract(epoch FROM began)::float8, "
     f"extract(epoch FROM changed)::float8, {_LAST}"
 )
 _BEGIN = (
-    "INSERT INTO {schema}.jackfield_runs (run_id, agent, session, parent, title, state, owner, hold) "  # noqa: S608
-    "VALUES (:run_id, :agent, :session, :parent, :title, :state, :owner, 1) "
+    "INSERT INTO {schema}.jackfield_runs (run_id, agent, model, session, parent, title, state, owner, hold) "  # noqa: S608
+    "VALUES (:run_id, :agent, :model, :session, :parent, :title, :state, :owner, 1) "
     f"ON CONFLICT (run_id) DO NOTHING RETURNING number, {IS_ALONE}"
 )
 _TAKE = (
@@ -154,7 +155,8 @@ class PostgresStore(RecordingStore):
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`; now and then it also deletes what is over the limits."""
-        texts = {name: _storable(getattr(run, name)) for name in ("run_id", "agent", "session", "parent", "title")}
+        names = ("run_id", "agent", "model", "session", "parent", "title")
+        texts = {name: _storable(getattr(run, name)) for name in names}
 
         def create(connection: Connection) -> _Held:
             self._clean(connection)
@@ -340,10 +342,11 @@ class PostgresStore(RecordingStore):
             )
 
     def _shown(self, connection: Connection, row: Row) -> StoredRun:
-        run_id, agent, session, parent, title, state, owner, hold, began, changed, entries = row
+        run_id, agent, model, session, parent, title, state, owner, hold, began, changed, entries = row
         return StoredRun(
             run_id=run_id,
             agent=agent,
+            model=model,
             session=session,
             parent=parent,
             title=title,

@@ -22,18 +22,20 @@ from jackfield.consent import MakesCall, Request, consent_path, content_hash, is
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
-from jackfield_records import RecordingStore
+from jackfield_records import RecordingStore, search_words
+from jackfield_sqlite_store.entries import LAST, LOSSLESS, join_entries, split_last
+from jackfield_sqlite_store.index import can_index, forget_texts, search_query, update_index
 from jackfield_sqlite_store.owners import Owner, is_held
 
 T = TypeVar("T")
 
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
-_LOSSLESS = ("utf-8", "surrogatepass")
 _SCHEMA = """
 CREATE TABLE runs (
-    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, session TEXT NOT NULL,
-    parent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, owner TEXT, hold INTEGER NOT NULL,
+    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, model TEXT NOT NULL,
+    session TEXT NOT NULL, parent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL,
+    owner TEXT, hold INTEGER NOT NULL,
     began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL,
     first BLOB, last BLOB, lasts INTEGER NOT NULL DEFAULT 0
 );
@@ -46,13 +48,12 @@ INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 # The first entry and the last ones stand with the run itself if they are small: a run of one short answer is two
 # statements that change three pages, instead of eight that change five.
 _SMALL = 1500
-_LAST = "lasts + coalesce((SELECT max(place) FROM entries WHERE run = number), first IS NOT NULL)"
-_COLUMNS = f"run_id, agent, session, parent, title, state, owner, began, changed, {_LAST}"
+_COLUMNS = f"run_id, agent, model, session, parent, title, state, owner, began, changed, {LAST}"
 _ONE_RUN = f"SELECT {_COLUMNS}, number, first, last FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
-_PLACE = f"SELECT number, owner, hold, {_LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
+_PLACE = f"SELECT number, owner, hold, {LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
 _BEGIN = (
-    "INSERT INTO runs (run_id, agent, session, parent, title, state, owner, hold, began, changed, bytes, first) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
+    "INSERT INTO runs (run_id, agent, model, session, parent, title, state, owner, hold, began, changed, bytes, first) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
 )
 _END = (
     "UPDATE runs SET state = ?, changed = ?, bytes = ?, last = ?, lasts = ?, owner = NULL "
@@ -154,7 +155,7 @@ class SQLiteStore(RecordingStore):
         self._file = OwnFile(
             path,
             application_id=0x4A465253,
-            version=3,
+            version=4,
             schema=_SCHEMA,
             owner="jackfield-sqlite-store",
             on_creation=self._note_creation,
@@ -199,7 +200,7 @@ class SQLiteStore(RecordingStore):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
         held = self._still_held(run_id, hold)
-        written = [entry.encode(*_LOSSLESS) for entry in entries]
+        written = [entry.encode(*LOSSLESS) for entry in entries]
         size = sum(map(len, written))
         is_full = held.size + size > self.config.max_run_mb * 1e6
         if is_full:
@@ -239,8 +240,7 @@ class SQLiteStore(RecordingStore):
                 ).fetchall()
             finally:
                 connection.execute("COMMIT")
-            kept = [*([first] if first is not None else ()), *(entry for (entry,) in rows), *_unpacked(last)]
-            return self._run(columns), [*map(_text, kept)]
+            return self._run(columns), join_entries(first, (entry for (entry,) in rows), last)
 
         return await self._used(read)
 
@@ -249,6 +249,19 @@ class SQLiteStore(RecordingStore):
         where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
         query = f"SELECT {_COLUMNS} FROM runs {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - of the lines above
         rows = await self._used(lambda connection: connection.execute(query, (*values, limit)).fetchall())
+        return [self._run(row) for row in rows]
+
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+        """See `Store`. The index is updated first, so that recording a run costs nothing more."""
+        words = search_words(text)
+        if not words:
+            return []
+        if not await self._used(can_index):
+            return await super().search(text, limit=limit)
+        while await self._in_worker(update_index):
+            pass
+        query, values = search_query(_COLUMNS, words)
+        rows = await self._in_worker(lambda connection: connection.execute(query, (*values, limit)).fetchall())
         return [self._run(row) for row in rows]
 
     async def delete(self, run_id: str) -> None:
@@ -273,9 +286,9 @@ class SQLiteStore(RecordingStore):
     # --- statements -----------------------------------------------------------------------------------------------
 
     def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str], claim: _Claim) -> int:
-        now, written = time.time(), [entry.encode(*_LOSSLESS) for entry in entries]
+        now, written = time.time(), [entry.encode(*LOSSLESS) for entry in entries]
         size = sum(map(len, written))
-        texts = (run.run_id, run.agent, run.session, run.parent, run.title)
+        texts = (run.run_id, run.agent, run.model, run.session, run.parent, run.title)
         owner = claim.take(self._owner())
         first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
         values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
@@ -295,7 +308,7 @@ class SQLiteStore(RecordingStore):
         with writing(connection):
             number, owner, hold, place, size, state, last = _row(connection, _PLACE, run_id)
             self._check_free(run_id, owner)
-            lasts = _unpacked(last)
+            lasts = split_last(last)
             held = _Held(number, hold + 1, claim.take(self._owner()), place - len(lasts), size, state)
             connection.execute(
                 "UPDATE runs SET owner = ?, hold = ?, last = NULL, lasts = 0 WHERE number = ?",
@@ -373,10 +386,11 @@ class SQLiteStore(RecordingStore):
             )
 
     def _run(self, row: Sequence[Any]) -> StoredRun:
-        run_id, agent, session, parent, title, state, owner, began, changed, entries = row
+        run_id, agent, model, session, parent, title, state, owner, began, changed, entries = row
         return StoredRun(
             run_id=run_id,
             agent=agent,
+            model=model,
             session=session,
             parent=parent,
             title=title,
@@ -483,6 +497,7 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
     for number in numbers:
         connection.execute("DELETE FROM entries WHERE run = ?", (number,))
         connection.execute("DELETE FROM runs WHERE number = ?", (number,))
+    forget_texts(connection, numbers)
 
 
 def _storable(text: str) -> str:
@@ -493,15 +508,6 @@ def _storable(text: str) -> str:
 def _packed(entries: Sequence[bytes]) -> bytes | None:
     """Entries as one; None if that could not be undone."""
     return None if any(b"\n" in entry for entry in entries) else b"\n".join(entries)
-
-
-def _unpacked(last: bytes | None) -> list[bytes]:
-    """The last entries of a run, as they stand with the run itself."""
-    return [] if last is None else last.split(b"\n")
-
-
-def _text(entry: bytes) -> str:
-    return entry.decode(*_LOSSLESS)
 
 
 def _default_path() -> Path:

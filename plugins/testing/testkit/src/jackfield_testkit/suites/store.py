@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import pytest
 
 from jackfield.agents import FnCallAgent
-from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
+from jackfield.errors import ModelRequestError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.plugins import StoreSpec
 from jackfield.request import ChatRequest
 from jackfield.stores import RUNNING, Store, StoredRun, load_store
@@ -155,12 +156,13 @@ class StoreSuite(Suite):
 
     def test_a_run_is_listed_with_what_was_said_of_it(self, make: Callable[[], Store]) -> None:
         store = make()
-        said = StoredRun(run_id="r", agent="clerk", session="talk", parent="p", title="What is it? 🙂")
+        said = StoredRun(run_id="r", agent="clerk", model="acme:m", session="talk", parent="p", title="What is it? 🙂")
         asyncio.run(store.create(said, ["first"]))
         [run] = asyncio.run(make().runs())
-        assert (run.run_id, run.agent, run.session, run.parent, run.title) == (
+        assert (run.run_id, run.agent, run.model, run.session, run.parent, run.title) == (
             "r",
             "clerk",
+            "acme:m",
             "talk",
             "p",
             "What is it? 🙂",
@@ -426,6 +428,79 @@ class StoreSuite(Suite):
         agent = FnCallAgent([send], ScriptedModel(script[1:]), store=make())
         result = agent.resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True))
         assert (result.text, done) == ("It is sent.", ["hello"])
+
+    # --- searching ---
+
+    @pytest.fixture
+    def search(self, make: Callable[[], Store]) -> Callable[..., list[str]]:
+        """Records four runs, one that has failed among them, and searches them; gives the titles of those it finds."""
+        store = make()
+        if type(store).search is Store.search:
+            pytest.skip("it does not search its runs")
+        dialogue = [
+            ("How high is the tide?", "It is 3.5 m, says THE TABLE."),
+            ("潮汐是什么？", "海水的涨落。"),
+            ('Say "quoted" AND not* (this)', "Straße 100%_"),
+        ]
+        for question, reply in dialogue:
+            FnCallAgent(llm=ScriptedModel([answer(reply)]), store=store).ask(question)
+        with pytest.raises(ModelRequestError):
+            FnCallAgent(llm=ScriptedModel([[ModelRequestError("no", backend="b")]]), store=store).ask(
+                "Who is at the tide gauge?"
+            )
+
+        def found(text: str, **options: Any) -> list[str]:
+            return [run.title for run in asyncio.run(make().search(text, **options))]
+
+        return found
+
+    @pytest.mark.parametrize(
+        ("text", "titles"),
+        [
+            ("tide", ["Who is at the tide gauge?", "How high is the tide?"]),
+            ("TIDE the table", ["How high is the tide?"]),
+            ("table tide zebra", []),
+            ("3.5 m", ["How high is the tide?"]),
+            ("潮", ["潮汐是什么？"]),
+            ("涨落", ["潮汐是什么？"]),
+            ("涨落 潮汐是什么", ["潮汐是什么？"]),
+            ('"quoted"', ['Say "quoted" AND not* (this)']),
+            ("not* AND", ['Say "quoted" AND not* (this)']),
+            ("STRASSE", ['Say "quoted" AND not* (this)']),
+            ("0%_", ['Say "quoted" AND not* (this)']),
+            ("x% OR tide", []),
+            ("RunStarted", []),
+            ("zebra\ud83d \0", []),
+            (" \0 ", []),
+            ("", []),
+        ],
+    )
+    def test_a_search_finds_the_runs_with_all_of_its_words(
+        self, search: Callable[..., list[str]], text: str, titles: list[str]
+    ) -> None:
+        assert search(text) == titles
+
+    def test_a_search_gives_no_more_than_was_asked_for(self, search: Callable[..., list[str]]) -> None:
+        assert search("tide", limit=1) == ["Who is at the tide gauge?"]
+
+    def test_a_run_is_found_as_it_is_now_and_not_after_it_was_deleted(self, make: Callable[[], Store]) -> None:
+        store = make()
+        if type(store).search is Store.search:
+            pytest.skip("it does not search its runs")
+
+        def found(text: str) -> list[str]:
+            return [run.run_id for run in asyncio.run(store.search(text))]
+
+        question = json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": "first question"}]})
+        reply = {"event": "RunFinished", "messages": [{"role": "assistant", "content": "later answer"}]}
+        hold = _begun(store, "r", question)
+        assert (found("first"), found("later")) == (["r"], [])
+        asyncio.run(store.append("r", hold, [json.dumps(reply)], state="finished"))
+        assert (found("first later"), found("first")) == (["r"], ["r"])
+        asyncio.run(store.delete("r"))
+        assert found("first") == []
+        _begun(store, "s", json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": "other"}]}))
+        assert (found("first"), found("other")) == ([], ["s"])
 
     def test_it_does_what_it_declares_and_nothing_else(self, make: Callable[[], Store]) -> None:
         host = plain_host()

@@ -1,0 +1,56 @@
+"""The text of a run that a search looks at: its question and its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_ANSWERS = ("TurnFinished", "RunFinished")
+
+
+def search_words(text: str) -> list[str]:
+    """Return the words of a search, in the form in which `searched_text` has them."""
+    return _fold(text).split()
+
+
+def searched_text(entries: Iterable[str]) -> str:
+    """Return the question and the answers of a run, folded to one case; '' if its content is not recorded.
+
+    The questions before the last one belong to earlier runs of the conversation, and agents that the run asked have
+    texts of their own: neither is included.
+    """
+    return _fold("\n".join(text for entry in entries for text in texts_of(entry)))
+
+
+def texts_of(entry: str) -> list[str]:
+    """Return the question, or the answers, in an entry of a record."""
+    if '"messages"' not in entry:
+        return []
+    try:
+        fields = json.loads(entry)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(fields, dict) or "below" in fields or "asked" in fields:
+        return []
+    messages = fields.get("messages")
+    texts = list(_texts(messages if isinstance(messages, list) else ()))
+    if fields.get("event") == "RunStarted":
+        return [text for role, text in texts if role == "user"][-1:]
+    return [text for role, text in texts if role == "assistant"] if fields.get("event") in _ANSWERS else []
+
+
+def _texts(messages: Iterable[Any]) -> Iterator[tuple[object, str]]:
+    """Yield the role and the text of each message."""
+    for message in messages:
+        match message:
+            case {"role": role, "content": str(text)}:
+                yield role, text
+            case {"role": role, "content": list(items)}:
+                parts = [item.get("text") for item in items if isinstance(item, Mapping)]
+                yield role, "\n".join(part for part in parts if isinstance(part, str))
+
+
+def _fold(text: str) -> str:
+    # Neither a NUL nor half of a surrogate pair can be searched for, and some stores cannot keep them.
+    return text.replace("\0", " ").encode("utf-8", "replace").decode().casefold()

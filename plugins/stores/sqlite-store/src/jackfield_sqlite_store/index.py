@@ -1,0 +1,77 @@
+"""The full-text index of a file of runs. It is made by the first search, and updated by each."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from jackfield_local_state.ownfile import writing
+from jackfield_records import searched_text
+from jackfield_sqlite_store.entries import LAST, join_entries
+
+_RUNS_AT_ONCE = 100  # between two of these transactions, others can write
+_SHORTEST_INDEXED = 3  # a trigram
+_TABLES = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'trigram case_sensitive 1')",
+    "CREATE TABLE IF NOT EXISTS indexed_runs (run INTEGER PRIMARY KEY, entries INTEGER NOT NULL)",
+)
+_STALE = (
+    f"SELECT number, {LAST} AS count, first, last FROM runs LEFT JOIN indexed_runs ON indexed_runs.run = number "  # noqa: S608
+    "WHERE indexed_runs.entries IS NOT count LIMIT ?"
+)
+
+
+def can_index(connection: sqlite3.Connection) -> bool:
+    """Return True if this SQLite has what the index needs."""
+    has_fts5 = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
+    return bool(has_fts5) and sqlite3.sqlite_version_info >= (3, 34)
+
+
+def update_index(connection: sqlite3.Connection) -> bool:
+    """Index some of the runs that are new or have changed; return True if there may be more."""
+    with writing(connection):
+        for statement in _TABLES:
+            connection.execute(statement)
+        rows = connection.execute(_STALE, (_RUNS_AT_ONCE,)).fetchall()
+        for number, count, first, last in rows:
+            middle = connection.execute("SELECT entry FROM entries WHERE run = ? ORDER BY place", (number,))
+            text = searched_text(join_entries(first, (entry for (entry,) in middle), last))
+            connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
+            connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, text))
+            connection.execute("INSERT OR REPLACE INTO indexed_runs VALUES (?, ?)", (number, count))
+    return len(rows) == _RUNS_AT_ONCE
+
+
+def search_query(columns: str, words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the query for the runs that have all words, and its values but the last, the limit.
+
+    Args:
+        columns: The columns of `runs` to select.
+        words: As `search_words` returns them, at least one.
+    """
+    long = [word for word in words if len(word) >= _SHORTEST_INDEXED]
+    conditions = ["texts MATCH ?"] if long else []
+    values = [" AND ".join(_quote(word) for word in long)] if long else []
+    for word in words:
+        if word not in long:  # no trigram: the texts that are left are looked through
+            conditions.append("instr(texts.text, ?) > 0")
+            values.append(word)
+    where = " AND ".join(conditions)
+    query = (
+        f"SELECT {columns} FROM texts JOIN runs ON runs.number = texts.rowid WHERE {where} "  # noqa: S608
+        "ORDER BY runs.number DESC LIMIT ?"
+    )
+    return query, values
+
+
+def forget_texts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Remove deleted runs from the index, if there is one."""
+    if numbers and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'indexed_runs'").fetchone():
+        for number in numbers:
+            connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
+            connection.execute("DELETE FROM indexed_runs WHERE run = ?", (number,))
+
+
+def _quote(word: str) -> str:
+    """Return a word as a string of FTS5, in which nothing is an operator."""
+    return '"' + word.replace('"', '""') + '"'
