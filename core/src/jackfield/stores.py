@@ -132,7 +132,7 @@ class Store(Configured, ABC):
             StoreError: They cannot be read.
         """
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:  # noqa: ARG002 - for stores that can
         """Return the runs with every word of a text in their questions and answers, the newest first.
 
         Upper and lower case are the same, and a word may be part of a longer one. A store need not offer this.

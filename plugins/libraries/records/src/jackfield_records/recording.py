@@ -45,7 +45,7 @@ from jackfield_records.entries import (
     reported_in,
 )
 from jackfield_records.progress import Progress, progress_of
-from jackfield_records.recovering import Recovery
+from jackfield_records.recovering import Recovery, recorded_name
 from jackfield_records.writing import Writer, wait_out_outage
 
 _log = logging.getLogger(__name__)
@@ -157,11 +157,6 @@ def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
         resumable=agent.resumable,
         recovery=Recovery(agent, store) if store.recover else None,
     )
-
-
-def recorded_name(agent: AgentLike) -> str:
-    """Return the name under which an agent's runs are recorded: its own, else that of its kind or class."""
-    return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
 
 
 def _model_of(agent: AgentLike) -> str:

@@ -37,13 +37,16 @@ class Recovered:
     note: str = ""
 
 
+def recorded_name(agent: AgentLike) -> str:
+    """Return the name under which an agent's runs are recorded: its own, else that of its kind or class."""
+    return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
+
+
 async def interrupted_runs(store: Store, agent: AgentLike) -> list[StoredRun]:
     """List the runs of an agent that are `running` and held by no process, oldest first.
 
     An agent without a name is known by its kind if it comes from a file, and by its class if it comes from code.
     """
-    from jackfield_records.recording import recorded_name  # which imports this module
-
     names = {recorded_name(agent), agent.name or type(agent).__name__}
     runs = await store.runs(limit=_MOST_LISTED)
     return [run for run in reversed(runs) if run.state == RUNNING and not run.is_held and run.agent in names]
