@@ -104,6 +104,12 @@ def test_no_fitting_answer_is_an_error_that_says_what_was_wrong_and_what_it_cost
     assert not caught.value.retryable
 
 
+def test_a_model_that_no_request_can_force_gets_the_schema_in_the_prompt() -> None:
+    model = ScriptedModel([answer(GOOD)], facts=ModelFacts(forced_calls=False))
+    assert model.parse("q", Weather).value == FITS
+    assert (model.requests[0].functions, model.requests[0].config.function_choice) == ((), "auto")
+
+
 def test_an_answer_that_was_cut_off_says_so() -> None:
     model = ScriptedModel([[TextDelta('{"city": "Bo'), ModelFinished("length")]], facts=HELD)
     with pytest.raises(InvalidAnswerError, match="raise max_tokens"):

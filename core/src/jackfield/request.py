@@ -27,7 +27,9 @@ class ModelFacts:
 
     Attributes:
         context_tokens: The longest prompt and answer together, in tokens; None if unknown.
+        max_output_tokens: The longest answer, in tokens, with its reasoning; None if unknown.
         native_tools: The model takes function schemas and returns structured calls.
+        forced_calls: A request can force the model to call a function; false if the server refuses that.
         images, audio, video, files: The model takes content of this kind; a file is a document. Other content is
             replaced by its name.
         json_schema: The server can enforce a JSON Schema.
@@ -37,7 +39,9 @@ class ModelFacts:
     """
 
     context_tokens: int | None = None
+    max_output_tokens: int | None = None
     native_tools: bool = True
+    forced_calls: bool = True
     images: bool = False
     audio: bool = False
     video: bool = False

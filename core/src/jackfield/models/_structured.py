@@ -83,7 +83,7 @@ def best_way(facts: ModelFacts) -> Way:
     """Choose the way that binds a model most, of those that its facts allow."""
     if facts.json_schema:
         return "native"
-    return "tool" if facts.native_tools else "prompt"
+    return "tool" if facts.native_tools and facts.forced_calls else "prompt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,15 @@ def test_headers_of_a_call_win(server: FakeOpenAI, make_model: MakeModel) -> Non
 # --- what a profile and the configuration say ---
 
 
+def test_facts_of_known_models_are_data_and_settings_win(make_model: MakeModel) -> None:
+    profile = ServerProfile("http://h", models="openai")
+    assert make_model(profile, model="gpt-4-turbo").facts.context_tokens == 128_000
+    assert not make_model(profile, model="gpt-4-turbo").facts.json_schema
+    assert make_model(profile, model="gpt-4-turbo", json_schema=True).facts.json_schema
+    assert make_model(profile, model="not-known").facts.context_tokens is None
+    assert make_model(ServerProfile("http://h"), model="gpt-4-turbo").facts.context_tokens is None
+
+
 def test_facts_are_as_configured_else_as_the_profile_says(make_model: MakeModel) -> None:
     profile = ServerProfile("http://h", facts={"images": False, "audio": True})
     facts = make_model(profile).facts

@@ -187,6 +187,22 @@ def test_openai_itself_is_spoken_to_in_its_own_dialect(
 # --- what is asked ---
 
 
+@pytest.mark.parametrize(
+    ("config", "context"),
+    [
+        ({"base_url": None}, 1_047_576),
+        ({"base_url": None, "model_server": "openai"}, 1_047_576),
+        ({"base_url": "https://api.openai.com/v1"}, 1_047_576),
+        ({}, None),  # another server may give the name to anything
+        ({"server": "vllm"}, None),
+    ],
+)
+def test_the_models_of_openai_are_known_there_only(
+    make_model: MakeModel, config: dict[str, Any], context: int | None
+) -> None:
+    assert make_model(model="gpt-4.1", **config).facts.context_tokens == context
+
+
 def test_facts_are_as_configured(make_model: MakeModel) -> None:
     facts = make_model(native_tools=False, images=False, audio=True, context_tokens=4096).facts
     assert (facts.native_tools, facts.images, facts.audio, facts.context_tokens) == (False, False, True, 4096)

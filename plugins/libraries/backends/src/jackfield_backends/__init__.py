@@ -4,5 +4,6 @@
 - `images`: images checked by their bytes.
 - `prompts`: the prompt for a model that makes images.
 - `embedding`: texts embedded in requests of a bounded size.
+- `known_models`: facts about models, as dated data.
 - `blocking`: the base class of backends whose SDK blocks.
 """

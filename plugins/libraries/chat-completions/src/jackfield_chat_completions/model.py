@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield_backends.known_models import find_model, with_configured
 from jackfield_chat_completions.answer import ChatReader
 from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response
@@ -74,11 +75,13 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return {key: value for key, value in body.items() if value is not None}
 
     def read_facts(self) -> ModelFacts:
-        """As configured, else as the server's profile says."""
-        known: dict[str, Any] = {
-            name: fact for name, fact in self.server_profile().facts.items() if self._set(name) is None
-        }
-        return replace(super().read_facts(), **known)
+        """Return the facts as configured, else as known for the model, else as the server's profile states."""
+        known = find_model(self.model_table(), self.config.model)
+        return with_configured({**self.server_profile().facts, **known.facts}, self.config)
+
+    def model_table(self) -> str:
+        """Return the name of the table with the facts about the server's models; '' if they are not known."""
+        return self.server_profile().models
 
     def _set(self, name: str) -> Any:
         """The value of a setting that somebody set; None for a default."""

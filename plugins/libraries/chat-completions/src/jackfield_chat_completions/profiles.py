@@ -73,6 +73,7 @@ class ServerProfile:
         facts: What its models can do, by the name in `ModelFacts`, where that differs from the default.
         where: The settings that say where a model is, for the error about a model that does not exist.
         hosts: Where the key may go besides the host of `url`; a leading dot includes all subdomains.
+        models: The table of `jackfield_backends.known_models` that has the facts about its models; '' if none has.
     """
 
     url: str = ""
@@ -81,6 +82,7 @@ class ServerProfile:
     facts: Mapping[str, bool] = field(default_factory=dict)
     where: str = WHERE
     hosts: tuple[str, ...] = ()
+    models: str = ""
 
     @property
     def key_rule(self) -> KeyRule:
@@ -94,6 +96,7 @@ PROFILES: Mapping[ServerName, ServerProfile] = {
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
         Dialect(send_reasoning=False, max_tokens_key="max_completion_tokens"),
+        models="openai",
     ),
     "vllm": ServerProfile("http://localhost:8000/v1", "", Dialect(continuation="continue_final_message")),
     "sglang": ServerProfile("http://localhost:30000/v1", "", Dialect(continuation="continue_final_message")),
@@ -110,8 +113,9 @@ PROFILES: Mapping[ServerName, ServerProfile] = {
             ".dashscope.aliyuncs.com",
             ".maas.aliyuncs.com",
         ),
+        models="dashscope",
     ),
-    "deepseek": ServerProfile("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    "deepseek": ServerProfile("https://api.deepseek.com", "DEEPSEEK_API_KEY", models="deepseek"),
     "openrouter": ServerProfile("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Dialect(cost_currency="USD")),
 }
 """The kinds that are known, by name."""

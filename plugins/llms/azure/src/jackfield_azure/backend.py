@@ -38,6 +38,7 @@ class AzureChat(ChatCompletionsModel):
         key=KEY_VARIABLE,
         dialect=Dialect(send_reasoning=False),
         where="azure_deployment, azure_endpoint and api_version",
+        models="openai",
     )
     key_rule: ClassVar[KeyRule] = KEY_RULE
     url_setting: ClassVar[str] = "azure_endpoint"

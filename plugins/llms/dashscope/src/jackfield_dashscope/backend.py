@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield_backends.known_models import UNKNOWN, KnownModel, find_model, with_configured
 from jackfield_dashscope.answer import DashScopeReader
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.errors import error_of_response
-from jackfield_dashscope.families import (
-    UNKNOWN_AUDIO,
-    UNKNOWN_TEXT,
-    UNKNOWN_VISION,
-    Family,
-    facts_of,
-    family_of,
-)
 from jackfield_dashscope.server import KEY_RULE, DashScopeServer, find_server
 from jackfield_dashscope.wire import dialect_of, request_bytes
 from jackfield_http import Failures, Post
 from jackfield_http.backend import Exchange, HTTPBackend
 from jackfield_http.keys import KeyRule
+
+UNKNOWN_VISION = KnownModel(facts={"images": True, "video": True}, details={"endpoint": "multimodal"})
+UNKNOWN_AUDIO = KnownModel(facts={"audio": True}, details={"endpoint": "multimodal"})
 
 
 class QwenChat(HTTPBackend[DashScopeServer]):
@@ -32,16 +27,14 @@ class QwenChat(HTTPBackend[DashScopeServer]):
     backend: ClassVar[str] = "qwen_dashscope"
     config_class: ClassVar[type[LLMConfig]] = DashScopeConfig
     key_rule: ClassVar[KeyRule] = KEY_RULE
-    unknown: ClassVar[Family] = UNKNOWN_TEXT
+    unknown: ClassVar[KnownModel] = UNKNOWN
     config: DashScopeConfig
 
     def read_facts(self) -> ModelFacts:
-        """As configured, else as known for the model's family."""
-        return facts_of(self._family, self.config)
-
-    @cached_property
-    def _family(self) -> Family:
-        return family_of(self.config.model, self.unknown)
+        """Return the facts as configured, else as known for the model."""
+        known = find_model("dashscope", self.config.model)
+        self._known = self.unknown if known is UNKNOWN else known
+        return with_configured({"reasoning": True, **self._known.facts}, self.config)
 
     def server(self) -> DashScopeServer:
         """See `HTTPBackend`."""
@@ -49,7 +42,9 @@ class QwenChat(HTTPBackend[DashScopeServer]):
 
     def post(self, request: ChatRequest, server: DashScopeServer) -> Post:
         """See `HTTPBackend`."""
-        endpoint = self.config.endpoint or ("multimodal" if _has_media(request) else self._family.endpoint)
+        endpoint = self.config.endpoint or (
+            "multimodal" if _has_media(request) else self._known.details.get("endpoint", "text")
+        )
         dialect = dialect_of(self.config, server.stream_parameters, in_parts=endpoint == "multimodal")
         body = request_bytes(request, dialect)
         # Addresses in the provider's own store are looked up only for who asks for it.
@@ -69,14 +64,14 @@ class QwenVLChat(QwenChat):
     """Like `QwenChat`, but an unknown model is assumed to take images and video."""
 
     backend: ClassVar[str] = "qwenvl_dashscope"
-    unknown: ClassVar[Family] = UNKNOWN_VISION
+    unknown: ClassVar[KnownModel] = UNKNOWN_VISION
 
 
 class QwenAudioChat(QwenChat):
     """Like `QwenChat`, but an unknown model is assumed to take audio."""
 
     backend: ClassVar[str] = "qwenaudio_dashscope"
-    unknown: ClassVar[Family] = UNKNOWN_AUDIO
+    unknown: ClassVar[KnownModel] = UNKNOWN_AUDIO
 
 
 def _has_media(request: ChatRequest) -> bool:

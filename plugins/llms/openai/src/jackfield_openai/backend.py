@@ -9,7 +9,7 @@ from jackfield_chat_completions import PROFILES, ChatCompletionsModel, ChatServe
 from jackfield_chat_completions.model import PATH
 from jackfield_http.keys import KeyRule
 from jackfield_openai.config import OpenAIConfig
-from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, is_openai, sdk_server
+from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, is_openai, openai_table, sdk_server
 
 
 class OpenAIChat(ChatCompletionsModel):
@@ -24,6 +24,10 @@ class OpenAIChat(ChatCompletionsModel):
     def server_profile(self) -> ServerProfile:
         """The kind of server that the configuration names; a generic one if it names none."""
         return self.config.named_profile or self.profile
+
+    def model_table(self) -> str:
+        """See `ChatCompletionsModel`; OpenAI's own models are known without a named server as well."""
+        return self.server_profile().models or openai_table(self.config)
 
     def server(self) -> ChatServer:
         """The server: a named one from its profile; OpenAI, or a bare address, from the SDK's settings."""

@@ -10,7 +10,7 @@ from jackfield_chat_completions.profiles import ServerName
 
 
 class OpenAIConfig(ChatCompletionsConfig):
-    """Where the model is and what it can do. No list of model names is kept here: set what differs from the default."""
+    """Where the model is, and its abilities where they differ from the known ones."""
 
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama, dashscope …")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from jackfield.config import LLMConfig
 from jackfield_http import NO_KEY, Server
 from jackfield_http.addresses import is_plain
 from jackfield_http.backend import HTTPBackend
@@ -44,6 +45,12 @@ _KNOWN_VARIABLES = frozenset(
 def is_openai(url: str) -> bool:
     """Whether a URL is at OpenAI itself."""
     return urlsplit(url).hostname == OPENAI_HOST
+
+
+def openai_table(config: LLMConfig) -> str:
+    """Return the name of the table with OpenAI's models if a configuration leads to OpenAI itself, else ''."""
+    url = config.server_url or os.environ.get(URL_VARIABLE)
+    return "openai" if not url or url.startswith(f"https://{OPENAI_HOST}/") else ""
 
 
 class Account(Protocol):
