@@ -410,10 +410,12 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     """
     if isinstance(values, str):
         return (Message(USER, values),)
-    if isinstance(values, Message | Mapping):
-        values = (values,)
-    elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
-        raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {type(values).__name__}")
+    if not isinstance(values, list | tuple):  # checks against `Message` and `Mapping` run in Python
+        if isinstance(values, Message | Mapping):
+            values = (values,)
+        elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
+            got = type(values).__name__
+            raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {got}")
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)

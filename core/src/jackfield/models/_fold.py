@@ -53,7 +53,7 @@ class Fold:
         self._reasoning: list[str] = []
         self._media: list[ContentItem] = []
         self._calls: dict[int, _Call] = {}
-        self.usage = Usage()
+        self._usage: Usage | None = None
         self.finished: ModelFinished | None = None
 
     def feed(self, event: ModelEvent) -> None:
@@ -69,7 +69,7 @@ class Fold:
             case MediaDelta():
                 self._media.append(event.item)
             case UsageReported():
-                self.usage = event.usage
+                self._usage = event.usage
             case ModelFinished():
                 self.finished = event
             case StreamReset():
@@ -85,6 +85,11 @@ class Fold:
         call.name = delta.name or call.name
         if delta.arguments:
             call.arguments.append(delta.arguments)
+
+    @property
+    def usage(self) -> Usage:
+        """The usage that the server has reported; empty if it has not."""
+        return Usage() if self._usage is None else self._usage
 
     @property
     def text(self) -> str:

@@ -81,11 +81,9 @@ class Turn:
 
     def begin_soon(self, index: int) -> None:
         """Begin the call at this position, if it may run, once its `ToolStarted` has been passed on."""
-        self._loop.call_soon(self._begin, index)
-
-    def _begin(self, index: int) -> None:
         queue = self._announced.pop(index, None)
         if queue is not None:
+            # A task takes its first step in the next round of the event loop.
             self._tasks.append(self._loop.create_task(self._make_all(queue)))
 
     async def _make_all(self, queue: list[ReadyCall]) -> None:
