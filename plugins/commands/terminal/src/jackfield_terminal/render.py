@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Literal, Protocol, TextIO
 
@@ -32,7 +31,6 @@ from jackfield_terminal.word_wrap import WordWrapper
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _CLEAR = "\r\033[K"
 _WIDTH = 100
-_PROGRESS_PAUSE_S = 0.1  # faster updates cannot be read, and they cost time
 
 _ENDINGS = {
     "empty_reply": "the model gave an empty reply",
@@ -95,7 +93,6 @@ class Renderer:
         self._columns = columns
         self._rich = rich
         self._quiet = quiet
-        self._next_progress_s = 0.0
         self._open: TextIO | Literal["rich", "progress"] | None = None  # the stream with an unfinished line
         self._last = ""  # the last character of that line
         self._words = WordWrapper()  # for reasoning
@@ -133,10 +130,8 @@ class Renderer:
 
     def _show_progress(self, text: str) -> None:
         """Replace the progress line; whatever is written next clears it."""
-        now = time.monotonic()
-        if not self._dim or self._quiet or (self._open == "progress" and now < self._next_progress_s):
+        if not self._dim or self._quiet:
             return
-        self._next_progress_s = now + _PROGRESS_PAUSE_S
         if self._open != "progress":
             self.end_line()
         line = _cut_to_width(escape_line(text), max(1, (self._columns() or _WIDTH) - 1))
