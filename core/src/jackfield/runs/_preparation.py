@@ -74,9 +74,9 @@ class Preparation(Generic[T]):
                     yield event
             self._outcome = (task.result(),)
         finally:
-            if not task.done():
+            if not self._outcome:
+                task.add_done_callback(_log_error)  # asyncio warns about errors that are never read
                 task.cancel()
-                task.add_done_callback(_log_late_error)
                 await asyncio.wait([task], timeout=_END_PATIENCE_S)
 
     def _reporter(self) -> ReportProgress:
@@ -96,6 +96,6 @@ class Preparation(Generic[T]):
         return report
 
 
-def _log_late_error(task: asyncio.Task[Any]) -> None:
+def _log_error(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        _log.debug("cancelled preparation failed", exc_info=task.exception())
+        _log.debug("preparation failed", exc_info=task.exception())

@@ -81,6 +81,8 @@ class CodeInterpreter(BaseTool):
         if not code.strip():
             return ""
         session = await self._session(context)
+        if context is not None and not session.is_warm:
+            context.report("starting a kernel")
         done = await session.run(code, files=context.files if context else ())
         missing = _how_to_install(done.output.missing)
         metadata = {

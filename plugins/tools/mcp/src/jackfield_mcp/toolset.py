@@ -188,6 +188,7 @@ class ServerTools(Toolset):
         listing = await sync.in_worker(self._keeper.load, self._identity)
         if listing is not None:
             return tools_of(self, listing)
+        context.report(f"connecting to MCP server {self.name!r}")
         return tools_of(self, await (await self.session(context)).listing())
 
     async def session(self, context: ToolContext) -> Session:
