@@ -18,6 +18,7 @@ from jackfield.errors import ModelRequestError
 from jackfield.events import (
     ApprovalNeeded,
     ModelEvent,
+    PreparationProgress,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -32,10 +33,13 @@ from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usa
 from jackfield.processors import closing
 from jackfield.testing import answer, calls
 from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool, toolset
+from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import check_loop
+from jackfield_testkit.slow_files import slow_file
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
     Meeting,
+    NeverReady,
     Waiting,
     assert_calls_are_answered,
     assert_numbered,
@@ -126,6 +130,26 @@ class AnswerSuite(AnswerTreeTests):
             agent = self.make_agent([answer("Yes.")])
             agent.run_nonstream([Message("user", text)], lang="zh")
             assert {request.lang for request in requests_of(agent)} == {"zh"}
+
+    def test_a_cancel_ends_it_while_a_document_is_read(self, tmp_path: Path) -> None:
+        cancel = CancelToken()
+        with slow_file(tmp_path, plain_host()) as slow:
+            agent = self.make_agent(lambda _: answer("Read."))
+            question = Message(
+                "user", [ContentItem(text=QUESTION.get_text_content()), ContentItem(file=str(slow.path))]
+            )
+
+            async def run() -> list[RunEvent]:
+                reading = asyncio.create_task(gathered(agent.astream([question], cancel=cancel)))
+                while not (slow.begun.is_set() or reading.done()):  # noqa: ASYNC110 - another thread sets it
+                    await asyncio.sleep(0.01)
+                cancel.cancel()
+                return await reading
+
+            finished = end_of(sync.run(within(self.patience_s, run())))
+            if slow.begun.is_set():  # otherwise it reads no documents
+                assert finished.stop_reason == "cancelled", "read documents with `run.prepare`"
+                assert not requests_of(agent)
 
     def test_a_run_that_is_left_at_any_point_has_closed_all_that_it_iterates(self) -> None:
         count = len(self._events(self.make_agent([answer("Yes.")])))
@@ -429,6 +453,24 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         again = self.make_agent([answer("Here again.")], [repeat()])
         response = again.run_nonstream([QUESTION, *finished.messages, Message("user", "Are you there?")])
         assert response[-1].content == "Here again."
+
+    def test_a_cancel_ends_it_before_its_first_turn(self) -> None:
+        cancel = CancelToken()
+        tools = NeverReady(cancel)
+        agent = self.make_agent([answer("Too late.")], [tools.toolset()])
+        events = self._events(agent, cancel=cancel)
+        assert end_of(events).stop_reason == "cancelled", "do work before a turn with `run.prepare`"
+        assert not turns_of(events)
+        assert tools.ended, "the preparation goes on in the background"
+
+    def test_the_time_limit_ends_it_before_its_first_turn_and_its_progress_is_seen(self) -> None:
+        tools = NeverReady()
+        agent = self.make_agent([answer("Too late.")], [tools.toolset()], limits={"seconds": 0.1})
+        events = self._events(agent)
+        assert of_kind(events, PreparationProgress), "pass on the progress of `run.prepare`"
+        assert end_of(events).stop_reason == "time_limit", "do work before a turn with `run.prepare`"
+        assert not turns_of(events)
+        assert tools.ended, "the preparation goes on in the background"
 
     def test_a_call_that_was_stopped_is_not_said_to_be_undone(self) -> None:
         cancel = CancelToken()

@@ -19,7 +19,7 @@ from jackfield.events import ModelEvent, RunEvent, RunFinished, TurnFinished
 from jackfield.messages import FUNCTION, Message
 from jackfield.processors import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import FunctionTool, ToolEntry, tool
+from jackfield.tools import FunctionTool, ToolContext, ToolEntry, Toolset, tool, toolset
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_testkit.suites.base import Suite
@@ -98,6 +98,28 @@ class Waiting:
             return "never"
 
         return waiting
+
+
+class NeverReady:
+    """A set whose tools are never ready. It reports its progress once, and cancels the run if it has its token."""
+
+    def __init__(self, cancel: CancelToken | None = None) -> None:
+        self._cancel = cancel
+        self.ended = False
+
+    def toolset(self) -> Toolset:
+        @toolset
+        async def never_ready(context: ToolContext[Any]) -> list[ToolEntry]:
+            context.report("waiting")
+            if self._cancel is not None:
+                self._cancel.cancel()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.ended = True
+            return []
+
+        return never_ready
 
 
 class Meeting:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jackfield import sync
 from jackfield.agents import Event, FnCallAgent, Run, Spent, with_calls_closed
 from jackfield.config import Limits
 from jackfield.errors import ModelServiceError
@@ -220,6 +222,35 @@ class ForgetsRules(Honest):
 class ForgetsToolboxes(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, toolbox=None)
+
+
+class _NeedsPatience(Honest):
+    """Does its preparation without looking at the run; the tests need not wait for it for ever."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await self.prepare(run)
+        yield RunFinished("finished", (), Usage())
+
+    async def prepare(self, run: Run) -> None:
+        assert run.toolbox is not None
+        await run.toolbox.tools()
+
+
+class ThinksBeforeCancels(_NeedsPatience):
+    pass
+
+
+class ThinksBeforeTheClock(_NeedsPatience):
+    pass
+
+
+class ReadsOn(_NeedsPatience):
+    async def prepare(self, run: Run) -> None:
+        parser = self.host.load("parser", "slow")()
+        for file in run.context.files:
+            await sync.in_worker(parser.parse, Path(file).read_bytes(), source=file)
 
 
 class BeginsAnew(Honest):
