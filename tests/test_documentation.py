@@ -451,7 +451,7 @@ NOT_TYPED = {
     "jackfield plugins enable observer.jackfield-tool-times": "the observer of its page",
     "jackfield plugins disable acme-tools": "a made-up plugin",
     "jackfield plugins enable sandbox.acme-jail": "a made-up plugin",
-    "jackfield run -c database.yaml": "it needs PostgreSQL; a test of jackfield-pgvector-search does it",
+    "jackfield run --config database.yaml": "it needs PostgreSQL; a test of jackfield-pgvector-search does it",
 }
 # Where tests run, everything is installed from folders, which cannot be pinned, as the page says; and nothing is typed.
 ENDS_OTHERWISE = {

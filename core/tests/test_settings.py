@@ -70,6 +70,15 @@ def test_strictness_of_the_user_is_the_environments_to_take_back_and_not_the_pro
     assert files.load(project="strict = true", JACKFIELD_PLUGINS_STRICT="0").strict
 
 
+def test_recording_is_the_users_to_switch_off_and_not_the_projects(files: Files) -> None:
+    assert [files.load(user=text).record for text in ("", "record = false", "record = true")] == [True, False, True]
+    assert not files.load(JACKFIELD_RECORD="off").record
+    assert files.load(user="record = false", JACKFIELD_RECORD="1").record
+    assert not files.load(user="record = false", JACKFIELD_RECORD="").record
+    with pytest.raises(ConfigError, match="unknown setting 'record'"):
+        files.load(project="record = false")
+
+
 def test_an_empty_list_in_the_environment_allows_none(files: Files) -> None:
     assert files.load(JACKFIELD_PLUGINS="").allow == frozenset()
     assert files.load(JACKFIELD_PLUGINS=" , ").allow == frozenset()

@@ -36,6 +36,7 @@ _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
 _SWITCHES = {"safe": "JACKFIELD_SAFE", "strict": "JACKFIELD_PLUGINS_STRICT", "trace": "JACKFIELD_PLUGINS_TRACE"}
+RECORD_VARIABLE = "JACKFIELD_RECORD"
 _VARIABLES = {**_LISTS, **_SWITCHES}
 CONFIG_FILE = "config.toml"
 CHOICES_FILE = "choices.toml"
@@ -60,6 +61,7 @@ class Settings:
         safe: Load no plugin at all.
         strict: Any problem with a plugin is an error.
         trace: Print every plugin that is loaded, with its time, to stderr.
+        record: Record what is asked on the command line, if a store is installed.
         options: The settings of enabled components, by their entries in `enabled`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether it applies or not; None if there is none.
@@ -76,6 +78,7 @@ class Settings:
     safe: bool = False
     strict: bool = False
     trace: bool = False
+    record: bool = True
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     project: Project | None = field(default=None, repr=False, compare=False)
@@ -233,6 +236,7 @@ def _merge(
         safe="safe" in origins,
         strict=bool(first.get("strict")),
         trace=bool(first.get("trace")),
+        record=bool(first.get("record", True)),
         options=_join([table.get("settings", {}) for table in tables]),
         origins=origins,
         local=local,
@@ -330,6 +334,8 @@ _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
 def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
     lists = {key: _names(env[variable]) for key, variable in _LISTS.items() if variable in env}
     switches = {key: _flag(env[variable], variable) for key, variable in _SWITCHES.items() if variable in env}
+    if env.get(RECORD_VARIABLE):  # an empty variable is none: it must not switch off what the user relies on
+        switches["record"] = _flag(env[RECORD_VARIABLE], RECORD_VARIABLE)
     return {**lists, **switches}
 
 
@@ -379,7 +385,7 @@ _KEYS: Mapping[str, tuple[str, object]] = {
     "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
 }
 """The type of each setting in a file, in words and as an annotation."""
-_USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"]}
+_USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"], "record": _KEYS["safe"]}
 
 
 def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _KEYS) -> dict[str, Any]:

@@ -226,8 +226,8 @@ def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_
 
 def test_an_agent_may_be_run_from_its_file_with_options_over_it(command_line: Any, guard: str) -> None:
     (command_line.folder / "a.yaml").write_text("llm: parrot:m\nlimits: {turns: 3}\n")
-    assert command_line("run", "--trust", "-c", "a.yaml", "Hi").stdout == "Hi\n"
-    assert "no llm 'absent'" in command_line("run", "--trust", "-c", "a.yaml", "-m", "absent:m", "Hi").stderr
+    assert command_line("run", "--trust", "-C", "a.yaml", "Hi").stdout == "Hi\n"
+    assert "no llm 'absent'" in command_line("run", "--trust", "-C", "a.yaml", "-m", "absent:m", "Hi").stderr
 
 
 # --- info and search ---

@@ -76,10 +76,10 @@ def test_the_files_of_an_agents_file_are_beside_it_and_a_missing_one_is_told_wit
     folder = command_line.folder / "agents"
     folder.mkdir()
     (folder / "a.yaml").write_text("llm: thinks:m\nagent: fncall\nfiles: [guide.md]\n")
-    done = command_line("run", "--trust", "-c", "agents/a.yaml", "hi")
+    done = command_line("run", "--trust", "-C", "agents/a.yaml", "hi")
     assert done.returncode == 1
     assert f"agents/a.yaml names the file 'guide.md', which is not in {folder}" in done.stderr
     (folder / "guide.md").write_text("text")
-    assert "reads no files by itself" in command_line("run", "--trust", "-c", "agents/a.yaml", "hi").stderr, (
+    assert "reads no files by itself" in command_line("run", "--trust", "-C", "agents/a.yaml", "hi").stderr, (
         "it was found"
     )

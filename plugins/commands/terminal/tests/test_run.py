@@ -113,7 +113,7 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
         ("jackfield run -m echo:m -f none.md x", "no file, folder or pattern matches 'none.md'"),
-        ("touch file; jackfield run -m echo:m -o file x", "--output file: that is a file; name a folder"),
+        ("touch file; jackfield run -m echo:m --output file x", "--output file: that is a file; name a folder"),
     ],
 )
 def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: str) -> None:
@@ -298,7 +298,7 @@ def test_a_plot_of_the_code_interpreter_is_saved(tmp_path: Path) -> None:
         server.reply(replies.tool_call("code_interpreter", {"code": CODE}), replies.text("Here it is."))
         (tmp_path / "agent.yaml").write_text(AGENT.format(url=server.url))
         done = subprocess.run(
-            [sys.executable, "-m", "jackfield", "run", "--trust", "-c", "agent.yaml", "Plot it."],
+            [sys.executable, "-m", "jackfield", "run", "--trust", "-C", "agent.yaml", "Plot it."],
             cwd=tmp_path,
             env={**os.environ, "HOME": str(tmp_path)},
             capture_output=True,

@@ -89,7 +89,7 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     assert "waiting for approval" in jackfield("runs", "list")[1]
     settings = {"llm": "offline:extractive", "function_list": [{"name": "storage", "approval": "always"}]}
     (tmp_path / "my agent.json").write_text(json.dumps(settings))
-    code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-c", "my agent.json", "--max-turns", "3", "-q")
+    code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-C", "my agent.json", "--max-turns", "3", "-q")
     assert code == 1
     hint = re.search(r"To continue: jackfield (.*) \(or --refuse\)", err)
     assert hint, err
@@ -104,7 +104,7 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     }
     assert shown["ApprovalNeeded"][0].startswith("storage(")
     assert shown["Resumed"] == [f"{call_id}:", "allowed"]
-    code, out, err = jackfield("runs", "resume", "last", "-c", "my agent.json")
+    code, out, err = jackfield("runs", "resume", "last", "-C", "my agent.json")
     assert (code, out) == (0, "")
     assert jackfield(*shlex.split(err.partition("jackfield ")[2]))[0] == 0
 
@@ -123,7 +123,7 @@ def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, 
     for folder in (tmp_path, tmp_path / "clone"):
         store = {"name": "sqlite", "path": str(folder / "own.sqlite")}
         (folder / "agent.json").write_text(json.dumps({**settings, "store": store}))
-    resume = ("runs", "resume", paused.run_id, "--approve", "-q", "-c")
+    resume = ("runs", "resume", paused.run_id, "--approve", "-q", "-C")
     code, _, err = jackfield(*resume, "clone/agent.json")
     assert code == 1
     assert "calls the tool storage with" in err
@@ -132,9 +132,9 @@ def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, 
     with sqlite3.connect(tmp_path / "clone/own.sqlite") as file:
         file.execute("UPDATE runs SET state = 'running'")
     file.close()
-    code, out, err = jackfield("runs", "recover", "-c", "clone/agent.json")
+    code, out, err = jackfield("runs", "recover", "-C", "clone/agent.json")
     assert (code, out, "calls the tool storage with" in err) == (1, "", True)
-    assert jackfield("runs", "recover", "--list", "-c", "clone/agent.json")[0] == 0  # it makes no call
+    assert jackfield("runs", "recover", "--list", "-C", "clone/agent.json")[0] == 0  # it makes no call
     assert jackfield(*resume, "agent.json")[0] == 0  # written here
     assert jackfield(*resume, "clone/agent.json", "--trust")[0] == 0
 
@@ -155,7 +155,7 @@ def test_killed_runs_are_recovered_from_the_command_line(jackfield: Run, tmp_pat
         llm = {"model_type": "openai", "model": "m", "base_url": server.url, "api_key": "sk-x"}
         tools = [{"name": "storage", "approval": "always"}]
         (tmp_path / "agent.json").write_text(json.dumps({"name": "clerk", "llm": llm, "function_list": tools}))
-        options = ("-c", "agent.json", "--trust", "--store", "sqlite")
+        options = ("-C", "agent.json", "--trust", "--store", "sqlite")
         server.reply(text("late").delayed(60), text("late").delayed(60))
         kill_a_run_at(server, (*options, "What is a tide?"), requests=1)
         kill_a_run_at(server, (*options, "Keep it."), requests=2)
@@ -189,7 +189,7 @@ def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfie
 
 
 def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
-    assert "there is no session to continue" in jackfield("chat", *MODEL, "--continue")[2]
+    assert "there is no recorded chat to continue" in jackfield("chat", *MODEL, "--continue")[2]
     assert "session tea: 0 messages" in jackfield("chat", *MODEL, "--session", "tea", typed="one\ntwo\n")[1]
     assert "session tea: 4 messages" in jackfield("chat", *MODEL, "--continue", typed="three\n")[1]
     assert "session tea: 6 messages" in jackfield("chat", *MODEL, "--session", "tea")[1]
@@ -206,7 +206,7 @@ def test_where_a_person_is_next_a_run_names_the_command_that_holds_a_conversatio
 def test_an_agent_file_names_its_store(jackfield: Run, tmp_path: Path) -> None:
     settings = {"llm": "offline:extractive", "store": {"name": "sqlite", "path": str(tmp_path / "own.sqlite")}}
     (tmp_path / "agent.json").write_text(json.dumps(settings))
-    assert jackfield("run", "-c", "agent.json", "-q", "Hello")[0] == 0
+    assert jackfield("run", "-C", "agent.json", "-q", "Hello")[0] == 0
     assert (tmp_path / "own.sqlite").exists()
     assert listed(jackfield) == []
 

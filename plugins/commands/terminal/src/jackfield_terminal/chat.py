@@ -54,7 +54,7 @@ def _greet(conversation: Conversation, problem: str) -> None:
         _say(problem)
     _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D exits.")
     conversation.screen.report_tools(conversation.agent)
-    if conversation.session:
+    if conversation.options.session or conversation.options.continue_last:
         _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
 
 

@@ -19,6 +19,7 @@ from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.inputs import make_attachment, make_question
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
 from jackfield_terminal.options import STORE, create_agent_from
+from jackfield_terminal.recording import name_session
 from jackfield_terminal.runs import find_last_session, load_conversation
 from jackfield_terminal.saved_runs import load_run, save_run, write_text
 from jackfield_terminal.screen import Screen, show_warnings
@@ -40,11 +41,13 @@ class Conversation:
     def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
         self.options = options
         self.screen = screen
-        is_recorded = bool(options.session or options.continue_last)
-        if is_recorded:
+        # A user who names a session relies on its record.
+        if options.session or options.continue_last:
+            if options.no_record:
+                raise ConfigError("--no-record records nothing, so there is no session: leave one of them out")
             options.store = options.store or STORE
         self.agent, self.documents = create_agent_from(options)
-        self.session = self._find_session() if is_recorded else ""
+        self.session = self._find_session()
         self.history: list[Message] = self._load_history()
         self.attachments: list[str] = list(options.attach)
         for name in self.attachments:
@@ -54,22 +57,24 @@ class Conversation:
         self._resources = RunResources()
 
     def _find_session(self) -> str:
-        """Return the session to record in.
+        """Return the session to record in; '' if nothing is recorded.
 
         Raises:
             ConfigError: There is no session to continue.
         """
         if self.options.session:
             return str(self.options.session)
+        if not self.options.continue_last:
+            return "" if self.agent.store is None else name_session()
         session = None if self.agent.store is None else find_last_session(self.agent.store)
         if session is None:
-            raise ConfigError("there is no session to continue: start one with jackfield chat --session NAME")
+            raise ConfigError("there is no recorded chat to continue: start one without --continue")
         return session
 
     def _load_history(self) -> list[Message]:
         if self.options.resume:
             return with_calls_closed(load_run(Path(self.options.resume), self._secrets(), trust=self.options.trust))
-        if self.session and self.agent.store is not None:
+        if (self.options.session or self.options.continue_last) and self.agent.store is not None:
             return load_conversation(self.agent.store, self.session, self.agent)
         return []
 

@@ -20,18 +20,24 @@ OUTPUT = "jackfield-output"
 """The folder for files without `--output`."""
 STORE = "sqlite"
 """The default store of runs."""
+_RECORDS = (
+    f"Runs are recorded in the store {STORE}, if it is installed: a file that only you can read. jackfield runs lists, "
+    "searches\nand deletes them. To switch this off: --no-record, JACKFIELD_RECORD=0, or record = false in "
+    "jackfield/config.toml."
+)
 
 _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
   cat error.log | jackfield run -m openai:NAME "What went wrong?"
   jackfield run -m openai:NAME -f docs -f '*.pdf' "What do they say about costs?"
   jackfield run -m openai:NAME -a picture.png "What is this?"
+  jackfield run -c "And what is it worth?"
 """
 
 
 def run_parser() -> Parser:
     """Return the parser of `jackfield run`."""
-    parser = Parser(prog="jackfield run", description="Ask an agent one question.", epilog=_RUN_EPILOG)
+    parser = Parser(prog="jackfield run", description="Ask an agent one question.", epilog=f"{_RUN_EPILOG}\n{_RECORDS}")
     parser.add_argument(
         "prompt", nargs="?", help="the question; piped input is appended to it, and - means piped input alone"
     )
@@ -41,8 +47,16 @@ def run_parser() -> Parser:
     shown.add_argument("--json", action="store_true", help="print one JSON object at the end, and nothing else")
     shown.add_argument("--events", action="store_true", help="print each event as a line of JSON as it happens")
     parser.add_argument("--save", metavar="FILE", help="save the conversation to this file, to continue it later")
-    parser.add_argument("--resume", metavar="FILE", help="continue a saved conversation, instead of passing a prompt")
-    parser.add_argument("--store", metavar="NAME", help=f"record the run in a store ({STORE}), see jackfield runs")
+    previous = parser.add_mutually_exclusive_group()
+    previous.add_argument(
+        "-c",
+        "--continue",
+        dest="continue_last",
+        action="store_true",
+        help="continue the last recorded run, with its model unless there is an -m",
+    )
+    previous.add_argument("--resume", metavar="FILE", help="continue a saved conversation, instead of passing a prompt")
+    _add_record_options(parser)
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: allow the pending calls")
     answer.add_argument("--refuse", action="store_true", help="with --resume: refuse the pending calls")
@@ -54,7 +68,11 @@ def run_parser() -> Parser:
 
 def chat_parser() -> Parser:
     """Return the parser of `jackfield chat`."""
-    parser = Parser(prog="jackfield chat", description="Talk with an agent; /help lists the commands of the chat.")
+    parser = Parser(
+        prog="jackfield chat",
+        description="Talk with an agent; /help lists the commands of the chat.",
+        epilog=_RECORDS,
+    )
     _add_agent_options(parser)
     _add_output_options(parser)
     previous = parser.add_mutually_exclusive_group()
@@ -62,9 +80,17 @@ def chat_parser() -> Parser:
     previous.add_argument(
         "--session", metavar="NAME", help="record the conversation under this name, and continue it if it exists"
     )
-    previous.add_argument("--continue", dest="continue_last", action="store_true", help="continue the last session")
-    parser.add_argument("--store", metavar="NAME", help=f"the store of sessions ({STORE})")
+    previous.add_argument(
+        "-c", "--continue", dest="continue_last", action="store_true", help="continue the last recorded chat"
+    )
+    _add_record_options(parser)
     return parser
+
+
+def _add_record_options(parser: Parser) -> None:
+    recording = parser.add_mutually_exclusive_group()
+    recording.add_argument("--store", metavar="NAME", help=f"the store to record in ({STORE}), see jackfield runs")
+    recording.add_argument("--no-record", action="store_true", help="do not record anything")
 
 
 def add_run_options(parser: Parser, *, agent: bool = True) -> None:
@@ -103,7 +129,7 @@ def parsers() -> dict[str, Parser]:
 
 
 def _add_agent_options(parser: Parser) -> None:
-    parser.add_argument("-c", "--config", metavar="FILE", help="an agent as a YAML, TOML or JSON file")
+    parser.add_argument("-C", "--config", metavar="FILE", help="an agent as a YAML, TOML or JSON file")
     parser.add_argument(
         "--trust", action="store_true", help="allow everything that FILE and a saved run ask for, this time"
     )
@@ -158,9 +184,7 @@ def _add_agent_options(parser: Parser) -> None:
 
 
 def _add_output_options(parser: Parser) -> None:
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", help=f"folder for images and files that tools create ({OUTPUT})"
-    )
+    parser.add_argument("--output", metavar="DIR", help=f"folder for images and files that tools create ({OUTPUT})")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the answer, files and warnings")
     parser.add_argument("--plain", action="store_true", help="do not render Markdown")
 
@@ -180,6 +204,7 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     from jackfield.plugins import default_host
     from jackfield_documents import why_nothing_reads
     from jackfield_terminal.inputs import find_documents
+    from jackfield_terminal.recording import open_recording
 
     names = [*options.file, *(f"index:{name}" for name in options.index)]
     config = {"agent": AGENT_WITH_FILES if names else "fncall", **_read_config(options.config, trust=options.trust)}
@@ -194,7 +219,12 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
         config["function_list"] = (*config.get("function_list", ()), *options.tool)
     if documents.files:
         config["files"] = (*config.get("files", ()), *documents.files)
-    return create_agent(config | _overrides(options, config)), documents
+    config |= _overrides(options, config)
+    # The other commands have a store of their own.
+    if hasattr(options, "no_record") and not config.get("store"):
+        recording = None if options.no_record else open_recording(default_host())
+        return create_agent(config, store=recording), documents
+    return create_agent(config), documents
 
 
 def _read_config(path: str | None, *, trust: bool) -> dict[str, Any]:
@@ -256,6 +286,8 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
         overrides["forbid"] = options.forbid
     if options.max_turns is not None:
         overrides["limits"] = {**Limits.parse(config.get("limits")).model_dump(), "turns": options.max_turns}
+    if getattr(options, "no_record", False):
+        overrides["store"] = None
     store = getattr(options, "store", None)
     # The default of the option does not replace the store of the file.
     if store and not (store == STORE and config.get("store")):

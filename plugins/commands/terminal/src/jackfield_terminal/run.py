@@ -24,6 +24,8 @@ from jackfield_terminal.inputs import is_piped, make_question, read_text
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
 from jackfield_terminal.options import create_agent_from, format_agent_options, run_parser
 from jackfield_terminal.output_files import check_folder
+from jackfield_terminal.recording import ONE_SHOT, name_session, was_recorded
+from jackfield_terminal.runs import choose_last_run, load_conversation
 from jackfield_terminal.safe_text import Terminal
 from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
 from jackfield_terminal.screen import Screen, show_warnings
@@ -48,9 +50,15 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     check_folder(options.output)
     _check_resume(options)
     question = None if options.resume else _read_question(options)
+    previous = choose_last_run(options) if options.continue_last else None
     agent, documents = create_agent_from(options)
     secrets = secrets_of(agent, settings=agent.host.settings)
-    history = (question,) if question else load_run(Path(options.resume), secrets, trust=options.trust)
+    history: Sequence[Message]
+    if question is None:
+        history = load_run(Path(options.resume), secrets, trust=options.trust)
+    else:
+        earlier = load_conversation(previous.store, previous.session, agent) if previous else ()
+        history = (*earlier, question)
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.report_skipped(documents)
     if not _is_machine_readable(options):
@@ -59,13 +67,15 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     if options.resume:
         decisions = _decide_pending(history, options)
         claim_run(Path(options.resume), again=options.again)
-    result = run_and_show(agent, history, options, screen, resume=decisions)
+    session = previous.session if previous else name_session(ONE_SHOT)
+    result = run_and_show(agent, history, options, screen, resume=decisions, session=session)
     if result is None:
         return EXIT_CODES["cancelled"]
     if options.resume and not any(message.role == FUNCTION for message in result.messages):
         release_run(Path(options.resume))  # no call was made, so the same calls are still pending
     _finish(result, options, screen, secrets)
-    sys.stderr.write(_next_step(options, result.stop_reason, result.run_id if agent.store else ""))
+    recorded_id = result.run_id if was_recorded(agent.store, result.run_id) else ""
+    sys.stderr.write(_next_step(options, result.stop_reason, recorded_id))
     return EXIT_CODES.get(result.stop_reason, 1)
 
 
@@ -106,6 +116,7 @@ def run_and_show(
     *,
     run_id: str | None = None,
     resume: bool | Mapping[str, bool] = False,
+    session: str = "",
 ) -> RunResult | None:
     """Run an agent and show it as it happens; return its result, or None if it was interrupted.
 
@@ -115,7 +126,7 @@ def run_and_show(
         options: Options of the command.
         screen: The screen.
         run_id: A recorded run.
-        resume: As for `Agent.astream`.
+        resume, session: As for `Agent.astream`.
     """
     fold = ResultFold(history, system_text=agent.system_message)
     asker = Asker() if can_ask() else None
@@ -134,6 +145,7 @@ def run_and_show(
                 resume=resume,
                 approve=asker,
                 run_id=run_id,
+                session=session,
             )
             for event in sync.iterate(events):
                 if getattr(options, "events", False):

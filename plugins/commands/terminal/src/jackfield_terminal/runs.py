@@ -7,13 +7,16 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table
-from jackfield.errors import RunNotFoundError
+from jackfield.errors import ConfigError, RunNotFoundError
+from jackfield.secrets import placeholders_in
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, create_agent_from
+from jackfield_terminal.recording import ONE_SHOT
 from jackfield_terminal.safe_text import Terminal
 
 if TYPE_CHECKING:
@@ -160,7 +163,7 @@ def _print_runs(runs: Sequence[StoredRun], last: tuple[str, Sequence[str]]) -> N
         "state": [state_of(run) for run in runs],
         "agent": [run.agent for run in runs],
         "model": [run.model.partition(" ")[0] for run in runs],
-        "session": [run.session for run in runs],
+        "session": ["" if run.session.startswith(ONE_SHOT) else run.session for run in runs],
         last[0]: last[1],
     }
     columns = {name: cells for name, cells in columns.items() if any(cells)}
@@ -314,11 +317,46 @@ def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]
 
 
 def find_last_session(store: Store) -> str | None:
-    """Return the session with the newest run; None if there is no session."""
+    """Return the chat with the newest run; None if there is none. The sessions of `jackfield run` are no chats."""
     for run in sync.run(store.runs(limit=_MAX_RUNS)):
-        if run.session:
+        if run.session and not run.session.startswith(ONE_SHOT):
             return run.session
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The session that `jackfield run --continue` continues, and its store."""
+
+    store: Store
+    session: str
+
+
+def choose_last_run(options: argparse.Namespace) -> LastRun:
+    """Return the session of the last `jackfield run`, and choose its model if the options name none.
+
+    Raises:
+        ConfigError: There is none, or its model must be named.
+    """
+    store = _store(options)
+    for run in sync.run(store.runs(limit=_MAX_RUNS)):
+        if run.session.startswith(ONE_SHOT):
+            if not (options.model or options.config):
+                options.model, options.base_url = _read_model(run, options.base_url)
+            return LastRun(store, run.session)
+    raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
+
+
+def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
+    """Return the model of a run, and the address of its server; the conversation must not go to another one.
+
+    Raises:
+        ConfigError: The record does not have the whole address.
+    """
+    model, _, address = run.model.partition(" ")
+    if base_url is None and placeholders_in(address):
+        raise ConfigError(f"the address {address} of the last run is not recorded whole: pass --base-url, or -m")
+    return model, base_url or address or None
 
 
 def state_of(run: StoredRun) -> str:
@@ -338,7 +376,7 @@ def _store(options: argparse.Namespace) -> Store:
     from jackfield.plugins import default_host
     from jackfield.stores import load_store
 
-    return load_store(options.store, default_host())
+    return load_store(options.store or STORE, default_host())
 
 
 def _decide_pending(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[str, bool]:
