@@ -20,9 +20,9 @@ from jackfield_terminal.inputs import make_attachment, make_question
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
 from jackfield_terminal.options import STORE, create_agent_from
 from jackfield_terminal.recording import name_session
-from jackfield_terminal.runs import find_last_session, load_conversation
 from jackfield_terminal.saved_runs import load_run, save_run, write_text
 from jackfield_terminal.screen import Screen, show_warnings
+from jackfield_terminal.stored_runs import find_last_session, load_conversation
 
 
 class Conversation:

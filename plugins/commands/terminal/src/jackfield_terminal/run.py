@@ -25,10 +25,10 @@ from jackfield_terminal.interrupts import cancel_on_ctrl_c
 from jackfield_terminal.options import create_agent_from, format_agent_options, run_parser
 from jackfield_terminal.output_files import check_folder
 from jackfield_terminal.recording import ONE_SHOT, name_session, was_recorded
-from jackfield_terminal.runs import choose_last_run, load_conversation
 from jackfield_terminal.safe_text import Terminal
 from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
 from jackfield_terminal.screen import Screen, show_warnings
+from jackfield_terminal.stored_runs import choose_last_run, load_conversation
 
 EXIT_CODES = {"finished": 0, "cancelled": 130}
 """Exit codes by stop reason; 1 for any other."""

@@ -7,25 +7,21 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table
-from jackfield.errors import ConfigError, RunNotFoundError
-from jackfield.secrets import placeholders_in
+from jackfield.errors import RunNotFoundError
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_terminal.options import STORE, add_run_options, create_agent_from
 from jackfield_terminal.recording import ONE_SHOT
 from jackfield_terminal.safe_text import Terminal
+from jackfield_terminal.stored_runs import MAX_RUNS, open_store, run_id_of
 
 if TYPE_CHECKING:
-    from jackfield.agents import Agent
-    from jackfield.events import RunEvent
-    from jackfield.messages import FunctionCall, Message
+    from jackfield.messages import FunctionCall
     from jackfield_records.progress import Progress
 
-_MAX_RUNS = 10_000
 _STATES = {"approval_needed": "waiting for approval", "input_needed": "waiting for input"}
 _LISTED_STATES = ("running", "interrupted", "waiting", "finished", "failed", "cancelled", "stopped")
 _EXCERPT = 60  # characters on each side of a word that was searched for
@@ -104,9 +100,9 @@ def _command(
 
 
 def _list(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = _store(options)
+    store = open_store(options)
     # A state is a fact about the moment, which stores do not select by.
-    limit = _MAX_RUNS if options.state else options.limit
+    limit = MAX_RUNS if options.state else options.limit
     runs = sync.run(store.runs(session=options.session, limit=limit))
     if options.state:
         runs = [run for run in runs if _listed_state(run) == options.state][: options.limit]
@@ -122,7 +118,7 @@ def _list(options: argparse.Namespace, _bare: TextIO) -> int:
 def _search(options: argparse.Namespace, _bare: TextIO) -> int:
     from jackfield_records import search_words
 
-    store = _store(options)
+    store = open_store(options)
     text = " ".join(options.text)
     runs = sync.run(store.search(text, limit=options.limit))
     words = search_words(text)
@@ -175,7 +171,7 @@ def _run_to_json(run: StoredRun) -> dict[str, object]:
 
 
 def _show(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = _store(options)
+    store = open_store(options)
     run, entries = sync.run(store.read(run_id_of(store, options.run)))
     record = [json.loads(entry) for entry in entries]
     if options.json:
@@ -196,7 +192,7 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
     from jackfield_records.eventjson import run_event_to_json
     from jackfield_terminal.screen import Screen
 
-    store = _store(options)
+    store = open_store(options)
     events = events_of(*sync.run(store.read(run_id_of(store, options.run))))
     if options.events:
         for event in events:
@@ -263,100 +259,20 @@ def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
     from jackfield_records import fork
 
-    store = _store(options)
+    store = open_store(options)
     print(sync.run(fork(store, run_id_of(store, options.run), at=options.at)))
     return 0
 
 
 def _delete(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = _store(options)
+    store = open_store(options)
     for run_id in [run_id_of(store, text) for text in options.runs]:
         sync.run(store.delete(run_id))
         print(f"deleted {run_id}")
     return 0
 
 
-# --- reading a store --------------------------------------------------------------------------------------------------
-
-
-def run_id_of(store: Store, text: str) -> str:
-    """Return the id of the one run that starts with a text, or of the `last` run.
-
-    Raises:
-        RunNotFoundError: No run or several runs match.
-    """
-    ids = [run.run_id for run in sync.run(store.runs(limit=_MAX_RUNS))]  # the newest first
-    if text in ids:
-        return text
-    matches = ids[:1] if text == "last" else [run_id for run_id in ids if run_id.startswith(text)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise RunNotFoundError(f"{len(matches)} runs begin with {text!r}: type more of it; see jackfield runs list")
-    raise RunNotFoundError(f"there is no run {text!r}; see jackfield runs list")
-
-
-def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]:
-    """Return the conversation of a session: the history of its last run."""
-    from jackfield.agents import RunView, with_calls_closed
-    from jackfield.events import RunStarted
-    from jackfield.messages import without_system_text
-    from jackfield_records import events_of
-
-    last = sync.run(store.runs(session=session, limit=1))
-    if not last:
-        return []
-    events: list[RunEvent] = events_of(*sync.run(store.read(last[0].run_id)))
-    view = RunView(agent.name)
-    history: list[Message] = []
-    for event in events:
-        if isinstance(event.event, RunStarted):
-            history = list(without_system_text(event.event.messages, agent.system_message))
-        view.feed(event.event)
-    return with_calls_closed([*history, *view.messages()])
-
-
-def find_last_session(store: Store) -> str | None:
-    """Return the chat with the newest run; None if there is none. The sessions of `jackfield run` are no chats."""
-    for run in sync.run(store.runs(limit=_MAX_RUNS)):
-        if run.session and not run.session.startswith(ONE_SHOT):
-            return run.session
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The session that `jackfield run --continue` continues, and its store."""
-
-    store: Store
-    session: str
-
-
-def choose_last_run(options: argparse.Namespace) -> LastRun:
-    """Return the session of the last `jackfield run`, and choose its model if the options name none.
-
-    Raises:
-        ConfigError: There is none, or its model must be named.
-    """
-    store = _store(options)
-    for run in sync.run(store.runs(limit=_MAX_RUNS)):
-        if run.session.startswith(ONE_SHOT):
-            if not (options.model or options.config):
-                options.model, options.base_url = _read_model(run, options.base_url)
-            return LastRun(store, run.session)
-    raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
-
-
-def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
-    """Return the model of a run, and the address of its server; the conversation must not go to another one.
-
-    Raises:
-        ConfigError: The record does not have the whole address.
-    """
-    model, _, address = run.model.partition(" ")
-    if base_url is None and placeholders_in(address):
-        raise ConfigError(f"the address {address} of the last run is not recorded whole: pass --base-url, or -m")
-    return model, base_url or address or None
+# --- states, and calls that wait --------------------------------------------------------------------------------------
 
 
 def state_of(run: StoredRun) -> str:
@@ -370,13 +286,6 @@ def _listed_state(run: StoredRun) -> str:
     """Return the state of a run as `--state` names it; `stopped` for one that a limit has ended."""
     state = state_of(run).partition(" ")[0]
     return state if state in _LISTED_STATES else "stopped"
-
-
-def _store(options: argparse.Namespace) -> Store:
-    from jackfield.plugins import default_host
-    from jackfield.stores import load_store
-
-    return load_store(options.store or STORE, default_host())
 
 
 def _decide_pending(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[str, bool]:

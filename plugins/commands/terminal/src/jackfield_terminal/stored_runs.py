@@ -1,0 +1,110 @@
+"""Find recorded runs and conversations in a store."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jackfield import sync
+from jackfield.errors import ConfigError, RunNotFoundError
+from jackfield.secrets import placeholders_in
+from jackfield.stores import Store, StoredRun
+from jackfield_terminal.options import STORE
+from jackfield_terminal.recording import ONE_SHOT
+
+if TYPE_CHECKING:
+    from jackfield.agents import Agent
+    from jackfield.events import RunEvent
+    from jackfield.messages import Message
+
+MAX_RUNS = 10_000
+"""The number of runs that a search in a store looks through."""
+
+
+def open_store(options: argparse.Namespace) -> Store:
+    """Return the store that a command line names, or the default one."""
+    from jackfield.plugins import default_host  # which takes time, and --help needs no store
+    from jackfield.stores import load_store
+
+    return load_store(options.store or STORE, default_host())
+
+
+def run_id_of(store: Store, text: str) -> str:
+    """Return the id of the one run that starts with a text, or of the `last` run.
+
+    Raises:
+        RunNotFoundError: No run or several runs match.
+    """
+    ids = [run.run_id for run in sync.run(store.runs(limit=MAX_RUNS))]  # the newest first
+    if text in ids:
+        return text
+    matches = ids[:1] if text == "last" else [run_id for run_id in ids if run_id.startswith(text)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFoundError(f"{len(matches)} runs begin with {text!r}: type more of it; see jackfield runs list")
+    raise RunNotFoundError(f"there is no run {text!r}; see jackfield runs list")
+
+
+def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]:
+    """Return the conversation of a session: the history of its last run."""
+    from jackfield.agents import RunView, with_calls_closed
+    from jackfield.events import RunStarted
+    from jackfield.messages import without_system_text
+    from jackfield_records import events_of
+
+    last = sync.run(store.runs(session=session, limit=1))
+    if not last:
+        return []
+    events: list[RunEvent] = events_of(*sync.run(store.read(last[0].run_id)))
+    view = RunView(agent.name)
+    history: list[Message] = []
+    for event in events:
+        if isinstance(event.event, RunStarted):
+            history = list(without_system_text(event.event.messages, agent.system_message))
+        view.feed(event.event)
+    return with_calls_closed([*history, *view.messages()])
+
+
+def find_last_session(store: Store) -> str | None:
+    """Return the session of the last `jackfield chat`; None if no chat is recorded."""
+    for run in sync.run(store.runs(limit=MAX_RUNS)):
+        if run.session and not run.session.startswith(ONE_SHOT):
+            return run.session
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The session that `jackfield run --continue` continues, and its store."""
+
+    store: Store
+    session: str
+
+
+def choose_last_run(options: argparse.Namespace) -> LastRun:
+    """Return the session of the last `jackfield run`, and choose its model if the options name none.
+
+    Raises:
+        ConfigError: There is none, or its model must be named.
+    """
+    store = open_store(options)
+    for run in sync.run(store.runs(limit=MAX_RUNS)):
+        if run.session.startswith(ONE_SHOT):
+            if not (options.model or options.config):
+                options.model, options.base_url = _read_model(run, options.base_url)
+            return LastRun(store, run.session)
+    raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
+
+
+def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
+    """Return the model of a run, and the address of its server; the conversation must not go to another one.
+
+    Raises:
+        ConfigError: The record does not have the whole address.
+    """
+    model, _, address = run.model.partition(" ")
+    if base_url is None and placeholders_in(address):
+        raise ConfigError(f"the address {address} of the last run is not recorded whole: pass --base-url, or -m")
+    return model, base_url or address or None
