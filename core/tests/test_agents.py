@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -509,10 +510,15 @@ def test_a_tool_tells_how_far_it_is() -> None:
     assert [event.text for event in events if isinstance(event, ToolProgress)] == ["half way"]
 
 
-def test_a_tool_sees_the_files_of_the_agent_and_of_the_user_only() -> None:
+def test_a_tool_sees_the_files_of_the_agent_and_of_the_user_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.pdf", "b.pdf"):
+        Path(name).write_bytes(b"%PDF-1.7")
     seen: list[tuple[str, ...]] = []
 
-    @tool
+    @tool(effects={"files"})
     def look(context: ToolContext) -> str:
         """Look."""
         seen.append(context.files)

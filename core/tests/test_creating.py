@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import BasicAgent, ToolContext, create_agent, tool
+from jackfield import BasicAgent, create_agent, tool
 from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.testing import ScriptedModel
@@ -46,12 +46,6 @@ def double(number: int) -> int:
     return 2 * number
 
 
-@tool
-def pages(context: ToolContext) -> int:
-    """Count the files."""
-    return len(context.files)
-
-
 def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
     assert isinstance(create_agent("basic"), BasicAgent)
     made = create_agent({"agent": "fncall", "name": "n", "limits": {"turns": 3}})
@@ -70,19 +64,9 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
         create_agent("agent.yaml")
 
 
-@pytest.mark.parametrize("kind", ["basic", "fncall"])
-def test_files_that_no_part_of_an_agent_reads_are_an_error(kind: str) -> None:
-    with pytest.raises(ConfigError, match=f"agent kind '{kind}' reads no files by itself"):
-        create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"])
-    with pytest.raises(ConfigError, match="has no tool that does"):
-        create_agent(kind, llm=ScriptedModel([]), files=["a.pdf"], function_list=[double])
-    made = create_agent("fncall", llm=ScriptedModel([]), files=["a.pdf"], function_list=[pages])
-    assert made.files == ("a.pdf",)
-
-
 def test_tools_may_come_from_a_generator() -> None:
-    agent = create_agent("fncall", llm=ScriptedModel([]), function_list=(one for one in (double, pages)))
-    assert list(agent.function_map) == ["double", "pages"]
+    agent = create_agent("fncall", llm=ScriptedModel([]), function_list=(one for one in (double,)))
+    assert list(agent.function_map) == ["double"]
 
 
 # --- settings that name other components ---

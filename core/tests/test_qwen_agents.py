@@ -27,8 +27,9 @@ def below() -> InQwensWay:
     return InQwensWay([look], name="below", description="Looks.")
 
 
-def test_a_tool_gets_what_belongs_to_the_run() -> None:
-    question = Message("user", [ContentItem(text="What is it?"), ContentItem(file="a.txt")])
+def test_a_tool_gets_what_belongs_to_the_run(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    question = Message("user", [ContentItem(text="What is it?"), ContentItem(file=str(tmp_path / "a.txt"))])
     assert below().ask(question, deps="Anna").text == "Anna: ['a.txt']"
     assert str(below()._call_tool("look", "{}")) == "None: []", "outside of a run there is nothing of one"
 

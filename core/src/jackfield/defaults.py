@@ -26,6 +26,9 @@ FIRST_BACKEND = "jackfield-openai"
 FIRST_SANDBOX = "jackfield-bubblewrap"
 """The package that errors suggest if no sandbox can be used."""
 
+READER_OF_FILES = "jackfield-multimodal"
+"""The package of the default chain whose processor reads attached files with parsers."""
+
 AGENT_WITH_FILES = "assistant"
 """The kind of agent that the command line makes for documents."""
 

@@ -15,6 +15,7 @@ JackfieldError
 ├── ModelServiceError             depends on the class; `retryable` is true if waiting can help
 │   ├── ModelRequestError             change the request
 │   │   ├── UnsupportedInputError         leave out the content, which the model does not take; nothing was sent
+│   │   │   └── MissingFileError              correct the path
 │   │   ├── ContextLengthError            shorten the history
 │   │   ├── ContentFilterError            change the content
 │   │   └── ModelNotFoundError            correct the model's name
@@ -174,6 +175,10 @@ class ModelRequestError(ModelServiceError):
 
 class UnsupportedInputError(ModelRequestError):
     """The model does not take content of this kind; nothing was sent."""
+
+
+class MissingFileError(UnsupportedInputError):
+    """A file that a message or an agent names does not exist, or cannot be opened; nothing was sent."""
 
 
 class ContextLengthError(ModelRequestError):

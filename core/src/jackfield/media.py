@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from jackfield.errors import UnsupportedInputError
+from jackfield.defaults import AGENT_WITH_FILES
+from jackfield.errors import MissingFileError, UnsupportedInputError
 from jackfield.messages import SYSTEM, USER, ContentItem, Message, basename_of
 
 MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
+PDF = "application/pdf"
 
 # These addresses never mean a file of this machine: the content itself, or a URL of any scheme but `file`.
 _ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -134,6 +136,32 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
     return Media(media_type, content)
 
 
+def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Return the content of a file of any kind.
+
+    Raises:
+        MissingFileError: The file does not exist, or cannot be opened.
+        UnsupportedInputError: It is too large.
+    """
+    return _read(path, "file", max_bytes)
+
+
+def pdf_of(address: str) -> Media | None:
+    """Return the PDF at a path or in a `data:` URI; None for a URL and for any other file.
+
+    Raises:
+        UnsupportedInputError: As `read_file`.
+    """
+    if address[:5].lower() == "data:":
+        head, _, data = address[5:].partition(";base64,")
+        return Media(PDF, base64.b64decode(data)) if head.lower() == PDF else None
+    path = path_of(address)
+    if path is None:
+        return None
+    content = read_file(path)
+    return Media(PDF, content) if content.startswith(b"%PDF") else None
+
+
 def media_type_of(head: bytes) -> str:
     """Return the media type that the first 16 bytes of a file show; '' if they show none."""
     if head.startswith(b"RIFF"):
@@ -216,9 +244,9 @@ def _read(path: Path, kind: str, max_bytes: int) -> bytes:
             content = file.read(max_bytes + 1)
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise UnsupportedInputError(
-            f"the {kind} {_shown(path)} cannot be read: {reason}; give a URL or a path"
-        ) from error
+        if isinstance(error, IsADirectoryError):
+            reason = f"it is a folder, and only the agent kind {AGENT_WITH_FILES!r} reads those"
+        raise MissingFileError(f"the {kind} {_shown(path)} cannot be read: {reason}; give a URL or a path") from error
     if len(content) > max_bytes:
         raise UnsupportedInputError(
             f"the {kind} {_shown(path)} is larger than {max_bytes:,} bytes: make it smaller, or give its URL"

@@ -537,6 +537,7 @@ class ModelResponse(DictCompatibleModel):
     """One whole answer of a model, as one object.
 
     `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own name for `finish_reason`.
+    `warnings` has a line for each attached file whose name alone was sent.
     """
 
     messages: list[Message] = Field(default_factory=list)
@@ -546,6 +547,7 @@ class ModelResponse(DictCompatibleModel):
     response_id: str | None = None
     created: int | None = None
     provider_reason: str = ""
+    warnings: tuple[str, ...] = ()
 
     def get_content(self) -> str:
         """Return the text of the answer, without reasoning and calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import JackfieldError
@@ -30,8 +30,9 @@ class ModelFacts:
         max_output_tokens: The longest answer, in tokens, with its reasoning; None if unknown.
         native_tools: The model takes function schemas and returns structured calls.
         forced_calls: A request can force the model to call a function; false if the server refuses that.
-        images, audio, video, files: The model takes content of this kind; a file is a document. Other content is
-            replaced by its name.
+        images, audio, video: The model takes content of this kind.
+        files: The model takes PDFs as parts of messages. Any other file, and without this each PDF, is sent as text.
+        file_urls: The server itself fetches a PDF that a message names by its URL.
         json_schema: The server can enforce a JSON Schema.
         reasoning: The server returns reasoning separately from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
@@ -46,18 +47,29 @@ class ModelFacts:
     audio: bool = False
     video: bool = False
     files: bool = False
+    file_urls: bool = False
     json_schema: bool = False
     reasoning: bool = False
     thoughts_in_text: bool = True
     tokenizer: str = ""
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model takes content of this kind, or a processor replaces it, as for files."""
+        """Return True if the model takes content of this kind, or it is replaced by text, as files are."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 
 
 _FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", "video": "video"}
+
+
+FileUse: TypeAlias = Literal["read", "read_if_possible", "name", "done"]
+"""How attached files reach the model.
+
+- `read`: each is sent, or the request is refused.
+- `read_if_possible`: the same, but only the name of an unreadable file is sent, with a warning.
+- `name`: only names are sent, because an agent or a tool uses the files.
+- `done`: they have been read. The files that are left are for the backend.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,7 @@ class ChatRequest:
         metadata: Notes that processors exchange, by distribution name; no backend sends them.
         facts: The model's abilities, for processors.
         server: The server's name: the backend, and after an `@` the host of its server if that is configured.
+        files: How attached files reach the model.
     """
 
     model: str
@@ -83,6 +96,7 @@ class ChatRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     facts: ModelFacts = ModelFacts()
     server: str = ""
+    files: FileUse = "read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ SOURCES = "sources"
 """The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
 
 
+WARNINGS = "warnings"
+"""The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list what was not used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The source of something that the model was shown.
@@ -81,6 +85,12 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
                 page = entry.get("page")
                 sources.append(Source(location, page if isinstance(page, int) else None))
     return sources
+
+
+def warnings_in(data: Mapping[str, object]) -> list[str]:
+    """Return the warnings that a plugin lists under `warnings`; anything but a list of texts is ignored."""
+    listed = data.get(WARNINGS)
+    return [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list | tuple) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,7 @@ class RunResult(Generic[T]):
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
+        warnings: A line for each file that was handed over and not read, with the reason.
         waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: The duration in seconds.
@@ -130,6 +141,7 @@ class RunResult(Generic[T]):
     stop_reason: StopReason
     finish_reason: FinishReason | None = None
     sources: tuple[Source, ...] = ()
+    warnings: tuple[str, ...] = ()
     waiting: Mapping[str, FunctionCall] = field(default_factory=dict)
     run_id: str = ""
     seconds: float = 0.0
@@ -187,6 +199,7 @@ class RunResult(Generic[T]):
         return markdown_of(
             self.messages,
             sources=[str(source) for source in self.sources],
+            warnings=self.warnings,
             waiting=[call.name for call in self.waiting.values()],
             stop_reason=self.stop_reason,
         )
@@ -203,6 +216,7 @@ _IN_DICT = (
     "finish_reason",
     "usage",
     "sources",
+    "warnings",
     "waiting",
     "messages",
     "run_id",
@@ -238,6 +252,7 @@ class ResultFold:
         self._system_text = system_text
         self._began = time.monotonic()
         self._sources: dict[Source, None] = {}
+        self._warnings: dict[str, None] = {}
         self._finish_reason: FinishReason | None = None
         self._state = RunState()
         self.run_id = ""
@@ -259,21 +274,22 @@ class ResultFold:
         if placed.run_id == self.run_id:
             self._feed(event)
         elif isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
-            self._add_sources(event)
+            self._add_reports(event)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> None:
         match event:
             case ModelFinished():
                 self._finish_reason = event.reason
             case PluginEvent() | ToolFinished():
-                self._add_sources(event)
+                self._add_reports(event)
             case RunStarted() if self._asked is None:
                 self._asked = without_system_text(event.messages, self._system_text)
         self._state.apply(event)
 
-    def _add_sources(self, event: PluginEvent | ToolFinished) -> None:
-        shown = event.data if isinstance(event, PluginEvent) else event.metadata
-        self._sources.update(dict.fromkeys(sources_in(shown)))
+    def _add_reports(self, event: PluginEvent | ToolFinished) -> None:
+        report = event.data if isinstance(event, PluginEvent) else event.metadata
+        self._sources.update(dict.fromkeys(sources_in(report)))
+        self._warnings.update(dict.fromkeys(warnings_in(report)))
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
         """The result of a run that has ended.
@@ -295,6 +311,7 @@ class ResultFold:
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
+            warnings=tuple(self._warnings),
             waiting={} if waiting is None else dict(zip(waiting.call_ids, waiting.calls, strict=False)),
             run_id=self.run_id,
             seconds=time.monotonic() - self._began,

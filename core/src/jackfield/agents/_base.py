@@ -15,13 +15,13 @@ from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import KnownOptions, RunOptions
+from jackfield.agents._files import attach_files, check_files, files_in
 from jackfield.agents._loop import Loop
 from jackfield.agents._qwen import QwenMethods
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
-    USER,
     Message,
     Messages,
     as_messages,
@@ -120,6 +120,10 @@ class Agent(QwenMethods, StatesSecrets):
     passes_events: ClassVar[bool] = False
     """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
     events then reach the caller directly. A subclass that overrides `events` must set it again."""
+
+    reads_files: ClassVar[bool] = False
+    """True if agents of this kind use `ToolContext.files` of a run themselves, as `assistant` does when it searches
+    them. Their models then get the names of attached files; those of other kinds get the content."""
 
     kind: str = ""
     """The kind as `create_agent` named it; '' if the class was called directly."""
@@ -268,6 +272,11 @@ class Agent(QwenMethods, StatesSecrets):
             recorder = self._recorder_of(run_id, parent)
             asked = as_messages(messages)
             history = with_system_text(asked, self.system_message, first=True)
+            if run_id is None:
+                if self.files or any(not isinstance(message.content, str) for message in asked):
+                    await sync.in_worker(partial(check_files, self.files, asked, agent=self._label))
+                if not self.reads_files:
+                    history = attach_files(history, self.files)
             recorded = None if recorder is None else await recorder.load(run_id, history)
             if recorded is not None:
                 history = recorded.messages
@@ -456,6 +465,7 @@ class Agent(QwenMethods, StatesSecrets):
             executor=self.executor,
             approve=self.approve,
             name=self.name,
+            reads_files=self.reads_files,
         )
 
     def _init_tool(self, entry: ToolEntry) -> None:
@@ -501,7 +511,7 @@ class Agent(QwenMethods, StatesSecrets):
         context: ToolContext[Any] = ToolContext(
             run_id=run_id,
             agent=self.name or "",
-            files=tuple(dict.fromkeys((*self.files, *_files_in(history)))),
+            files=tuple(dict.fromkeys((*self.files, *files_in(history)))),
             lang=lang,
             workspace=self.workspace,
             resources=resources or RunResources(),
@@ -566,10 +576,3 @@ class _Places:
 
 # Passed on by the code that runs agents; no caller names them.
 _INTERNAL_OPTIONS = frozenset({"output", "parent"})
-
-
-def _files_in(history: Sequence[Message]) -> list[str]:
-    """The files and images that the user gave, in order; a path in any other message is only a text."""
-    asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
-    values = (item.file or item.image for content in asked for item in content)
-    return [value for value in values if value and not value.startswith("data:")]

@@ -15,7 +15,7 @@ from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
-from jackfield.plugins import ComponentSpec, Plugins, default_host, known_components
+from jackfield.plugins import Plugins, default_host, known_components
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
 from jackfield.tools._entries import name_of_entry
@@ -73,11 +73,6 @@ def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, opti
     _check_options(kind, agent_class, options)
     agent = agent_class(host=host, **_with_agents(options, host))
     agent.kind = kind
-    if agent.files and not _reads_files(kind, agent, host):
-        raise ConfigError(
-            f"agent kind {kind!r} reads no files by itself, and has no tool that does: "
-            f"use the kind 'assistant', or give it a tool for files"
-        )
     return agent
 
 
@@ -102,12 +97,6 @@ def _loaded(kind: str, host: Plugins) -> object:
         if not close_names(kind, _CORE_KINDS):
             raise
         raise PluginNotFoundError(f"{error}{suggest(kind, _CORE_KINDS)}") from error
-
-
-def _reads_files(kind: str, agent: Agent, host: Plugins) -> bool:
-    if agent.toolsets or any(one.safety().file_access for one in agent.function_map.values()):
-        return True
-    return kind not in _CORE_KINDS and "files" in host.spec_of(host.find("agent", kind), ComponentSpec).effects
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from jackfield._runstate import RunState
 from jackfield.agents._decide import Action, AskModel, Finish, HandOff, Pause, RunTools, decide
+from jackfield.agents._files import file_use_of
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -76,6 +77,7 @@ class Loop:
         approve: Asked before calls of tools that need approval; None lets the run pause at them.
         name: The agent's, on every message of the model.
         around: What acts around the model, outside of its own processors.
+        reads_files: The agent kind uses attached files itself, so the model gets only their names.
     """
 
     model: BaseChatModel
@@ -85,6 +87,7 @@ class Loop:
     approve: Approve | None = None
     name: str | None = None
     around: tuple[Processor, ...] = ()
+    reads_files: bool = False
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         """Yield the events of the run from its first turn to `RunFinished`, also those after a hand-off."""
@@ -207,7 +210,15 @@ class Loop:
         try:
             # The language is the conversation's: documents that an agent adds must not change it.
             config = run.config_of_turn(state.history, state.spent)
-            asked = self.model.astream(state.history, self.functions, config=config, lang=run.lang, around=self.around)
+            tools = self.executor.tools.values()
+            asked = self.model.astream(
+                state.history,
+                self.functions,
+                config=config,
+                lang=run.lang,
+                around=self.around,
+                files=file_use_of(tools, reads_files=self.reads_files) if run.context.files else "read",
+            )
             with answer.reading_from(self.model.address):
                 async with closing(run.guarded(asked)) as events:
                     async for got in events:

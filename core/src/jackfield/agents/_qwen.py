@@ -6,9 +6,11 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from jackfield import sync
+from jackfield.agents._files import file_use_of
+from jackfield.attachments import name_files
 from jackfield.config import GenerateConfig, Lang
 from jackfield.events import ResponseReplaced, RunFinished, StopReason
 from jackfield.jsontext import dumps
@@ -39,6 +41,7 @@ class QwenMethods:
     executor: ToolExecutor
     approve: Approve | None
     workspace: Workspace
+    reads_files: ClassVar[bool]
     extra_generate_cfg: GenerateConfig
 
     @property
@@ -112,6 +115,8 @@ class QwenMethods:
         if run is not None and run.agent is own and run.config is not None:
             config = run.config
         config = config.merged(extra_generate_cfg)
+        if file_use_of(self.executor.tools.values(), reads_files=self.reads_files) == "name":
+            messages = name_files(as_messages(messages))
         if stream:
             yield from self.model.chat(messages, functions, extra_generate_cfg=config)
         else:

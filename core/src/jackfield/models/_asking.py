@@ -81,6 +81,7 @@ class Asking(ABC):
             usage=response.usage,
             stop_reason="finished" if has_answer else "empty_reply",
             finish_reason=response.finish_reason,
+            warnings=response.warnings,
             seconds=time.monotonic() - started,
             data=text_of_answer(answer) if output is None else data,
         )

@@ -10,6 +10,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._frames import ForgetLocals
+from jackfield.attachments import read_files_before, refuse_file
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
@@ -26,7 +27,15 @@ from jackfield.plugins._catalog import Row
 from jackfield.plugins._host import default_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
-from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts, language_of, with_media_noted
+from jackfield.request import (
+    ChatRequest,
+    FileUse,
+    FunctionSchema,
+    GenerateOptions,
+    ModelFacts,
+    language_of,
+    with_media_noted,
+)
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
@@ -105,6 +114,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         metadata: Mapping[str, object] | None = None,
         lang: Lang | None = None,
         around: Sequence[Processor] = (),
+        files: FileUse = "read",
     ) -> AsyncIterator[ModelEvent]:
         """Yield the events of one answer, after all processors.
 
@@ -115,11 +125,13 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             metadata: Notes for processors; see `ChatRequest`.
             lang: The language of texts that Jackfield adds, unless the options set one; None to detect it.
             around: Processors for this answer alone, around all others.
+            files: How attached files reach the model.
 
         Raises:
             ValueError: The request is contradictory: two system messages, a chosen function that does not exist.
+            UnsupportedInputError: An attached file cannot be read.
         """
-        request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang)
+        request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang, files=files)
         ask = self._chain(request)
         for processor in reversed(around):
             ask = processor.wrap(ask)
@@ -148,6 +160,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         config: GenerateOptions = None,
         metadata: Mapping[str, object] | None = None,
         lang: Lang | None = None,
+        files: FileUse = "read",
     ) -> ChatRequest:
         """Build the request that a call with these arguments sends into the chain."""
         history = without_foreign_paths(as_messages(messages))
@@ -167,6 +180,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             metadata=metadata or {},
             facts=self.facts,
             server=self.server_name,
+            files=files,
         )
 
     # --- the chain ---
@@ -221,9 +235,14 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         chain = self._chains.get(format_name)
         if chain is None:
             with self._chains_lock:
-                chain = self._send
+                chain, are_files_read = self._send, False
                 for processor in reversed(self._ordered_processors(format_name)):
+                    if not are_files_read and processor.phase in ("output", "input"):
+                        # After the processor that has parsers, and before those that count and hide text.
+                        chain, are_files_read = read_files_before(chain, refuse_file), True
                     chain = processor.wrap(chain)
+                if not are_files_read:
+                    chain = read_files_before(chain, refuse_file)
                 self._chains[format_name] = chain
         return chain
 

@@ -12,12 +12,14 @@ from jackfield.events import (
     MediaDelta,
     ModelEvent,
     ModelFinished,
+    PluginEvent,
     ReasoningDelta,
     StreamReset,
     TextDelta,
     UsageReported,
 )
 from jackfield.messages import ASSISTANT, ContentItem, FunctionCall, Message, ModelResponse, Origin, Usage
+from jackfield.results import warnings_in
 
 
 class _Call:
@@ -46,6 +48,7 @@ class Fold:
     def __init__(self, backend: str = "", *, name: str | None = None) -> None:
         self._backend = backend
         self._name = name
+        self._warnings: list[str] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -74,6 +77,8 @@ class Fold:
                 self.finished = event
             case StreamReset():
                 self._clear()
+            case PluginEvent():
+                self._warnings += warnings_in(event.data)
             case _:  # notes for people, which are no part of the answer
                 pass
 
@@ -161,7 +166,7 @@ class Fold:
         """Return the answer as one object."""
         end = self.finished
         if end is None:
-            return ModelResponse(messages=self.messages(), usage=self.usage)
+            return ModelResponse(messages=self.messages(), usage=self.usage, warnings=tuple(self._warnings))
         return ModelResponse(
             messages=self.messages(),
             usage=self.usage,
@@ -170,6 +175,7 @@ class Fold:
             response_id=end.response_id,
             created=end.created,
             provider_reason=end.provider_reason,
+            warnings=tuple(self._warnings),
         )
 
 

@@ -93,13 +93,6 @@ def test_a_router_is_a_file_with_hand_offs() -> None:
     assert create_agent(config, llm=model).ask("Which colour?").path == ("Router", "art")
 
 
-@pytest.mark.parametrize("kind", ["router", "group_chat"])
-def test_files_that_it_would_not_read_are_refused(kind: str) -> None:
-    members = [{"agent": "basic", "name": "art", "description": "Paints."}]
-    with pytest.raises(ConfigError, match=f"agent kind '{kind}' reads no files by itself"):
-        create_agent({"agent": kind, "agents": members, "files": ["a.md"]}, llm=ScriptedModel([]))
-
-
 # --- simulated dialogues ---
 
 

@@ -22,7 +22,7 @@ class TestAttachments(ProcessorSuite):
     component = "jackfield-multimodal/multimodal"
     config: ClassVar[Mapping[str, Any]] = {"unsupported": "note"}
     messages: ClassVar[Sequence[Message]] = (
-        Message("system", [{"file": "rules.txt"}, {"text": "Keep the rules."}]),
+        Message("system", [{"file": "data:text/plain,No%20shouting."}, {"text": "Keep the rules."}]),
         Message("user", [{"image": "http://h/a.png"}, {"audio": {"data": "AAAA", "format": "wav"}}, {"text": "Look."}]),
         Message("assistant", "", function_call={"name": "get_weather", "arguments": "{}"}, extra={"function_id": "1"}),
         Message("function", [{"file": "map.pdf"}], name="get_weather", extra={"function_id": "1"}),

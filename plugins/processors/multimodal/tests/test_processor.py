@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
+import docx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reportlab.pdfgen.canvas import Canvas
 
+from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
@@ -19,6 +25,7 @@ from jackfield_multimodal.processor import Multimodal
 
 SEES = ModelFacts(images=True, audio=True, video=True)
 TOOL = {"name": "zoom", "description": "Zooms.", "parameters": {"type": "object", "properties": {}}}
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 E43 = [{"text": "look"}, {"image": "http://x/y.png"}, {"file": "/a/b.pdf"}]
 
 
@@ -161,20 +168,108 @@ def _model(*, facts: ModelFacts | None = None, **settings: str) -> ScriptedModel
 def test_what_the_model_does_not_take_is_refused_before_anything_is_sent() -> None:
     model = _model()
     with pytest.raises(UnsupportedInputError, match="does not take image input"):
-        model.ask([Message("user", E43)])
+        model.ask([Message("user", E43[:2])])
     assert model.requests == []
 
 
-def test_as_a_note_it_is_sent_by_name() -> None:
+def test_as_a_note_it_is_sent_by_name(tmp_path: Path) -> None:
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 damaged")
     model = _model(unsupported="note")
-    model.ask([Message("user", E43)])
+    result = model.ask([Message("user", [*E43[:2], {"file": str(tmp_path / "b.pdf")}])])
     assert model.requests[0].messages[0].content == "(Uploaded ![image](y.png) [file](b.pdf)) look"
+    (warning,) = result.warnings
+    assert "b.pdf" in warning
 
 
-def test_files_alone_are_never_refused() -> None:
+# --- files ---
+
+
+def _docx() -> bytes:
+    document = docx.Document()
+    document.add_heading("Sockets", 1)
+    document.add_paragraph("There are forty.")
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
+
+
+def _pdf_without_text() -> bytes:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.rect(72, 72, 100, 100)
+    canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def _with_file(address: str) -> Message:
+    return Message("user", [{"text": "How many?"}, {"file": address}])
+
+
+@pytest.mark.parametrize("address", ["path", "file: URL", "data: URI"])
+def test_a_file_is_sent_as_the_text_that_a_parser_reads(tmp_path: Path, address: str) -> None:
+    page = tmp_path / "a.docx"
+    page.write_bytes(_docx())
+    uri = f"data:{WORD};base64,{b64encode(_docx()).decode()}"
     model = _model()
-    model.ask([Message("user", [{"file": "b.pdf"}, {"text": "?"}])])
-    assert model.requests[0].messages[0].content == "(Uploaded [file](b.pdf)) ?"
+    model.ask(_with_file({"path": str(page), "file: URL": page.as_uri(), "data: URI": uri}[address]))
+    name = "file.docx" if address == "data: URI" else "a.docx"
+    sent = model.requests[0].messages[0].items
+    assert [item.text for item in sent] == [
+        "How many?",
+        f'<file name="{name}">\n# Sockets\n\nThere are forty.\n</file>',
+    ]
+
+
+def test_a_text_in_another_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("配线架有四十个插孔。".encode("gb18030") * 20)
+    model = _model()
+    model.ask(_with_file(str(tmp_path / "a.txt")))
+    assert "配线架有四十个插孔。" in model.requests[0].messages[0].get_text_content()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.pdf", b"%PDF-1.7 damaged", "a.pdf is incomplete"),
+        ("a.xyz", bytes(range(256)), "a.xyz cannot be read: no parser"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_and_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    model = _model()
+    with pytest.raises(UnsupportedInputError, match=said):
+        model.ask(_with_file(str(tmp_path / name)))
+    assert model.requests == []
+
+
+def test_a_document_without_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "scan.pdf").write_bytes(_pdf_without_text())
+    with pytest.raises(UnsupportedInputError, match=r"scan\.pdf"):
+        _model().ask(_with_file(str(tmp_path / "scan.pdf")))
+
+
+def test_a_model_that_takes_pdfs_gets_them_and_the_text_of_others(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    (tmp_path / "a.docx").write_bytes(_docx())
+    model = _model(facts=ModelFacts(files=True))
+    items = [{"file": str(tmp_path / name)} for name in ("a.pdf", "a.docx")]
+    model.ask(Message("user", items))
+    first, second = model.requests[0].messages[0].items
+    assert first == ContentItem(file=str(tmp_path / "a.pdf"))
+    assert "There are forty." in (second.text or "")
+
+
+def test_where_only_names_are_wanted_no_file_is_opened() -> None:
+    model = _model(facts=ModelFacts(files=True))
+    asked = model.astream([_with_file("/gone/a.pdf")], files="name")
+
+    async def read() -> None:
+        async for _ in asked:
+            pass
+
+    sync.run(read())
+    assert model.requests[0].messages[0].content == "(Uploaded [file](a.pdf)) How many?"
 
 
 def test_a_setting_that_does_not_fit_is_refused_by_its_name() -> None:

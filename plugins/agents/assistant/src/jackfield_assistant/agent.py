@@ -50,6 +50,7 @@ class Assistant(FnCallAgent):
 
     run_options: ClassVar[type] = AssistantRunOptions
     resumable = True
+    reads_files = True
 
     def __init__(
         self,

@@ -77,6 +77,7 @@ class Memory(Agent):
     """
 
     resumable = True
+    reads_files = True
 
     def __init__(
         self,

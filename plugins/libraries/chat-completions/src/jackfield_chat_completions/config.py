@@ -17,6 +17,7 @@ class ChatCompletionsConfig(LLMConfig):
     images: bool = Field(default=True, description="The model takes images")
     audio: bool = Field(default=False, description="The model takes audio")
     video: bool = Field(default=False, description="The model takes video")
+    files: bool = Field(default=False, description="The model takes PDFs; otherwise they are sent as text")
     json_schema: bool = Field(default=True, description="The model can be made to follow a JSON Schema")
     reasoning: bool = Field(default=True, description="The server can return the model's reasoning separately")
     context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")

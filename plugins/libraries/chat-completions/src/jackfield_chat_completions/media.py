@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield.media import address_of, path_of, read_media
-from jackfield.messages import ContentItem
+from jackfield.media import address_of, path_of, pdf_of, read_media
+from jackfield.messages import ContentItem, basename_of
 
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 
@@ -24,6 +24,19 @@ def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, ob
     if isinstance(value, list):
         return {"type": "video", "video": [address_of(frame, "image") for frame in value]}
     return {"type": "video_url", "video_url": {"url": address_of(value, "video")}}
+
+
+def file_part(address: str) -> dict[str, object] | None:
+    """The part of a message for a PDF; None for a URL, which the protocol does not have, and for any other file.
+
+    Raises:
+        UnsupportedInputError: A local file is missing, or too large.
+    """
+    pdf = pdf_of(address)
+    if pdf is None:
+        return None
+    name = "file.pdf" if address[:5].lower() == "data:" else basename_of(address)
+    return {"type": "file", "file": {"filename": name, "file_data": pdf.data_uri}}
 
 
 def _audio(value: str | dict[str, Any], as_uri: bool) -> dict[str, object]:

@@ -9,7 +9,7 @@ from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import Answer, Result, parts_of
-from jackfield_chat_completions.media import media_part
+from jackfield_chat_completions.media import file_part, media_part
 from jackfield_chat_completions.profiles import Dialect
 from jackfield_http import Wire, json_bytes
 
@@ -25,7 +25,7 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
     """The request as a dict; `extra_body` overrides everything else."""
-    messages = wire_messages(request.messages, dialect)
+    messages = wire_messages(request.messages, dialect, files=request.facts.files)
     body: Wire = {"model": request.model, "messages": messages, "stream": True}
     if dialect.stream_usage:
         body["stream_options"] = {"include_usage": True}
@@ -70,31 +70,39 @@ def _options(config: GenerateConfig, dialect: Dialect) -> Wire:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """The history in the form Chat Completions takes."""
+def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool = False) -> list[Wire]:
+    """The history in the form Chat Completions takes.
+
+    Args:
+        messages: The history.
+        dialect: How to talk to the server.
+        files: The server takes PDFs; otherwise they become notes.
+    """
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Message):
-            wire.append({"role": part.role, "content": _content(part, dialect)})
+            wire.append({"role": part.role, "content": _content(part, dialect, files=files)})
         else:
             wire += _answer(part, dialect)
     return wire
 
 
-def _content(message: Message, dialect: Dialect) -> str | list[Wire]:
+def _content(message: Message, dialect: Dialect, *, files: bool) -> str | list[Wire]:
     """Text as one string where there is nothing else: some servers know no lists."""
     content = message.content
     if isinstance(content, str):
         return content
     if all(item.text is not None for item in content):
         return message.get_text_content()
-    return [_part(item, dialect) for item in content]
+    return [_part(item, dialect, files=files) for item in content]
 
 
-def _part(item: ContentItem, dialect: Dialect) -> Wire:
+def _part(item: ContentItem, dialect: Dialect, *, files: bool) -> Wire:
     if item.text is not None:
         return {"type": "text", "text": item.text}
     if item.file is not None:
+        if files and (part := file_part(item.file)):
+            return part
         return {"type": "text", "text": notes_of([item])[0]}
     return media_part(item, sound_as_uri=dialect.sound_as_uri)
 

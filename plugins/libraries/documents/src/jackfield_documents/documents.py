@@ -134,6 +134,19 @@ class DocumentReader:
             stop.set()
             raise
 
+    async def read_bytes(self, data: bytes, *, name: str) -> Document:
+        """Read a file that is in memory; the document's `source` is its name, which also helps to choose the parser.
+
+        Raises:
+            DocParserError: It cannot be read.
+        """
+        stop = StopSignal()
+        try:
+            return await in_worker(self._read_bytes, data, name, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
     async def read_all(
         self,
         paths: Iterable[str | os.PathLike[str]],
@@ -208,6 +221,11 @@ class DocumentReader:
         key, data = self._identify(path)
         document = self._documents.get(key, lambda: self._parse(path, key, data, stop))
         return replace(document, source=path)
+
+    def _read_bytes(self, data: bytes, name: str, stop: StopSignal) -> Document:
+        key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(name, data), _suffix(name))
+        document = self._documents.get(key, lambda: self._parse(name, key, data, stop))
+        return replace(document, source=name)
 
     def _read_page(self, url: str, page: Page, stop: StopSignal) -> Document:
         key = self._key_of_page(page)

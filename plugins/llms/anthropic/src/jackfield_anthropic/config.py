@@ -33,6 +33,8 @@ class AnthropicConfig(LLMConfig):
 
     native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")
+    files: bool = Field(default=True, description="The model takes PDFs; otherwise they are sent as text")
+    file_urls: bool = Field(default=True, description="The server fetches PDFs by their URLs")
     json_schema: bool = Field(
         default=False, description="The model can be made to follow a JSON Schema; newer ones can"
     )

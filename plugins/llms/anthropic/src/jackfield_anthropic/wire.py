@@ -9,8 +9,8 @@ from typing import Any
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import address_of, notes_of
-from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message
+from jackfield.media import address_of, notes_of, path_of, pdf_of
+from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_backends.history import Answer, Call, parts_of, text_of
@@ -179,7 +179,10 @@ def _items(items: Sequence[ContentItem]) -> list[Wire]:
 def _item(item: ContentItem) -> list[Wire]:
     if item.text is not None:
         return _text(item.text)
-    return [_image(str(item.image))] if item.image else _text(notes_of([item])[0])
+    if item.image:
+        return [_image(item.image)]
+    document = _document(item.file) if item.file else None
+    return [document] if document else _text(notes_of([item])[0])
 
 
 def _text(text: str) -> list[Wire]:
@@ -192,6 +195,18 @@ def _image(value: str) -> Wire:
         return {"type": "image", "source": {"type": "url", "url": address}}
     head, _, data = address[5:].partition(",")
     return {"type": "image", "source": {"type": "base64", "media_type": head.partition(";")[0], "data": data}}
+
+
+def _document(address: str) -> Wire | None:
+    """A PDF, by its URL or with its content; None for any other file."""
+    if path_of(address) is None and address[:5].lower() != "data:":
+        return {"type": "document", "source": {"type": "url", "url": address}}
+    pdf = pdf_of(address)
+    if pdf is None:
+        return None
+    source = {"type": "base64", "media_type": pdf.media_type, "data": pdf.base64}
+    title = {} if address[:5].lower() == "data:" else {"title": basename_of(address)}
+    return {"type": "document", "source": source, **title}
 
 
 def _results(answer: Answer) -> list[Wire]:

@@ -1,1 +1,1 @@
-"""Mentions files and media by name, and removes what the model does not take."""
+"""Reads attached files, and names media that the model does not take."""

@@ -12,9 +12,9 @@ Unsupported = Literal["refuse", "note"]
 
 
 class MultimodalConfig(Config):
-    """What happens to images, audio and video that the model does not take."""
+    """What happens to images, audio and video that the model does not take, and to unreadable files."""
 
     unsupported: Unsupported = Field(
         default="refuse",
-        description="refuse: the call fails before anything is sent; note: only their names are sent",
+        description="refuse: the call fails before anything is sent; note: only the names are sent",
     )

@@ -13,7 +13,8 @@ def processors() -> list[ProcessorSpec]:
             name="multimodal",
             target="jackfield_multimodal.processor:Multimodal",
             config="jackfield_multimodal.config:MultimodalConfig",
-            summary="Mentions uploaded files and media by name, for models that cannot see them and for their tools.",
+            summary="Sends attached files as text, and names media for models that cannot see them and for tools.",
+            effects=frozenset({"files", "network"}),
             phase="input",
             after=("language",),
         )

@@ -1,34 +1,43 @@
-"""Multimodal messages as a processor: content that a model cannot read is mentioned by name, and left out."""
+"""Multimodal messages as a processor: files become text, and media that a model does not take are named."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from jackfield.attachments import AttachedFile, read_files_before
 from jackfield.config import Lang
+from jackfield.events import ModelEvent
 from jackfield.messages import SYSTEM, USER, ContentItem, ItemKind, Message
-from jackfield.processors import Phase, Preprocessor
+from jackfield.plugins import Plugins
+from jackfield.processors import CallNext, Phase, Preprocessor
 from jackfield.request import ChatRequest
 from jackfield_multimodal.config import MultimodalConfig
 from jackfield_multimodal.mentions import is_mentioned, mention, note
+
+if TYPE_CHECKING:
+    from jackfield_multimodal.reading import FileReader
 
 _FILES: frozenset[ItemKind] = frozenset({"file"})
 
 
 class Multimodal(Preprocessor):
-    """Mentions files and media by name where this is needed, and leaves out files that the model does not take.
+    """Reads attached files with the installed parsers, and names what the model does not take.
+
+    The text of each file that a user attached replaces the file, unless the model takes it or an agent uses it: the
+    installed parsers read it.
 
     A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `:
     with each file, image, sound and video that the model does not take, and with all of them if the request has tools,
     which need the names to work on. What the message already mentions is not mentioned again. In other messages, a
     mention replaces what is left out.
 
-    Nothing is read and nothing fetched. Ids, names, origins and `extra` of messages stay; a request that needs no
-    change is passed on as the same object.
+    Ids, names, origins and `extra` of messages stay; a request that needs no change is passed on as the same object.
 
     Args:
         cfg, settings: The keys of `MultimodalConfig`.
+        host: Where parsers are looked up; the default host if None.
 
     Raises:
         ConfigError: A setting is not valid.
@@ -40,8 +49,34 @@ class Multimodal(Preprocessor):
     phase: ClassVar[Phase] = "input"
     after: ClassVar[tuple[str, ...]] = ("language",)
 
+    def __init__(
+        self,
+        cfg: MultimodalConfig | Mapping[str, object] | None = None,
+        *,
+        host: Plugins | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host
+        self._reader: FileReader | None = None
+
     def __repr__(self) -> str:
         return f"<Multimodal unsupported={self.config.unsupported!r}>"
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        """Read the files, and pass the prepared request on."""
+        if request.files == "name":
+            return call_next(self.prepare(request))
+        if request.files == "read" and self.config.unsupported == "note":
+            request = replace(request, files="read_if_possible")
+        return read_files_before(lambda read: call_next(self.prepare(read)), self._parse, keep_unread=True)(request)
+
+    async def _parse(self, file: AttachedFile) -> str:
+        if self._reader is None:
+            from jackfield_multimodal.reading import FileReader  # few conversations have files
+
+            self._reader = FileReader(self._host)
+        return await self._reader.read(file)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
         """The request with its notes."""
@@ -63,7 +98,7 @@ class Multimodal(Preprocessor):
             "image": facts.images,
             "audio": facts.audio,
             "video": facts.video,
-            "file": facts.files,
+            "file": facts.files and request.files != "name",
         }
         missing = frozenset(kind for kind, taken in takes.items() if not taken)
         return _Rules(

@@ -17,9 +17,8 @@ class ResponsesConfig(LLMConfig):
 
     native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")
-    files: bool = Field(
-        default=False, description="Send files (PDF …) to the model; otherwise only a note with their name"
-    )
+    files: bool = Field(default=False, description="The model takes PDFs; otherwise they are sent as text")
+    file_urls: bool = Field(default=True, description="The server fetches PDFs by their URLs")
     json_schema: bool = Field(default=True, description="The model can be made to follow a JSON Schema")
     reasoning: bool = Field(default=True, description="The server can return the model's reasoning separately")
     context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")

@@ -1,0 +1,243 @@
+"""Files that a user attaches to a message, on their way to a model: as they are, as text, or refused.
+
+A PDF stays a part of the message if the model takes PDFs. A text file is sent as it is, below its name. Any other file
+is read by a parser, which a processor brings along; without one, the request is refused. No file is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TypeAlias
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from jackfield.defaults import AGENT_WITH_FILES, READER_OF_FILES
+from jackfield.errors import ContextLengthError, DocParserError, MissingFileError, UnsupportedInputError
+from jackfield.events import ModelEvent, PluginEvent
+from jackfield.media import notes_of, path_of, read_file
+from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
+from jackfield.plugins._known import known_distribution, parser_of_extension
+from jackfield.processors import CallNext
+from jackfield.request import ChatRequest
+from jackfield.results import WARNINGS
+from jackfield.streams import closing
+from jackfield.sync import in_worker
+
+UNREAD_FILES = "jackfield.unread_files"
+"""The name of the event that lists files whose names alone were sent."""
+
+_PDF = b"%PDF"
+_NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are written in ASCII
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
+_MOST_BYTES_PER_TOKEN = 6  # tables and prose have less, so a file that is refused by this figure never fits
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file that is no plain text, and that the model does not take itself.
+
+    Attributes:
+        name: Its name, without folders.
+        address: Its path or URL; '' for a `data:` URI.
+        content: Its bytes; None if it is at a URL.
+    """
+
+    name: str
+    address: str
+    content: bytes | None
+
+
+Parse: TypeAlias = Callable[[AttachedFile], Awaitable[str]]
+"""Returns the text of a file. It raises a `DocParserError` or `UnsupportedInputError` that names the file."""
+
+
+def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = False) -> CallNext:
+    """Wrap a part of a chain: it gets requests whose attached files are read.
+
+    Args:
+        call_next: The part.
+        parse: Reads the files that are neither plain text nor taken by the model.
+        keep_unread: Leave unreadable files in their messages, for `call_next` to name; otherwise notes replace them.
+    """
+
+    def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        # A history is long, and most of it is plain text.
+        if request.files == "done" or not any(_names_files(message) for message in request.messages):
+            return call_next(request)
+        if request.files == "name":
+            return call_next(replace(request, messages=tuple(name_files(request.messages))))
+        return _ask(request, call_next, parse, keep_unread=keep_unread)
+
+    return ask
+
+
+async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = False) -> tuple[ChatRequest, list[str]]:
+    """Read the files that users and the author of the system message attached.
+
+    Args:
+        request: The request; its `files` says whether an unreadable file is refused.
+        parse, keep_unread: As for `read_files_before`.
+
+    Returns:
+        The request with texts in place of files, and a warning for each file whose name alone is sent.
+
+    Raises:
+        MissingFileError: A file does not exist.
+        UnsupportedInputError: A file cannot be read; the message says what to install.
+        ContextLengthError: A file of the last question alone is longer than the model's context.
+    """
+    # Files of earlier questions have been read, and answered.
+    answered = max((place for place, message in enumerate(request.messages) if message.role == ASSISTANT), default=-1)
+    warnings: list[str] = []
+    messages = list(request.messages)
+    for place, message in enumerate(messages):
+        if not _names_files(message):
+            continue
+        items: list[ContentItem] = []
+        for item in message.items:
+            try:
+                items.append(await _read(item, request, parse, message.role, must_fit=place > answered))
+            except (UnsupportedInputError, ContextLengthError) as error:
+                is_missing = isinstance(error, MissingFileError)
+                if place > answered if is_missing else request.files == "read":
+                    raise
+                items.append(item if keep_unread else _note(item))
+                warnings.append(f"only its name was sent: {error}")
+        messages[place] = message.replace(content=items)
+    return replace(request, messages=tuple(messages), files="done"), warnings
+
+
+def name_files(history: Sequence[Message]) -> list[Message]:
+    """Return a conversation with the name of each attached file in its place."""
+    return [
+        message.replace(content=[_note(item) for item in message.items]) if _names_files(message) else message
+        for message in history
+    ]
+
+
+async def refuse_file(file: AttachedFile) -> str:
+    """Refuse a file that needs a parser, where no processor brings one along.
+
+    Raises:
+        UnsupportedInputError: Always; it names the packages to install.
+    """
+    suffix = PurePosixPath(file.name).suffix[1:].lower()
+    if file.content is None:
+        needed, cause = "jackfield-fetch", "is at a URL"
+    else:
+        needed = known_distribution("parser", parser_of_extension(suffix) or "") or "jackfield-text"
+        cause = "is not UTF-8 text"
+    raise UnsupportedInputError(
+        f"{file.name} cannot be read: it {cause}, and the processor that reads such files is not installed or not "
+        f"used. Install it: pip install {READER_OF_FILES} {needed}"
+    )
+
+
+def decode_text(content: bytes) -> str | None:
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; None if it is anything else."""
+    if content.lstrip()[:5].startswith(_NO_TEXT):
+        return None
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if any(mark in text for mark in _CONTROL) else text
+
+
+def text_of_file(name: str, text: str) -> ContentItem:
+    """Return the text of a file as a part of a message, below its name."""
+    shown = " ".join(name.replace('"', "'").split())
+    return ContentItem(text=f'<file name="{shown}">\n{text.rstrip() or "(empty)"}\n</file>')
+
+
+async def _ask(
+    request: ChatRequest, call_next: CallNext, parse: Parse, *, keep_unread: bool
+) -> AsyncIterator[ModelEvent]:
+    is_new = request.messages[-1].role == USER  # later turns would repeat the warnings
+    request, warnings = await read_files(request, parse, keep_unread=keep_unread)
+    if warnings and is_new:
+        yield PluginEvent(UNREAD_FILES, {WARNINGS: warnings, "note": "; ".join(warnings)})
+    async with closing(call_next(request)) as events:
+        async for event in events:
+            yield event
+
+
+def _names_files(message: Message) -> bool:
+    if isinstance(message.content, str) or message.role not in (USER, SYSTEM):
+        return False
+    return any(item.file is not None for item in message.content)
+
+
+async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str, *, must_fit: bool) -> ContentItem:
+    """Return a text in place of a file; the item itself if the model takes it, or if it is no file.
+
+    No provider takes files in a system message.
+    """
+    if item.file is None:
+        return item
+    facts = request.facts
+    file = await in_worker(_open, item.file)
+    if file.content is None:
+        is_taken = facts.files and facts.file_urls and urlsplit(file.address).path.lower().endswith(".pdf")
+    else:
+        is_taken = facts.files and file.content.startswith(_PDF)
+    if is_taken and role == USER:
+        return item
+    text = None if file.content is None else await in_worker(decode_text, file.content)
+    if text is None:
+        try:
+            text = await parse(file)
+        except DocParserError as error:
+            raise UnsupportedInputError(str(error)) from error
+        if not text.strip():
+            raise UnsupportedInputError(
+                f"{file.name} has no text that can be read: if it has scanned pages, send them as images"
+            )
+    if must_fit:
+        _check_length(file.name, text, request)
+    return text_of_file(file.name, text)
+
+
+def _note(item: ContentItem) -> ContentItem:
+    return item if item.file is None else ContentItem(text=notes_of([item])[0])
+
+
+def _open(address: str) -> AttachedFile:
+    if address[:5].lower() == "data:":
+        return _decode_uri(address)
+    path = path_of(address)
+    if path is None:
+        return AttachedFile(basename_of(address) or address, address, None)
+    return AttachedFile(basename_of(str(path)), str(path), read_file(path))
+
+
+def _decode_uri(uri: str) -> AttachedFile:
+    import base64  # few files come in this form
+    import mimetypes
+
+    head, _, data = uri[5:].partition(",")
+    media_type, *parameters = head.split(";")
+    name = f"file{mimetypes.guess_extension(media_type) or ''}"
+    try:
+        content = base64.b64decode(unquote_to_bytes(data)) if "base64" in parameters else unquote_to_bytes(data)
+    except ValueError as error:
+        raise UnsupportedInputError(
+            f"a file in a data: URI is not valid base64 ({error}): write data:{media_type};base64,…"
+        ) from error
+    return AttachedFile(name, "", content)
+
+
+def _check_length(name: str, text: str, request: ChatRequest) -> None:
+    limit = request.config.max_input_tokens
+    if limit is None:
+        limit = request.facts.context_tokens
+    tokens = len(text.encode("utf-8", "replace")) // _MOST_BYTES_PER_TOKEN
+    if limit is not None and 0 < limit < tokens:
+        raise ContextLengthError(
+            f"{name} is too long: it has at least {tokens:,} tokens, and the model takes {limit:,}. To have only the "
+            f"passages sent that fit the question, use the agent kind {AGENT_WITH_FILES!r}"
+        )

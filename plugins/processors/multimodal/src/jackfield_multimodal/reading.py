@@ -1,0 +1,41 @@
+"""Read attached files with the installed parsers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from jackfield.attachments import AttachedFile
+from jackfield.plugins import Plugins
+from jackfield.retrieval import Block
+from jackfield_documents import DocumentReader
+
+
+class FileReader:
+    """Reads files as text. Documents are cached by content, because a conversation sends its files with each turn.
+
+    Args:
+        host: Where parsers are looked up; the default host if None.
+    """
+
+    def __init__(self, host: Plugins | None) -> None:
+        self._host = host
+
+    @cached_property
+    def _reader(self) -> DocumentReader:
+        return DocumentReader(self._host)
+
+    async def read(self, file: AttachedFile) -> str:
+        """Return the text of a file, with headings and tables as Markdown.
+
+        Raises:
+            DocParserError: No installed parser reads it, or it is damaged; the message names the file.
+        """
+        if file.address:
+            document = await self._reader.read(file.address)
+        else:
+            document = await self._reader.read_bytes(file.content or b"", name=file.name)
+        return "\n\n".join(_markdown_of(block) for block in document.blocks)
+
+
+def _markdown_of(block: Block) -> str:
+    return f"{'#' * block.level} {block.text}" if block.kind == "heading" else block.text
