@@ -87,16 +87,18 @@ def test_without_files_there_is_no_knowledge() -> None:
 
 
 def test_sources_and_unreadable_files_are_told(guide: str, tmp_path: Path) -> None:
-    events = ask(ScriptedModel([answer("48")]), files=[guide, str(tmp_path / "gone.pdf")])
+    (tmp_path / "half.pdf").write_bytes(b"%PDF-1.7")
+    events = ask(ScriptedModel([answer("48")]), files=[guide, str(tmp_path / "half.pdf")])
     told = next(event for event in events if isinstance(event, PluginEvent))
     assert told.data["sources"] == ["guide.md"]
-    assert "gone.pdf does not exist" in told.data["note"]
+    assert "half.pdf is incomplete" in told.data["note"]
 
 
 def test_if_no_file_can_be_read_the_run_fails_and_says_why(tmp_path: Path) -> None:
     model = ScriptedModel([answer("?")])
-    with pytest.raises(DocParserError, match=r"gone\.pdf does not exist"):
-        ask(model, files=[str(tmp_path / "gone.pdf")])
+    (tmp_path / "half.pdf").write_bytes(b"%PDF-1.7")
+    with pytest.raises(DocParserError, match=r"half\.pdf is incomplete"):
+        ask(model, files=[str(tmp_path / "half.pdf")])
     assert model.requests == []
 
 
@@ -225,11 +227,12 @@ def test_an_older_retrieval_tool_that_gives_passages_and_errors_only_still_works
             return Found()
 
     model = ScriptedModel([answer("?")])
-    agent = Assistant(llm=model, files=[guide, "gone.md"])
+    agent = Assistant(llm=model, files=[guide, str(Path(guide).parent)])
     agent.memory._retrieval = SimpleNamespace(load=Old)  # type: ignore[assignment]
     result = agent.ask("Does it work?")
     assert "It works." in system_of(model)
     assert result.sources == (Source("old.md"),)
+    assert result.warnings == ("gone.md does not exist",)
 
 
 def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,13 +151,15 @@ def test_parallel_tool_calls_stay_with_the_one_who_made_them() -> None:
     assert roles == ["system", "user", *["assistant"] * 3, "function", "function", "assistant", "user"]
 
 
-def test_pictures_of_the_user_reach_all_and_paths_of_others_stay_paths() -> None:
+def test_files_of_the_user_reach_all_and_paths_of_others_stay_paths(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Forty sockets.")
     al = says("al")
-    question = Message("user", [ContentItem(text="See"), ContentItem(file="a.txt")], name="Eve")
+    question = Message("user", [ContentItem(text="See"), ContentItem(file=str(tmp_path / "a.txt"))], name="Eve")
     before = Message("assistant", [ContentItem(text="Mine"), ContentItem(file="secret.txt")], name="bo")
     GroupChat([al, says("bo")], "round_robin", max_round=1).ask([question, before, Message("user", "Well?")])
     assert "secret" not in str(requests(al)[0].messages)
     assert "Eve: See" in requests(al)[0].messages[-1].get_text_content()
+    assert "Forty sockets." in requests(al)[0].messages[-1].get_text_content()
     assert "bo: Mine" in requests(al)[0].messages[-1].get_text_content()
 
 

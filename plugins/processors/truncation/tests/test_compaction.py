@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from jackfield import Agent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken
+from jackfield.attachments import text_of_file
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError
 from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent
@@ -201,7 +202,7 @@ def test_pinned_messages_files_and_the_last_turns_stay_whole(tmp_path: Path) -> 
     [request] = model.asked
     at = request.messages.index(pinned)
     assert request.messages[at + 1] is history[10], "a call is kept with its result"
-    assert with_file in request.messages
+    assert with_file.replace(content=[ContentItem(text="Keep this."), text_of_file("a.txt", "a")]) in request.messages
     assert list(request.messages[-29:-1]) == history[-28:]
     assert 10 not in numbers_in(model.summaries[0])
 

@@ -35,6 +35,8 @@ BROKEN = {
     "AsksNobody": "test_a_call_that_needs_approval_waits_for_a_yes",
     "TakesFilesOfAnybody": "test_files_of_the_conversation_are_those_that_the_user_gave",
     "ReadsEachFile": "test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run",
+    "DropsFiles": "test_a_file_that_is_handed_over_is_used_or_named",
+    "ForgivesMissingFiles": "test_a_missing_file_is_an_error",
     "ForgetsWhoAsks": "test_what_a_program_passes_for_its_tools_reaches_them",
     "ForgetsRules": "test_rules_for_its_calls_hold",
     "ForgetsToolboxes": "test_tools_that_are_made_for_the_run_are_shown_and_called",

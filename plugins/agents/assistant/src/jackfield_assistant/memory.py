@@ -15,6 +15,7 @@ from jackfield.errors import ConfigError, DocParserError
 from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, USER, Message, basename_of
 from jackfield.models import BaseChatModel
+from jackfield.results import WARNINGS
 from jackfield.runs import ReportProgress
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
@@ -173,6 +174,7 @@ def _event(found: Retrieved) -> PluginEvent:
         "sources": [basename_of(str(passage["url"])) for passage in found.passages],
         "passages": sum(len(passage["text"]) for passage in found.passages),
         "errors": problems,
+        WARNINGS: problems,
     }
     if isinstance(found, Described):
         data.update(found.metadata())

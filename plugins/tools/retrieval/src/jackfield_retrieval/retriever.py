@@ -12,6 +12,7 @@ from jackfield.errors import ConfigError, DocParserError, ModelServiceError, Too
 from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
+from jackfield.results import WARNINGS
 from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
 from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
@@ -54,6 +55,7 @@ class RetrievalResult:
         chunks: What the passages are made of.
         documents: How many documents were read or searched.
         skipped: A line for each reason why files of folders were left out.
+        unread: A line for each file that was not read: the skipped ones, and those with an error.
         failures: A line for each searcher whose service failed; the others were used.
     """
 
@@ -63,6 +65,7 @@ class RetrievalResult:
     chunks: tuple[Chunk, ...] = ()
     documents: int = 0
     skipped: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
 
     def metadata(self) -> dict[str, object]:
@@ -80,6 +83,7 @@ class RetrievalResult:
             "documents": self.documents,
             "errors": list(map(str, self.errors)),
             "skipped": list(self.skipped),
+            WARNINGS: list(self.unread),
             "failures": list(self.failures),
         }
 
@@ -93,6 +97,7 @@ class _Knowledge:
     documents: int
     errors: tuple[DocParserError, ...]
     skipped: tuple[str, ...]
+    unread: tuple[str, ...]
 
 
 class Retriever:
@@ -160,7 +165,13 @@ class Retriever:
         hits = await self._hits(query, corpora, report) if is_searched else []
         chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
         return RetrievalResult(
-            passages(chunks), tuple(hits), known.errors, tuple(chunks), known.documents, known.skipped
+            passages(chunks),
+            tuple(hits),
+            known.errors,
+            tuple(chunks),
+            known.documents,
+            known.skipped,
+            known.unread,
         )
 
     # --- what is searched ---
@@ -178,7 +189,8 @@ class Retriever:
             report(PreparationProgress("splitting texts into chunks"))
         plain, indexes = await self._joined(await in_worker(self._corpus, reading.documents), indexes)
         errors = (*reading.errors.values(), *unopened)
-        return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()))
+        unread = [*map(str, errors), *map(str, expanded.skipped)]
+        return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()), tuple(unread))
 
     async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError]]:
         opened, errors = list[KeptCorpus](), list[DocParserError]()

@@ -14,7 +14,7 @@ import pytest
 
 from jackfield import ChatRequest, Limits, sync
 from jackfield.agents import Agent, CancelToken, RunView
-from jackfield.errors import ModelRequestError
+from jackfield.errors import JackfieldError, ModelRequestError, UnsupportedInputError
 from jackfield.events import (
     ApprovalNeeded,
     ModelEvent,
@@ -146,10 +146,45 @@ class AnswerSuite(AnswerTreeTests):
                 cancel.cancel()
                 return await reading
 
-            finished = end_of(sync.run(within(self.patience_s, run())))
+            try:
+                finished = end_of(sync.run(within(self.patience_s, run())))
+            except UnsupportedInputError:  # its model has no parser of such files
+                return
             if slow.begun.is_set():  # otherwise it reads no documents
                 assert finished.stop_reason == "cancelled", "read documents with `run.prepare`"
                 assert not requests_of(agent)
+
+    @pytest.mark.parametrize("way", ["files", "message"])
+    @pytest.mark.parametrize("name", ["readable.txt", "unreadable.xyz"])
+    def test_a_file_that_is_handed_over_is_used_or_named(self, tmp_path: Path, way: str, name: str) -> None:
+        """The model gets the text, or the file's name for a tool that opens it; or an error or a warning names it."""
+        text = "What is said twice: marmalade."
+        path = tmp_path / name
+        path.write_bytes(text.encode() if name == "readable.txt" else bytes(range(256)))
+        options: dict[str, Any] = {"files": [str(path)]} if way == "files" else {}
+        question = Message("user", [ContentItem(text="What is said twice?"), ContentItem(file=str(path))])
+        agent = self.make_agent(lambda _: answer("Marmalade."), **options)
+        warnings: tuple[str, ...] = ()
+        try:
+            warnings = agent.ask([QUESTION if way == "files" else question]).warnings
+        except JackfieldError as error:
+            warnings = (str(error),)
+        read = "\n".join(read_by_the_model(agent, number) for number in range(len(requests_of(agent))))
+        offered = any(one.functions for one in requests_of(agent)) and name in read
+        is_named = any(name in warning for warning in warnings)
+        assert text in read or offered or (is_named and name == "unreadable.xyz"), (
+            f"{name} is dropped in silence: its text does not reach the model, and no error or warning names it"
+        )
+
+    @pytest.mark.parametrize("way", ["files", "message"])
+    def test_a_missing_file_is_an_error(self, tmp_path: Path, way: str) -> None:
+        gone = str(tmp_path / "gone.txt")
+        options: dict[str, Any] = {"files": [gone]} if way == "files" else {}
+        question = Message("user", [ContentItem(text="What is said twice?"), ContentItem(file=gone)])
+        agent = self.make_agent(lambda _: answer("Marmalade."), **options)
+        with pytest.raises(JackfieldError, match=r"gone\.txt"):
+            agent.ask([QUESTION if way == "files" else question])
+        assert requests_of(agent) == []
 
     def test_a_run_that_is_left_at_any_point_has_closed_all_that_it_iterates(self) -> None:
         count = len(self._events(self.make_agent([answer("Yes.")])))
@@ -416,11 +451,11 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert "stands in written.txt" not in read_by_the_model(agent, -1)
 
     def test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run(self, tmp_path: Path) -> None:
-        names = ("dog.jpeg", "data.unknown", "gone.txt")
+        names = ("dog.jpeg", "data.unknown")
         (tmp_path / names[0]).write_bytes(b"\xff\xd8\xff\xe0 a picture")
         (tmp_path / names[1]).write_bytes(bytes(range(256)))
 
-        @tool(name="look", description="Lists the files.")
+        @tool(name="look", description="Lists the files.", effects={"files"})
         def look(context: ToolContext) -> str:
             return " ".join(Path(file).name for file in context.files)
 

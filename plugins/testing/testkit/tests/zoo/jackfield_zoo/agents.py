@@ -208,6 +208,17 @@ class ReadsEachFile(Honest):
         return run
 
 
+class DropsFiles(Honest):
+    def prepared(self, run: Run) -> Run:
+        messages = tuple(message.replace(content=message.get_text_content()) for message in run.messages)
+        return replace(run, messages=messages)
+
+
+class ForgivesMissingFiles(Honest):
+    def __init__(self, *args: Any, files: Any = (), **options: Any) -> None:
+        super().__init__(*args, files=[file for file in files if Path(file).exists()], **options)
+
+
 class ForgetsWhoAsks(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, context=replace(run.context, deps=None))
