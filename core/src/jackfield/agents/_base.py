@@ -272,11 +272,7 @@ class Agent(QwenMethods, StatesSecrets):
             recorder = self._recorder_of(run_id, parent)
             asked = as_messages(messages)
             history = with_system_text(asked, self.system_message, first=True)
-            if run_id is None:
-                if self.files or any(not isinstance(message.content, str) for message in asked):
-                    await sync.in_worker(partial(check_files, self.files, asked, agent=self._label))
-                if not self.reads_files:
-                    history = attach_files(history, self.files)
+            history = history if run_id else await self._with_files(history)
             recorded = None if recorder is None else await recorder.load(run_id, history)
             if recorded is not None:
                 history = recorded.messages
@@ -324,6 +320,12 @@ class Agent(QwenMethods, StatesSecrets):
             finally:
                 if parent is not None:
                     parent.settle(run)
+
+    async def _with_files(self, history: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Check that all files exist, and attach the agent's own to the conversation, unless its kind reads them."""
+        if self.files or any(not isinstance(message.content, str) for message in history):
+            await sync.in_worker(partial(check_files, self.files, history, agent=self._label))
+        return history if self.reads_files else attach_files(history, self.files)
 
     def _check_options(self, options: Mapping[str, object]) -> None:
         """Raise ConfigError for an option that a run of this kind does not take, or whose value does not fit."""
