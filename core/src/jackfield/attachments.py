@@ -37,7 +37,7 @@ _MOST_BYTES_PER_TOKEN = 6  # tables and prose have less, so a file that is refus
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that is no plain text, and that the model does not take itself.
+    """A file that needs a parser: it is not plain text, and the model does not take it.
 
     Attributes:
         name: Its name, without folders.

@@ -136,7 +136,9 @@ def test_attachments_go_beside_the_question(shell: Shell, command_line: CommandL
     (command_line.folder / "a.png").write_bytes(png)
     (command_line.folder / "b.csv").write_text("1")
     done = shell("jackfield run -m echo:m -a a.png -a b.csv -a https://acme.example/c.jpg look")
-    assert "you said: look + image:a.png, file:b.csv, image:https://acme.example/c.jpg" in done.stdout
+    assert (
+        'you said: look\n<file name="b.csv">\n1\n</file> + image:a.png, image:https://acme.example/c.jpg' in done.stdout
+    )
     piped = shell("cat a.png | jackfield run -m echo:m -a - look")
     assert "you said: look + image:data:image/png;base64,iVBORw0KGgo=" in piped.stdout
 

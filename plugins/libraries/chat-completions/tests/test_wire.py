@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from jackfield.config import GenerateConfig
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield_backends.history import NO_RESULT
 from jackfield_chat_completions import Dialect
 from jackfield_chat_completions.wire import request_body, request_bytes
@@ -235,6 +236,19 @@ def test_content_that_is_all_text_is_one_string() -> None:
 def test_files_are_notes_with_their_names() -> None:
     content = wire_messages([user([{"text": "read"}, {"file": "/documents/my%20report.pdf"}])])[0]["content"]
     assert content == [{"type": "text", "text": "read"}, {"type": "text", "text": "[file: my report.pdf]"}]
+
+
+def test_pdfs_are_file_parts_where_the_server_takes_them(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    uri = "data:application/pdf;base64," + base64.b64encode(b"%PDF-1.7").decode()
+    message = user([{"file": str(tmp_path / "a.pdf")}, {"file": uri}, {"file": "https://h.test/a.pdf"}])
+    request = ChatRequest("m", (message,), facts=ModelFacts(files=True))
+    (wire,) = json.loads(request_bytes(request, Dialect()))["messages"]
+    assert wire["content"] == [
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": uri}},
+        {"type": "file", "file": {"filename": "file.pdf", "file_data": uri}},
+        {"type": "text", "text": "[file: a.pdf]"},
+    ]
 
 
 def test_a_local_image_is_sent_inside_the_request(tmp_path: Path) -> None:

@@ -205,6 +205,22 @@ def test_results_stand_first_in_the_users_message_with_their_images(
     ]
 
 
+def test_pdfs_are_documents_by_address_or_with_their_content(
+    server: FakeOpenAI, make_model: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    uri = "data:application/pdf;base64," + base64.b64encode(b"%PDF-1.7").decode()
+    items = [ContentItem(file=address) for address in (str(tmp_path / "a.pdf"), uri, "https://example.org/a.pdf")]
+    server.reply(replies.text("ok"))
+    ask(make_model(), [Message("user", items)])
+    content = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(b"%PDF-1.7").decode()}
+    assert native(server)["messages"][0]["content"] == [
+        {"type": "document", "source": content, "title": "a.pdf"},
+        {"type": "document", "source": content},
+        {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+    ]
+
+
 def test_images_are_sent_by_address_or_as_they_are(server: FakeOpenAI, make_model: Any, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
     server.reply(replies.text("ok"))

@@ -66,6 +66,7 @@ BROKEN = {
     "LogsTheKey": "test_the_key_is_in_no_log",
     "ConnectsAtOnce": "test_making_a_model_connects_to_nothing",
     "ClaimsImages": "test_an_image_is_sent_or_refused_as_the_facts_say",
+    "ClaimsFiles": "test_a_pdf_is_sent_as_the_facts_say_or_refused",
     "TrustsHistories": "test_only_the_user_can_have_a_file_read_and_sent[path-image]",
     "Prints": "test_nothing_is_printed",
     "FallsBack": "test_a_server_without_tls_at_a_url_with_it_is_an_error_and_learns_nothing",

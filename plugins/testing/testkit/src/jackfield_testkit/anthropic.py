@@ -99,7 +99,7 @@ def _chat_messages(message: Mapping[str, Any]) -> list[Wire]:
 def _chat_content(content: Any) -> object:
     if isinstance(content, str):
         return content
-    return [_chat_part(block) for block in content if block["type"] in ("text", "image")]
+    return [_chat_part(block) for block in content if block["type"] in ("text", "image", "document")]
 
 
 def _chat_part(block: Mapping[str, Any]) -> Wire:
@@ -107,6 +107,8 @@ def _chat_part(block: Mapping[str, Any]) -> Wire:
         return dict(block)
     source = block["source"]
     url = source["url"] if source["type"] == "url" else f"data:{source['media_type']};base64,{source['data']}"
+    if block["type"] == "document":
+        return {"type": "file", "file": {"filename": block.get("title", ""), "file_data": url}}
     return {"type": "image_url", "image_url": {"url": url}}
 
 

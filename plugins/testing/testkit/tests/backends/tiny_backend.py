@@ -843,6 +843,14 @@ class ClaimsImages(Tiny):
         return ModelFacts(images=True)
 
 
+class ClaimsFiles(Tiny):
+    """Says that it takes PDFs, and drops them."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(files=True)
+
+
 class TrustsHistories(Tiny):
     """Reads each file that a message names, whoever wrote it."""
 

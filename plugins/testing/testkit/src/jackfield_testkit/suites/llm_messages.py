@@ -238,6 +238,40 @@ class MediaTests(LLMTests):
         if parts:
             assert video in json.dumps(parts[1])
 
+    def test_a_pdf_is_sent_as_the_facts_say_or_refused(
+        self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path
+    ) -> None:
+        """A damaged one, from which no parser gets a text."""
+        content = b"%PDF-1.7 marmalade"
+        (tmp_path / "paper.pdf").write_bytes(content)
+        parts = self._parts_sent(server, model, ContentItem(file=str(tmp_path / "paper.pdf")), taken=model.facts.files)
+        if parts:
+            assert base64.b64encode(content).decode() in json.dumps(parts[1]), "the facts say that the model takes PDFs"
+            assert "paper.pdf" in json.dumps(parts[1])
+
+    @pytest.mark.parametrize("role", ["user", "system"])
+    def test_a_text_file_is_sent_as_text_with_its_name(
+        self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, role: str
+    ) -> None:
+        (tmp_path / "notes.txt").write_text("The password is marmalade.")
+        server.reply(replies.text("ok"))
+        message = Message(role, [ContentItem(text="before"), ContentItem(file=str(tmp_path / "notes.txt"))])
+        answer_of(model, [message] if role == "user" else [message, Message("user", "hi")])
+        body = json.dumps(sent(server))
+        assert "The password is marmalade." in body, "a file is dropped in silence"
+        assert "notes.txt" in body
+        assert str(tmp_path) not in body, "nobody needs to know where the file is"
+
+    @pytest.mark.parametrize("name", ["gone.txt", "odd.xyz"])
+    def test_a_file_that_cannot_be_read_is_refused(
+        self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, name: str
+    ) -> None:
+        if name == "odd.xyz":
+            (tmp_path / name).write_bytes(bytes(range(256)))
+        with pytest.raises(UnsupportedInputError, match=name):
+            answer_of(model, [Message("user", [ContentItem(text="hi"), ContentItem(file=str(tmp_path / name))])])
+        assert (server.requests, connections_to(server)) == ([], 0)
+
     @pytest.mark.parametrize("kind", ["image", "audio", "video", "frames", "file"])
     @pytest.mark.parametrize("address", ["path", "file: URL"])
     def test_only_the_user_can_have_a_file_read_and_sent(
