@@ -170,3 +170,41 @@ def test_a_real_notebook_shows_results_and_messages(tmp_path: Any) -> None:
     assert [sorted(data) for data in shown[3]] == [["text/markdown", "text/plain"], ["image/png", "text/plain"]]
     assert shown[3][0]["text/markdown"].startswith("**user:**\n\nLook")
     assert all(len(data["text/plain"]) < 200 for outputs in shown for data in outputs)
+
+
+PREPARING = """
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer
+from jackfield.tools import toolset
+@toolset
+def later(context):
+    context.report("connecting to a server")
+    return []
+agent = FnCallAgent([later], ScriptedModel([answer("Bonn")] * 2))
+"""
+
+
+class _Recorded(NotebookClient):
+    """Keeps the texts that a cell shows, also those that others replace."""
+
+    texts: list[str]
+
+    def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+        if msg["msg_type"] in ("display_data", "update_display_data"):
+            self.texts.append(msg["content"]["data"]["text/plain"])
+        return super().process_message(msg, cell, cell_index)
+
+
+def test_a_notebook_shows_the_progress_until_the_first_turn(tmp_path: Any) -> None:
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for source in (PREPARING, "_ = agent.ask('Which town?')", "_ = await agent.aask('Which town?')")
+    ]
+    reads: Any = nbformat.reads
+    notebook = reads(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}), 4)
+    client = _Recorded(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    client.texts = []
+    client.execute()
+    assert client.texts == ["connecting to a server", ""] * 2
+    for cell in notebook.cells[1:]:
+        assert [output["data"]["text/plain"] for output in cell["outputs"]] == [""]

@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from jackfield import sync
 from jackfield._resources import RunResources
 from jackfield.config import Lang
+from jackfield.events import PreparationProgress
 from jackfield.messages import MessageLike, Messages, as_messages
 from jackfield.results import Output, RunResult, RunStream
 from jackfield.runs._run import AgentLike, RunConfig
@@ -93,9 +94,17 @@ async def aask(
     agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
     """The same as `ask`, for code in an event loop."""
+    progress = None
     async with stream(agent, messages, output=output, **options) as events:
-        async for _ in events:
-            pass
+        async for event in events:
+            if isinstance(event, PreparationProgress):
+                if progress is None:
+                    from jackfield.display import ProgressOutput
+
+                    progress = ProgressOutput()
+                progress.show(event.text)
+            elif progress is not None:
+                progress.clear()
     return events.result
 
 

@@ -2,5 +2,6 @@
 
 from jackfield.display._markdown import markdown_of
 from jackfield.display._pictures import pictures_in, show
+from jackfield.display._progress import ProgressOutput
 
-__all__ = ["markdown_of", "pictures_in", "show"]
+__all__ = ["ProgressOutput", "markdown_of", "pictures_in", "show"]

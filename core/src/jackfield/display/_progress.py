@@ -1,0 +1,39 @@
+"""Show the progress of work before a turn in a notebook, while a cell waits for the answer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from uuid import uuid4
+
+
+class ProgressOutput:
+    """One line of output below the running cell, replaced by each progress and emptied at the end.
+
+    Outside of a notebook it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._publish = _find_publish()
+        self._display_id = ""
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._publish is None:
+            return
+        is_new = not self._display_id
+        self._display_id = self._display_id or uuid4().hex
+        self._publish({"text/plain": text}, transient={"display_id": self._display_id}, update=not is_new)
+
+    def clear(self) -> None:
+        """Empty the line, if there is one."""
+        if self._display_id:
+            self.show("")
+            self._display_id = ""
+
+
+def _find_publish() -> Any:
+    """Return the function that publishes output in a notebook; None elsewhere, also in IPython on a terminal."""
+    module = sys.modules.get("IPython")
+    shell: Any = None if module is None else module.get_ipython()
+    return shell.display_pub.publish if hasattr(shell, "kernel") else None
