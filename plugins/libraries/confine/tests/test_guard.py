@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,39 @@ def test_a_program_that_is_not_there_is_said_so() -> None:
 def test_its_exit_code_is_that_of_the_program_or_of_its_signal() -> None:
     assert run(["sh", "-c", "exit 7"]).returncode == 7
     assert run(["sh", "-c", "kill -9 $$"]).returncode == 137
+
+
+STOPPED_EARLY = """
+import os, signal, sys, time
+sys.path.insert(0, os.path.dirname(sys.argv.pop(1)))
+import guard
+wait, started = guard._guard, sys.argv.pop(1)
+
+def wait_late(*args):
+    while not os.path.exists(started):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return wait(*args)
+
+guard._guard = wait_late
+guard.main()
+"""
+STARTS_ANOTHER = """
+import subprocess, sys, time
+subprocess.Popen(["sleep", "600"], start_new_session=True)
+open(sys.argv[1], "w").close()
+time.sleep(600)
+"""
+
+
+def test_a_request_to_stop_that_comes_before_the_guard_waits_ends_all(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = [sys.executable, "-I", "-c", STARTS_ANOTHER, str(started)]
+    _, _, _, script, plan, *argv = guarded(program, limits=Limits())
+    command = [sys.executable, "-I", "-c", STOPPED_EARLY, script, str(started), plan, *argv]
+    # All of them hold standard output: this waits until the last of them has ended.
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 128 + signal.SIGKILL, ended.stderr
 
 
 @pytest.mark.parametrize("barrier", [NAMESPACES, LANDLOCK, NONE])

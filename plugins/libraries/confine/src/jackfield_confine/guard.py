@@ -60,6 +60,8 @@ def main() -> None:
         for folder in plan["gift"]["folders"]:
             give_away(folder, plan["gift"]["user"])
     group = None
+    # Held until the guard has its handler: without one, a request to stop would end the guard alone.
+    _hold_requests(signal.SIG_BLOCK)
     try:
         if plan["group"]:
             group = cgroups.ControlGroup(**plan["group"])
@@ -141,6 +143,7 @@ def _fork_first(fork_program: Callable[[], int], files: dict[str, Any] | None) -
         os.close(readable)  # the other end stays open for as long as this process lives
         return first
     os.close(writable)
+    _hold_requests(signal.SIG_UNBLOCK)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if select.select([readable], [], [], 0)[0]:  # the guard died before the line above; its number is not seen here
         os._exit(1)
@@ -166,6 +169,7 @@ def _fork_program(
     program = os.fork()
     if program == 0:
         try:
+            _hold_requests(signal.SIG_UNBLOCK)
             if group is not None:
                 group.join()
             _become(barrier, plan, argv, parent=parent, others=others)
@@ -261,6 +265,7 @@ def _guard(program: int, host: int) -> int:
     asked: list[int] = []
     readable = _wake_on_signals()
     signal.signal(signal.SIGTERM, lambda number, _frame: asked.append(number))
+    _hold_requests(signal.SIG_UNBLOCK)
     status = None
     while status is None and not asked and os.getppid() == host:
         _wait_for_signal(readable)
@@ -271,6 +276,11 @@ def _guard(program: int, host: int) -> int:
         os.killpg(program, signal.SIGKILL)
     left = _end_descendants(program)
     return _exit_code(left if status is None else status)
+
+
+def _hold_requests(how: int) -> None:
+    """Hold back (SIG_BLOCK) or deliver (SIG_UNBLOCK) requests to stop. Processes inherit this, also through exec."""
+    signal.pthread_sigmask(how, {signal.SIGTERM})
 
 
 def _wake_on_signals() -> int:
