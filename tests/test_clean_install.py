@@ -439,13 +439,15 @@ asyncio.run(main())
     "jackfield-multimodal": Job(
         """
 from jackfield.testing import ScriptedModel, answer
-items = [{"text": "Was ist das?"}, {"image": "http://h/cat.png"}, {"file": "/a/plan.pdf"}]
+from pathlib import Path
+Path("plan.txt").write_text("48 sockets")
+items = [{"text": "Was ist das?"}, {"image": "http://h/cat.png"}, {"file": "plan.txt"}]
 model = ScriptedModel([answer("A cat.")], config={"model": "m", "processors": [
     {"name": "multimodal", "unsupported": "note"}]})
 model.ask([{"role": "user", "content": items}])
-print(model.requests[0].messages[0].content)
+print(model.requests[0].messages[0].get_text_content())
 """,
-        "(Uploaded ![image](cat.png) [file](plan.pdf)) Was ist das?",
+        '(Uploaded ![image](cat.png)) Was ist das?\n<file name="plan.txt">\n48 sockets\n</file>',
     ),
     "jackfield-rate-limits": Job(
         """

@@ -32,6 +32,7 @@ _NAMES = (
     (b"wordprocessingml/main", b"wordprocessingml/2006/main"),
     (b"presentationml/main", b"presentationml/2006/main"),
     (b"drawingml/main", b"drawingml/2006/main"),
+    (b"drawingml/chart", b"drawingml/2006/chart"),
     (b"officeDocument/relationships", b"officeDocument/2006/relationships"),
 )
 

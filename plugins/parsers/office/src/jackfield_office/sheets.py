@@ -6,7 +6,7 @@ import datetime
 import io
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -16,6 +16,7 @@ from jackfield.config import Config
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
+from jackfield_office.comments import comments_by_sheet
 from jackfield_office.package import Package
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -50,7 +51,10 @@ class SpreadsheetConfig(Config):
 
 
 class SpreadsheetParser(Parser):
-    """Reads the values of Excel files, one table for each sheet; `page` is the number of the sheet."""
+    """Reads the values of Excel files, one table for each sheet, and the comments on cells of .xlsx files.
+
+    `page` is the number of the sheet.
+    """
 
     name: ClassVar[str] = "xlsx"
     config_class = SpreadsheetConfig
@@ -62,30 +66,35 @@ class SpreadsheetParser(Parser):
         Raises:
             DocParserError: It is empty, encrypted, damaged, not a spreadsheet, too long, or has no text.
         """
-        title, stated, sheets = _read(data, source)
+        title, stated, comments, sheets = _read(data, source)
         names: list[str] = []
         blocks: list[Block] = []
         for name, height, rows in sheets:
             if height > self.config.max_rows:
                 raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
             names.append(name)
-            blocks += _blocks(rows, name, len(names))
+            blocks += _blocks(rows, name, len(names), comments.get(name, ()))
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells has text")
         return Document(source, tuple(blocks), content_hash="", title=title, metadata={"sheets": names, **stated})
 
 
-def _blocks(rows: Iterable[list[str]], name: str, number: int) -> Iterator[Block]:
-    if table := pipe_table(rows):
+def _blocks(rows: Iterable[list[str]], name: str, number: int, comments: Sequence[str]) -> Iterator[Block]:
+    table = pipe_table(rows)
+    if table or comments:
         yield Block(name.strip() or f"Sheet {number}", kind="heading", page=number, level=1)
+    if table:
         yield Block(table, kind="table", page=number)
+    if comments:
+        yield Block("\n".join(f"- Comment on {comment}" for comment in comments), kind="list", page=number)
 
 
-def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Iterator[_Sheet]]:
-    """The title of a file, what it says of itself, and its sheets."""
+def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Mapping[str, Sequence[str]], Iterator[_Sheet]]:
+    """The title of a file, what it says of itself, the comments on its cells by sheet, and its sheets."""
     if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
-        return "", {}, _old_sheets(data, source)
-    return *_checked(data, source), _new_sheets(data, source)
+        return "", {}, {}, _old_sheets(data, source)
+    package = _checked(data, source)
+    return *package.stated(), comments_by_sheet(package), _new_sheets(data, source)
 
 
 def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
@@ -122,13 +131,13 @@ def _old_text(cell: Any, datemode: int) -> str:
     return "" if cell.ctype == xlrd.XL_CELL_ERROR else _text(cell.value)
 
 
-def _checked(data: bytes, source: str) -> tuple[str, dict[str, str]]:
-    """The title and metadata of a file, once it is known that reading it takes no more than its length suggests."""
+def _checked(data: bytes, source: str) -> Package:
+    """The parts of a file, once it is known that reading it takes no more than its length suggests."""
     package = Package(data, source=source, kind="xlsx", main="xl/")
     for name in package.names:
         if _SHEET_PART.fullmatch(name):
             _check_extent(package.read(name), source)
-    return package.stated()
+    return package
 
 
 def _check_extent(sheet: bytes, source: str) -> None:

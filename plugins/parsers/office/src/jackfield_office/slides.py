@@ -13,6 +13,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
+from jackfield_office.drawings import drawings_of
 from jackfield_office.package import LEVELS, MC, Package, R, Relation, links_in
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -28,7 +29,7 @@ _TRUE = ("1", "true", "on")
 class PptxParser(Parser):
     """Reads PowerPoint files slide by slide; `page` is the number of the slide.
 
-    A slide begins with its title as a heading, and ends with what the speaker has noted.
+    A slide begins with its title as a heading, and ends with its charts, its diagrams and the speaker's notes.
     """
 
     name: ClassVar[str] = "pptx"
@@ -60,6 +61,7 @@ def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Bl
         raise DocParserError(f"{package.source} is damaged: its slide {number} is missing")
     relations = package.relations(slide.target)
     title, blocks = _texts(package.part(slide.target), links_in(relations), number)
+    blocks += drawings_of(package, slide.target, page=number)
     blocks += _notes(package, relations, number)
     if title or blocks:
         # Without a heading of its own, it would stand below that of the slide before.

@@ -14,13 +14,14 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, BlockKind, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
+from jackfield_office.drawings import drawings_of
 from jackfield_office.package import LEVELS, MC, Package, R, links_in
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", "tc", "t", "pPr", "tcPr"))
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
-_NOTES = {"footnotes.xml": "", "endnotes.xml": "e"}  # what their numbers begin with
+_NOTES = {"footnotes.xml": "", "endnotes.xml": "e", "comments.xml": "c"}  # what their numbers begin with
 _NO_LIST = "0"  # the number of the list of what is to be in none
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
 _LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
@@ -64,6 +65,7 @@ def _blocks_of(package: Package) -> list[Block]:
         has_boxes=_has(root, _BOX),
     )
     reader.read(root)
+    reader.add(drawings_of(package, package.main))
     for name, mark in _NOTES.items():
         reader.read_notes(package.part_beside(name), mark)
     return reader.finish()
@@ -122,11 +124,18 @@ class _Reader:
             else:
                 self._table(child)
 
+    def add(self, blocks: Iterable[Block]) -> None:
+        """Add blocks after what was read."""
+        self._end_lines()
+        self.blocks += blocks
+
     def read_notes(self, notes: Element | None, mark: str) -> None:
-        """Read the notes at the end, each with its number."""
+        """Read the notes or the comments at the end, each with its number."""
         for note in () if notes is None else notes:
             text = self._all_text(note) if note.get(_W + "type") in (None, "normal") else ""
             if text:
+                author = note.get(_W + "author")
+                text = f"{author}: {text}" if author else text
                 self._add(f"[^{mark}{note.get(_W + 'id')}]: {text}", "paragraph")
 
     def finish(self) -> list[Block]:
@@ -250,6 +259,7 @@ _WRITTEN: dict[object, Callable[[Element], str]] = {
     _W + "noBreakHyphen": lambda _: "-",
     _W + "footnoteReference": lambda node: f"[^{node.get(_W + 'id')}]",
     _W + "endnoteReference": lambda node: f"[^e{node.get(_W + 'id')}]",
+    _W + "commentReference": lambda node: f"[^c{node.get(_W + 'id')}]",
 }
 """What is written of a node in a paragraph, by its tag; of all others, nothing."""
 
