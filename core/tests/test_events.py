@@ -17,6 +17,7 @@ from jackfield.events import (
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    PreparationProgress,
     ReasoningDelta,
     RetryScheduled,
     StreamReset,
@@ -40,6 +41,7 @@ MODEL_EVENTS: Mapping[type, ModelEvent] = {
         RetryScheduled(1, 0.5, "busy"),
         StreamReset("busy"),
         HistoryTrimmed(1, 0, 9, 5),
+        PreparationProgress("reading files", 1, 2),
         PluginEvent("acme.note"),
     )
 }

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from jackfield.defaults import AGENT_WITH_FILES, READER_OF_FILES
 from jackfield.errors import ContextLengthError, DocParserError, MissingFileError, UnsupportedInputError
-from jackfield.events import ModelEvent, PluginEvent
+from jackfield.events import ModelEvent, PluginEvent, PreparationProgress
 from jackfield.media import notes_of, path_of, read_file
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
 from jackfield.plugins._known import known_distribution, parser_of_extension
@@ -158,6 +158,9 @@ async def _ask(
     request: ChatRequest, call_next: CallNext, parse: Parse, *, keep_unread: bool
 ) -> AsyncIterator[ModelEvent]:
     is_new = request.messages[-1].role == USER  # later turns would repeat the warnings
+    if is_new:
+        files = [item for message in request.messages for item in message.items if item.file is not None]
+        yield PreparationProgress("reading attached files", 0, len(files))
     request, warnings = await read_files(request, parse, keep_unread=keep_unread)
     if warnings and is_new:
         yield PluginEvent(UNREAD_FILES, {WARNINGS: warnings, "note": "; ".join(warnings)})

@@ -156,6 +156,34 @@ class HistoryTrimmed:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparationProgress:
+    """Work before an answer goes on: documents are read and indexed, servers are started.
+
+    Attributes:
+        step: The work, as people read it: `reading files`.
+        done: The number of finished parts.
+        total: The number of all parts; 0 if it is unknown.
+        item: The part at hand, such as the name of a file; '' if it has no name.
+    """
+
+    is_delta = False
+    is_note = True
+    is_recorded = False
+
+    step: str
+    done: int = 0
+    total: int = 0
+    item: str = ""
+
+    @property
+    def text(self) -> str:
+        """The progress as one line: `reading files: 3 of 400, report.pdf`."""
+        count = f"{self.done} of {self.total}" if self.total else ""
+        details = ", ".join(part for part in (count, self.item) if part)
+        return f"{self.step}: {details}" if details else self.step
+
+
+@dataclass(frozen=True, slots=True)
 class PluginEvent:
     """A report of a plugin that has no event of its own.
 
@@ -180,6 +208,7 @@ ModelEvent: TypeAlias = (
     | RetryScheduled
     | StreamReset
     | HistoryTrimmed
+    | PreparationProgress
     | PluginEvent
 )
 
@@ -208,34 +237,6 @@ class RunStarted:
     is_recorded = False  # as an event; a record begins with these messages
 
     messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparationProgress:
-    """Work before a turn goes on: documents are read and indexed, servers are started.
-
-    Attributes:
-        step: The work, as people read it: `reading files`.
-        done: The number of finished parts.
-        total: The number of all parts; 0 if it is unknown.
-        item: The part at hand, such as the name of a file; '' if it has no name.
-    """
-
-    is_delta = False
-    is_note = True
-    is_recorded = False
-
-    step: str
-    done: int = 0
-    total: int = 0
-    item: str = ""
-
-    @property
-    def text(self) -> str:
-        """The progress as one line: `reading files: 3 of 400, report.pdf`."""
-        count = f"{self.done} of {self.total}" if self.total else ""
-        details = ", ".join(part for part in (count, self.item) if part)
-        return f"{self.step}: {details}" if details else self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +414,6 @@ class RunFailed:
 
 AgentEvent: TypeAlias = (
     RunStarted
-    | PreparationProgress
     | TurnStarted
     | ToolStarted
     | ToolProgress

@@ -20,6 +20,7 @@ from jackfield.events import (
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    PreparationProgress,
     ReasoningDelta,
     RetryScheduled,
     StreamReset,
@@ -219,7 +220,7 @@ class _Recording:
                 self.events.clear()
                 self._said_something = False
                 return
-            case RetryScheduled():
+            case RetryScheduled() | PreparationProgress():
                 return
             case ModelFinished():
                 self.end = event
