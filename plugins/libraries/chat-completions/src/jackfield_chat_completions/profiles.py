@@ -96,7 +96,6 @@ PROFILES: Mapping[ServerName, ServerProfile] = {
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
         Dialect(send_reasoning=False, max_tokens_key="max_completion_tokens"),
-        facts={"files": True},
         models="openai",
     ),
     "vllm": ServerProfile("http://localhost:8000/v1", "", Dialect(continuation="continue_final_message")),

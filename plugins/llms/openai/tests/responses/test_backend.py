@@ -103,9 +103,7 @@ def test_audio_is_refused_before_anything_is_sent(server: FakeResponses, make_mo
     assert server.requests == []
 
 
-def test_a_file_is_read_and_sent_where_that_is_wanted(
-    server: FakeResponses, make_model: MakeModel, tmp_path: Path
-) -> None:
+def test_a_pdf_is_sent_where_the_model_takes_it(server: FakeResponses, make_model: MakeModel, tmp_path: Path) -> None:
     paper = tmp_path / "paper.pdf"
     paper.write_bytes(b"%PDF-1.7 hello")
     server.reply(text("read"))

@@ -13,7 +13,7 @@ import pytest
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield_backends.history import NO_RESULT
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import request_body
@@ -34,7 +34,8 @@ HELLO = (Message("user", "hello"),)
 def body(
     messages: Sequence[Message] = HELLO, functions: Sequence[Wire] = (), *, cfg: Wire | None = None, **config: Any
 ) -> Wire:
-    request = ChatRequest("m", tuple(messages), tuple(functions), GenerateConfig.parse(cfg))
+    facts = ModelFacts(files=config.pop("files", False))
+    request = ChatRequest("m", tuple(messages), tuple(functions), GenerateConfig.parse(cfg), facts=facts)
     return request_body(request, ResponsesConfig(model="m", **config))
 
 

@@ -31,7 +31,8 @@ def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
         UnsupportedInputError: A local file is missing, too large, or not what it should be.
     """
     instructions, messages = _instructions(request.messages)
-    body: Wire = {"model": request.model, "input": input_items(messages, config, request.server), "stream": True}
+    items = input_items(messages, config, request.server, files=request.facts.files)
+    body: Wire = {"model": request.model, "input": items, "stream": True}
     if instructions:
         body["instructions"] = instructions
     if config.store is not None:
@@ -117,19 +118,22 @@ def _format(response_format: Mapping[str, Any]) -> Wire:
 # --- the history ------------------------------------------------------------------------------------------------------
 
 
-def input_items(messages: Sequence[Message], config: ResponsesConfig, server: str = "") -> list[Item]:
+def input_items(
+    messages: Sequence[Message], config: ResponsesConfig, server: str = "", *, files: bool = False
+) -> list[Item]:
     """The history as items.
 
     Args:
         messages: Without a system message at the front.
-        config: Decides what the model takes, and whether it gets its reasoning back.
+        config: Decides whether the model gets its reasoning back.
         server: The server's address. Items that came from it go back unchanged.
+        files: The model takes PDFs; otherwise they become notes.
     """
     items: list[Item] = []
     sent_ids: set[str] = set()
     for part in parts_of(messages):
         if isinstance(part, Message):
-            items.append(_said(part.role, _content(part, files=config.files)))
+            items.append(_said(part.role, _content(part, files=files)))
         else:
             items += [*_answer_items(part, config, server, sent_ids), *_results(part)]
     return items
