@@ -24,6 +24,9 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
     Returns:
         For each call its result, or None; and the results that belong to no call.
     """
+    # Results mostly follow in the order of the calls; the search below costs ten times as much.
+    if len(calls) == len(results) and all(_belong(call, result) for call, result in zip(calls, results, strict=True)):
+        return [*results], []
     paired: list[Message | None] = [None] * len(calls)
     unpaired = dict(enumerate(results))
     for level in range(3):
@@ -35,6 +38,10 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
             if paired[index] is None and numbers:
                 paired[index] = unpaired.pop(numbers.popleft())
     return paired, list(unpaired.values())
+
+
+def _belong(call: OpenCall, result: Message) -> bool:
+    return call.original_id == result.function_id and call.function.name == result.name
 
 
 def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:

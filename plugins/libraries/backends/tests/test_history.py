@@ -82,6 +82,15 @@ def test_results_find_their_calls_by_id_and_name_before_id_before_name() -> None
     assert [stray.text for stray in answer.strays] == ["of nobody"]
 
 
+def test_results_that_share_an_id_are_told_apart_by_their_names() -> None:
+    shared = {"function_id": "a"}
+    calls = [Message("assistant", "", function_call=FunctionCall(name, "{}"), extra=shared) for name in "fg"]
+    results = [Message("function", f"of {name}", name=name, extra=shared) for name in "gf"]
+    [answer] = parts_of([*calls, *results])
+    assert isinstance(answer, Answer)
+    assert [call.result.text for call in answer.calls] == ["of f", "of g"]
+
+
 def test_media_of_a_result_are_told_apart_from_its_text_and_files_become_notes() -> None:
     content = [ContentItem(image="http://h/a.png"), ContentItem(file="/private/b.pdf")]
     history = [

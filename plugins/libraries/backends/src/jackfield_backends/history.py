@@ -151,9 +151,9 @@ def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
     open_calls = [_open_call(message, taken_ids) for message in spoken if message.function_call is not None]
     results, strays = pair_results(open_calls, messages[len(spoken) :])
     calls = []
-    for call, result in zip(open_calls, results, strict=True):
-        no_result = Result(call.function.name, NO_RESULT)
-        calls.append(Call(call.id, call.function, _result(result) if result else no_result))
+    for call, message in zip(open_calls, results, strict=True):
+        result = Result(call.function.name, NO_RESULT) if message is None else _result(message)
+        calls.append(Call(call.id, call.function, result))
     return Answer(
         messages=tuple(spoken),
         text=_join(message.content for message in spoken),
