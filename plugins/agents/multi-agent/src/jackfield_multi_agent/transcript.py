@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from jackfield.agents import open_calls
+from jackfield.media import notes_of
 from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, ContentItem, Message
 
 STOP = "[STOP]"
@@ -92,8 +93,9 @@ class _View:
 
 
 def _line(message: Message, speaker: str) -> str:
-    """What somebody says as a line of text; '' if it is nothing, or not said to the others."""
-    text = message.get_text_content().strip() if _is_speech(message) else ""
+    """What somebody says as a line of text, with the names of files; '' if it is nothing, or not said to the others."""
+    said = [message.get_text_content(), *notes_of(message.items)] if _is_speech(message) else []
+    text = " ".join(said).strip()
     return f"{speaker}: {text}" if text and speaker else text
 
 
