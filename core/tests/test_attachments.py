@@ -173,6 +173,11 @@ def count(context: ToolContext) -> int:
     return len(context.files)
 
 
+class InQwensWay(Agent):
+    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Any:
+        yield from self._call_llm(messages)
+
+
 def agents(scripted: ScriptedModel, **options: Any) -> list[Agent]:
     return [
         BasicAgent(llm=scripted, **options),
@@ -213,6 +218,23 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
             agent.ask("hi")
 
 
+def test_an_agent_that_takes_a_conversation_over_brings_its_files_along(tmp_path: Path) -> None:
+    path, scripted = tmp_path / "a.txt", model()
+    path.write_text(TEXT)
+    for other in (
+        BasicAgent(llm=scripted, name="other", description="Knows.", files=[str(path)]),
+        InQwensWay([], scripted, name="other", description="Knows.", files=[str(path)]),
+    ):
+        first = ScriptedModel([calls(("transfer_to_other", {}))] * 2, processors=[])
+        agent = FnCallAgent(llm=first, handoffs=[other])
+        agent.ask("How many?")
+        assert TEXT in sent(scripted)
+        path.rename(tmp_path / "b.txt")
+        with pytest.raises(MissingFileError, match=r"a\.txt"):
+            agent.ask("How many?")
+        (tmp_path / "b.txt").rename(path)
+
+
 @pytest.mark.parametrize("make", [lambda path: path.write_text(TEXT), lambda path: path.write_bytes(BINARY)])
 def test_a_tool_for_files_gets_them_and_the_model_their_names(tmp_path: Path, make: Callable[[Path], object]) -> None:
     path = tmp_path / "a.txt"
@@ -238,11 +260,6 @@ def test_an_unreadable_file_is_named_with_a_warning_where_a_tool_may_open_it(tmp
     assert warning.startswith("only its name was sent: b.bin cannot be read")
     assert names.count("PluginEvent") == 1, "once, and not in each turn"
     assert "Not read:" in stream.result._repr_markdown_()
-
-
-class InQwensWay(Agent):
-    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Any:
-        yield from self._call_llm(messages)
 
 
 @pytest.mark.parametrize("tools", [[], [with_deps], [count]])

@@ -491,7 +491,14 @@ class Agent(QwenMethods, StatesSecrets):
         config: RunConfig = None,
         **options: Any,
     ) -> Run:
-        """Return a run of this agent that has not begun; see `astream` for the arguments."""
+        """Return a run of this agent that has not begun; see `astream` for the arguments.
+
+        Raises:
+            MissingFileError: One of its own files does not exist.
+        """
+        check_files(self.files, (), agent=self._label)
+        if not self.reads_files:
+            history = attach_files(history, self.files)
         return self._new_run(
             history, lang, resources=resources, cancel=cancel, deps=deps, config=config, options=options
         )
