@@ -77,14 +77,14 @@ def test_the_environment_and_the_settings_switch_recording_off(
     (tmp_path / "config.toml").write_text(setting)
     environ = {"JACKFIELD_RECORD": variable}
     settings = load_settings(environ, project_dir=tmp_path, user_file=tmp_path / "config.toml")
-    assert (open_recording(PluginHost(settings=settings)) is not None) == is_recorded
+    assert (open_recording("sqlite", PluginHost(settings=settings)) is not None) == is_recorded
 
 
 def test_without_an_allowed_store_nothing_is_recorded_and_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     host = PluginHost(settings=Settings(block=frozenset({"jackfield-sqlite-store"})))
-    assert open_recording(host) is None
+    assert open_recording("sqlite", host) is None
     assert capsys.readouterr().err == ""
 
 

@@ -222,7 +222,7 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     config |= _overrides(options, config)
     # The other commands have a store of their own.
     if hasattr(options, "no_record") and not config.get("store"):
-        recording = None if options.no_record else open_recording(default_host())
+        recording = None if options.no_record else open_recording(STORE, default_host())
         return create_agent(config, store=recording), documents
     return create_agent(config), documents
 

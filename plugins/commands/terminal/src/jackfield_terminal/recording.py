@@ -16,7 +16,6 @@ from jackfield.errors import JackfieldError, PluginBlockedError, PluginNotFoundE
 from jackfield.plugins import Plugins
 from jackfield.stores import RUNNING, Store, StoredRun, load_store
 from jackfield_records import RecordingStore
-from jackfield_terminal.options import STORE
 
 T = TypeVar("T")
 
@@ -108,8 +107,12 @@ class BestEffortStore(RecordingStore):
         await self._store.aclose()
 
 
-def open_recording(host: Plugins) -> BestEffortStore | None:
+def open_recording(name: str, host: Plugins) -> BestEffortStore | None:
     """Return the store that records what is asked on the command line.
+
+    Args:
+        name: The name of the store.
+        host: Where it is looked up.
 
     Returns:
         None if the user has switched recording off, no store is installed or allowed, or it cannot be loaded; only
@@ -118,7 +121,7 @@ def open_recording(host: Plugins) -> BestEffortStore | None:
     if not host.settings.record:
         return None
     try:
-        return BestEffortStore(load_store(STORE, host))
+        return BestEffortStore(load_store(name, host))
     except (PluginNotFoundError, PluginBlockedError):
         return None
     except JackfieldError as error:
