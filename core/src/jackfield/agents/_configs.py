@@ -29,6 +29,9 @@ class AgentConfig(Config):
     system_message: str = Field(default="", description="Put before the caller's system message")
     name: str | None = Field(default=None, description="Its name, for people and for other agents")
     description: str | None = Field(default=None, description="What it does, for other agents")
+    prompt: str = Field(
+        default="", description="What `jackfield run` asks; {{ input }} in it is what is typed; code does not use it"
+    )
     files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
     rag_cfg: ComponentSettings | None = Field(
         default=None, description="How documents are split and searched, for agent kinds that search them"

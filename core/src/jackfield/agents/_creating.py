@@ -81,7 +81,9 @@ def _label(kind: Mapping[str, object] | AgentConfig) -> str:
 
 
 def _from_config(config: AgentConfig, host: Plugins, options: Mapping[str, object]) -> Agent:
-    given = {key: getattr(config, key) for key in config.model_fields_set - {"agent", "options"}} | config.options
+    given = {
+        key: getattr(config, key) for key in config.model_fields_set - {"agent", "options", "prompt"}
+    } | config.options
     try:
         return _created(config.agent, host, {**given, **options})
     except PluginNotFoundError as error:

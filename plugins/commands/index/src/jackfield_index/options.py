@@ -138,7 +138,7 @@ def read_config(options: argparse.Namespace) -> RAGConfig:
     """
     rag_cfg = None
     if options.agent:
-        rag_cfg = with_consent(lambda: load_agent_config(options.agent, trust=options.trust)).rag_cfg
+        rag_cfg = with_consent(lambda: load_agent_config(options.agent, trust=options.trust, params=None)).rag_cfg
     config = RAGConfig.parse(rag_cfg)
     settings = {key: getattr(config, key) for key in config.model_fields_set}
     searchers = _parse_searchers(options)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jackfield.agents import AgentConfig, is_agent
@@ -12,14 +14,20 @@ from jackfield.errors import ConfigError
 from jackfield.secrets import ForgetLocals
 from jackfield_agent_files.effects import request_for
 from jackfield_agent_files.tables import FORMS, Form, parse_table, read_text
+from jackfield_agent_files.templates import DEFAULTS, OF_AGENTS, fill_variables
 
 MAX_FILE_BYTES = 1 << 20
 _PATHS = ("files", "knowledge_files", "prompts")
-_OF_AGENTS = ("", "handoffs", "options", "agents")  # where a table has settings of an agent, also without `agent`
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is a drive
 
 
-def load_agent_config(path: str | Path, *, trust: bool = False, text: str | None = None) -> AgentConfig:
+def load_agent_config(
+    path: str | Path,
+    *,
+    trust: bool = False,
+    text: str | None = None,
+    params: Mapping[str, str] | None = MappingProxyType({}),
+) -> AgentConfig:
     """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
 
     Args:
@@ -27,16 +35,18 @@ def load_agent_config(path: str | Path, *, trust: bool = False, text: str | None
         trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
             folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
         text: What is in the file, if the caller has read and judged it; the file is not read again.
+        params: The values of its variables, such as `{{ topic }}`; None leaves them as they are, for a caller that does
+            not run the agent. See `templates`.
 
     Raises:
         ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
         ConfigError: The file cannot be read, or one of its settings does not fit.
     """
     with ForgetLocals():  # a key may be among them
-        return _config_of(Path(path), text, trust=trust)
+        return _config_of(Path(path), text, params, trust=trust)
 
 
-def _config_of(file: Path, text: str | None, *, trust: bool) -> AgentConfig:
+def _config_of(file: Path, text: str | None, params: Mapping[str, str] | None, *, trust: bool) -> AgentConfig:
     text = text_of(file) if text is None else text
     try:
         table = parse_table(text, _form_of(file))
@@ -45,8 +55,10 @@ def _config_of(file: Path, text: str | None, *, trust: bool) -> AgentConfig:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
-    config = AgentConfig.parse(_placed(file, table), what=str(file))
-    require_consent(request_for(file, text, table, read_as="agent"), trust=trust)
+    settings = {key: value for key, value in table.items() if key != DEFAULTS}
+    filled = settings if params is None else fill_variables(table, params, file=str(file))
+    config = AgentConfig.parse(_placed(file, filled), what=str(file))
+    require_consent(request_for(file, text, settings, read_as="agent"), trust=trust)
     return config
 
 
@@ -61,7 +73,7 @@ def _placed(file: Path, value: Any, key: str = "") -> Any:
     """A setting, with the paths in it beside the file, wherever it is read from."""
     if isinstance(value, list):
         return [_placed(file, entry, key) for entry in value]
-    if isinstance(value, dict) and (key in _OF_AGENTS or is_agent(value)):
+    if isinstance(value, dict) and (key in OF_AGENTS or is_agent(value)):
         return {name: _placed(file, entry, name) for name, entry in value.items()}
     return _beside(file, value) if key in _PATHS and isinstance(value, str) else value
 

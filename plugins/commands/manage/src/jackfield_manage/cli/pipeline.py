@@ -77,7 +77,7 @@ def _load_model(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChat
         return get_chat_model(options.model, host=host), None
     if not options.agent_file:
         raise ConfigError("no agent and no model: pass an agent file, or jackfield pipeline -m backend:model")
-    config = with_consent(lambda: load_agent_config(options.agent_file, trust=options.trust))
+    config = with_consent(lambda: load_agent_config(options.agent_file, trust=options.trust, params=None))
     if config.llm is None:
         raise ConfigError(f"{options.agent_file} names no model: set llm")
     return get_chat_model(config.llm, host=host), config.extra_generate_cfg

@@ -47,7 +47,7 @@ def requirements(options: argparse.Namespace) -> int:
 
 def _read_needs(path: str, host: PluginHost) -> Needs:
     if not path.endswith(".py"):
-        return needs_of(load_agent_config(path, trust=True), host)  # trusted, because it is only read
+        return needs_of(load_agent_config(path, trust=True, params=None), host)  # trusted, because it is only read
     uses = read_python_uses(path)
     for line in uses.unknown:
         sys.stderr.write(f"jackfield: {escape_line(line)}: this list does not include what it needs\n")

@@ -1,0 +1,86 @@
+"""Variables of agent files: only names, only in texts, and every missing one is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield_agent_files.files import load_agent_config
+from jackfield_agent_files.templates import fill_input, fill_variables
+
+TEMPLATE = """llm: openai:m
+system_message: Explain {{ topic }} to {{audience}}. Leave {{ user.name }} and {{#each}} as they are.
+prompt: "{{ topic }}, in short: {{ input }}"
+params: {audience: a beginner}
+function_list: ["{{ topic }}"]
+handoffs: [{name: b, description: "Knows {{ topic }}.", system_message: "{{ tone }}"}]
+"""
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    path = tmp_path / "explain.yaml"
+    path.write_text(TEMPLATE)
+    return path
+
+
+def test_texts_are_filled_and_nothing_else(template: Path) -> None:
+    config = load_agent_config(template, params={"topic": "tides", "tone": "Be kind."})
+    assert config.system_message == ("Explain tides to a beginner. Leave {{ user.name }} and {{#each}} as they are.")
+    assert config.prompt == "tides, in short: {{ input }}"
+    assert config.function_list == ("{{ topic }}",)
+    assert config.handoffs == ({"name": "b", "description": "Knows tides.", "system_message": "Be kind."},)
+    assert load_agent_config(template, params=None).system_message.startswith("Explain {{ topic }}")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, r"has no value for 'topic', 'tone': pass -p topic=… -p tone=…, or write a default under `params`"),
+        ({"topic": "x", "tone": "y", "audiense": "z"}, r"has no variable 'audiense'; did you mean 'audience'\?"),
+        ({"topic": "x", "tone": "y", "input": "z"}, "has no variable 'input'"),
+    ],
+)
+def test_missing_and_unknown_variables_are_named(template: Path, params: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_agent_config(template, params=params)
+
+
+def test_a_default_without_a_variable_and_one_that_is_a_table_are_errors(tmp_path: Path) -> None:
+    for params, message in (({"topic": "x"}, "has no variable 'topic'"), ({"a": {}}, "must be a table of texts")):
+        (tmp_path / "a.json").write_text(json.dumps({"llm": "openai:m", "params": params}))
+        with pytest.raises(ConfigError, match=message):
+            load_agent_config(tmp_path / "a.json")
+
+
+SETTINGS: st.SearchStrategy[Any] = st.recursive(
+    st.text(st.sampled_from("ab{} \n") | st.characters(), max_size=8) | st.none() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "x"]), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(SETTINGS, st.text(max_size=20))
+def test_no_value_changes_anything_but_its_text(settings: Any, value: str) -> None:
+    table = {"system_message": "{{ a }}", "files": settings}
+    filled = fill_variables(table, {"a": value}, file="f")
+    assert filled == {"system_message": value, "files": settings}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "asked"),
+    [
+        ("Say {{ input }}!", "it {{ input }}", "Say it {{ input }}!"),
+        ("Say {{input}}!", "", "Say !"),
+        ("Summarise this:", "a text", "Summarise this:\n\na text"),
+        ("Tell a joke.", "", "Tell a joke."),
+    ],
+)
+def test_what_is_typed_goes_into_the_prompt_or_follows_it(prompt: str, text: str, asked: str) -> None:
+    assert fill_input(prompt, text) == asked
