@@ -10,14 +10,18 @@ import sys
 import threading
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
-from jackfield.errors import ConfigError
+from jackfield import sync
+from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import USER, ContentItem, Message
 from jackfield_documents import Expanded, WhyNot, expand
 
 _HINT_AFTER_S = 2.0
+_SAMPLE_BYTES = 8192  # that tell text from other files
 # The first bytes of images, to recognise piped ones.
 _SIGNATURES = {
     re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
@@ -92,6 +96,37 @@ def _content_item(media_type: str, value: str) -> ContentItem:
         case "video":
             return ContentItem(video=value)
     return ContentItem(file=value)
+
+
+# --- fragments --------------------------------------------------------------------------------------------------------
+
+
+def read_fragment(source: str) -> str:
+    """Return the whole text of a file or URL, for a prompt. A file that is not text is read by its parser.
+
+    Raises:
+        ConfigError: The source does not exist, or has no text that an installed package can read.
+    """
+    from jackfield_documents import DocumentReader, is_url  # most questions have no fragments
+
+    if not is_url(source):
+        path = Path(source).expanduser()
+        if not path.is_file():
+            fault = "is a folder; name the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
+            raise ConfigError(f"the fragment {source!r} {fault}")
+        raw = path.read_bytes()
+        if b"\0" not in raw[:_SAMPLE_BYTES]:
+            with suppress(UnicodeDecodeError):
+                return raw.decode("utf-8-sig").strip()
+        source = str(path)
+    # The user has typed the address, so it may be on this machine or in a private network; redirects may not.
+    host = urlsplit(source).hostname if is_url(source) else None
+    reader = DocumentReader(fetch_cfg={"allow": [host]} if host else None)
+    try:
+        document = sync.run(reader.read(source))
+    except DocParserError as error:
+        raise ConfigError(f"the fragment {source!r} cannot be read: {error}") from error
+    return "\n\n".join(block.text for block in document.blocks).strip()
 
 
 # --- standard input ---------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME -f docs -f '*.pdf' "What do they say about costs?"
   jackfield run -m openai:NAME -a picture.png "What is this?"
   jackfield run -c "And what is it worth?"
+  jackfield run -m openai:NAME --schema 'name str, height int: in metres' "The highest mountain?"
+  jackfield run -C explain.yaml -p topic=tides
 """
 
 
@@ -40,6 +42,18 @@ def run_parser() -> Parser:
     parser = Parser(prog="jackfield run", description="Ask an agent one question.", epilog=f"{_RUN_EPILOG}\n{_RECORDS}")
     parser.add_argument(
         "prompt", nargs="?", help="the question; piped input is appended to it, and - means piped input alone"
+    )
+    parser.add_argument(
+        "-F",
+        "--fragment",
+        metavar="SOURCE",
+        action="append",
+        default=[],
+        help="a file or URL whose whole text is put before the prompt; can be repeated",
+    )
+    parser.add_argument(
+        "--schema",
+        help="answer with JSON of this form: fields ('name str, age int'), a JSON Schema, or a file with one",
     )
     _add_agent_options(parser)
     _add_output_options(parser)
@@ -102,8 +116,8 @@ def add_run_options(parser: Parser, *, agent: bool = True) -> None:
 
 
 _AGENT_OPTIONS = (
-    "config", "model", "base_url", "agent", "tool", "file", "index", "system", "max_turns", "ask", "allow", "forbid",
-    "lang", "output",
+    "config", "param", "model", "base_url", "option", "agent", "tool", "file", "index", "system", "max_turns", "ask",
+    "allow", "forbid", "lang", "output",
 )  # fmt: skip
 
 
@@ -131,10 +145,26 @@ def parsers() -> dict[str, Parser]:
 def _add_agent_options(parser: Parser) -> None:
     parser.add_argument("-C", "--config", metavar="FILE", help="an agent as a YAML, TOML or JSON file")
     parser.add_argument(
+        "-p",
+        "--param",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="the value of a variable {{ NAME }} in FILE; can be repeated",
+    )
+    parser.add_argument(
         "--trust", action="store_true", help="allow everything that FILE and a saved run ask for, this time"
     )
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
     parser.add_argument("--base-url", help="the address of the model's server")
+    parser.add_argument(
+        "-o",
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of the model, such as temperature=0 or max_tokens=500; can be repeated",
+    )
     parser.add_argument("--agent", help="the kind of agent (default: assistant if there are files, else fncall)")
     parser.add_argument("-t", "--tool", action="append", default=[], help="a tool that it may call; can be repeated")
     parser.add_argument(
@@ -189,8 +219,42 @@ def _add_output_options(parser: Parser) -> None:
     parser.add_argument("--plain", action="store_true", help="do not render Markdown")
 
 
-def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
+def read_agent_file(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the agent file, with values in place of its variables; empty if there is no file.
+
+    Raises:
+        ConsentNeededError: The file has effects that the user has not agreed to.
+        ConfigError: The file cannot be read, or a variable has no value.
+    """
+    from jackfield.cli import with_consent
+    from jackfield.errors import ConfigError
+    from jackfield_agent_files.files import load_agent_config
+
+    params = dict(_split_pair(text, "-p topic=tides") for text in options.param)
+    if not options.config:
+        if params:
+            raise ConfigError("-p is for a variable of an agent file: also pass --config FILE")
+        return {}
+    config = with_consent(lambda: load_agent_config(options.config, trust=options.trust, params=params))
+    _check_files(Path(options.config), config.files)
+    return {key: getattr(config, key) for key in config.model_fields_set}
+
+
+def _split_pair(text: str, example: str) -> tuple[str, str]:
+    from jackfield.errors import ConfigError
+
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise ConfigError(f"{text!r} is not NAME=VALUE, such as {example}")
+    return name.strip(), value
+
+
+def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] | None = None) -> tuple[Agent, Expanded]:
     """Create the agent of the configuration file, if there is one, with the options applied over it.
+
+    Args:
+        options: Options of the command.
+        settings: The settings of the file, if `read_agent_file` has read them.
 
     Returns:
         The agent, and the documents of `--file` and `--index` with the skipped ones.
@@ -207,7 +271,9 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     from jackfield_terminal.recording import open_recording
 
     names = [*options.file, *(f"index:{name}" for name in options.index)]
-    config = {"agent": AGENT_WITH_FILES if names else "fncall", **_read_config(options.config, trust=options.trust)}
+    if settings is None:
+        settings = read_agent_file(options)
+    config = {"agent": AGENT_WITH_FILES if names else "fncall", **settings}
     if options.agent:
         config["agent"] = options.agent
     if options.model or options.base_url or "llm" not in config:
@@ -219,6 +285,8 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
         config["function_list"] = (*config.get("function_list", ()), *options.tool)
     if documents.files:
         config["files"] = (*config.get("files", ()), *documents.files)
+        if checks_formats:
+            config["rag_cfg"] = _allow_hosts(config.get("rag_cfg") or {}, options.file)
     config |= _overrides(options, config)
     # The other commands have a store of their own.
     if hasattr(options, "no_record") and not config.get("store"):
@@ -227,16 +295,20 @@ def create_agent_from(options: argparse.Namespace) -> tuple[Agent, Expanded]:
     return create_agent(config), documents
 
 
-def _read_config(path: str | None, *, trust: bool) -> dict[str, Any]:
-    """Return the settings that an agent file contains; empty if there is no file."""
-    from jackfield.cli import with_consent
-    from jackfield_agent_files.files import load_agent_config
+def _allow_hosts(rag_cfg: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return settings of documents that let the hosts of these URLs be on this machine or in a private network.
 
-    if not path:
-        return {}
-    config = with_consent(lambda: load_agent_config(path, trust=trust))
-    _check_files(Path(path), config.files)
-    return {key: getattr(config, key) for key in config.model_fields_set}
+    The user has typed the addresses; where a server redirects to is still checked.
+    """
+    from urllib.parse import urlsplit
+
+    from jackfield_documents import is_url
+
+    hosts = [host for name in names if is_url(name) and (host := urlsplit(name).hostname)]
+    if not hosts:
+        return dict(rag_cfg)
+    fetching = rag_cfg.get("fetch_cfg") or {}
+    return {**rag_cfg, "fetch_cfg": {**fetching, "allow": [*fetching.get("allow", ()), *hosts]}}
 
 
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:
@@ -276,6 +348,8 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     if options.ask and options.allow:
         raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
     overrides: dict[str, Any] = {}
+    if options.option:
+        overrides["extra_generate_cfg"] = {**(config.get("extra_generate_cfg") or {}), **_model_options(options.option)}
     if options.system is not None:
         overrides["system_message"] = options.system
     if options.allow:
@@ -293,3 +367,24 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     if store and not (store == STORE and config.get("store")):
         overrides["store"] = store
     return overrides
+
+
+def _model_options(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the options of the model; a value is JSON if it can be read as JSON, otherwise text.
+
+    Raises:
+        ConfigError: An option is unknown, or its value does not fit.
+    """
+    import json
+
+    from jackfield.config import GenerateConfig
+
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, value = _split_pair(text, "-o temperature=0")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    GenerateConfig.parse(options, what="-o")
+    return options

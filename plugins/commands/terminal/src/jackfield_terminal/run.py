@@ -8,27 +8,32 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.agents import Agent, open_calls
 from jackfield.cli import guard_output, needs_ascii, print_json
 from jackfield.errors import ConfigError
+from jackfield.events import TextDelta
 from jackfield.messages import FUNCTION, Message
 from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
+from jackfield_agent_files.templates import fill_input
 from jackfield_records.hiddenevents import HiddenEvents
 from jackfield_terminal.approval import Asker, can_ask
-from jackfield_terminal.inputs import is_piped, make_question, read_text
+from jackfield_terminal.inputs import is_piped, make_question, read_fragment, read_text
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
-from jackfield_terminal.options import create_agent_from, format_agent_options, run_parser
+from jackfield_terminal.options import create_agent_from, format_agent_options, read_agent_file, run_parser
 from jackfield_terminal.output_files import check_folder
 from jackfield_terminal.recording import ONE_SHOT, name_session, was_recorded
 from jackfield_terminal.safe_text import Terminal
 from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
 from jackfield_terminal.screen import Screen, show_warnings
 from jackfield_terminal.stored_runs import choose_last_run, load_conversation
+
+if TYPE_CHECKING:
+    from jackfield.answers import Form
 
 EXIT_CODES = {"finished": 0, "cancelled": 130}
 """Exit codes by stop reason; 1 for any other."""
@@ -49,9 +54,11 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     """
     check_folder(options.output)
     _check_resume(options)
-    question = None if options.resume else _read_question(options)
+    form = None if options.schema is None else _read_form(options.schema)
+    settings = read_agent_file(options)
+    question = None if options.resume else _read_question(options, settings.get("prompt", ""))
     previous = choose_last_run(options) if options.continue_last else None
-    agent, documents = create_agent_from(options)
+    agent, documents = create_agent_from(options, settings)
     secrets = secrets_of(agent, settings=agent.host.settings)
     history: Sequence[Message]
     if question is None:
@@ -68,7 +75,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
         decisions = _decide_pending(history, options)
         claim_run(Path(options.resume), again=options.again)
     session = previous.session if previous else name_session(ONE_SHOT)
-    result = run_and_show(agent, history, options, screen, resume=decisions, session=session)
+    result = run_and_show(agent, history, options, screen, resume=decisions, session=session, form=form)
     if result is None:
         return EXIT_CODES["cancelled"]
     if options.resume and not any(message.role == FUNCTION for message in result.messages):
@@ -77,6 +84,12 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     recorded_id = result.run_id if was_recorded(agent.store, result.run_id) else ""
     sys.stderr.write(_next_step(options, result.stop_reason, recorded_id))
     return EXIT_CODES.get(result.stop_reason, 1)
+
+
+def _read_form(schema: str) -> Form[Any]:
+    from jackfield_terminal.schemas import read_schema  # most answers are text
+
+    return read_schema(schema)
 
 
 def _check_resume(options: argparse.Namespace) -> None:
@@ -88,17 +101,25 @@ def _check_resume(options: argparse.Namespace) -> None:
         raise ConfigError("--again resumes a saved run once more: also pass --resume FILE")
 
 
-def _read_question(options: argparse.Namespace) -> Message:
-    """Return the prompt together with piped text, and with attachments."""
+def _read_question(options: argparse.Namespace, template: str) -> Message:
+    """Return the fragments, the prompt and the piped text, with attachments.
+
+    Args:
+        options: Options of the command.
+        template: The prompt of the agent file; '' if it has none.
+    """
     prompt = "" if options.prompt in (None, "-") else options.prompt
     piped = ""
     # Standard input may be an attachment instead.
     if "-" not in options.attach and (options.prompt == "-" or is_piped(sys.stdin)):
         piped = read_text()
     text = "\n\n".join(part for part in (prompt, piped) if part.strip())
-    if not text and options.prompt is None:
+    if template:
+        text = fill_input(template, text)
+    if not (text or options.fragment) and options.prompt is None:
         raise ConfigError("no prompt: pass one, pipe in a text, or use --resume FILE")
-    return make_question(text, options.attach)
+    fragments = [read_fragment(source) for source in options.fragment]
+    return make_question("\n\n".join([*fragments, text] if text else fragments), options.attach)
 
 
 def _decide_pending(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
@@ -117,7 +138,8 @@ def run_and_show(
     run_id: str | None = None,
     resume: bool | Mapping[str, bool] = False,
     session: str = "",
-) -> RunResult | None:
+    form: Form[Any] | None = None,
+) -> RunResult[Any] | None:
     """Run an agent and show it as it happens; return its result, or None if it was interrupted.
 
     Args:
@@ -127,6 +149,7 @@ def run_and_show(
         screen: The screen.
         run_id: A recorded run.
         resume, session: As for `Agent.astream`.
+        form: The form of an answer that is data; the text of the answer is then not shown.
     """
     fold = ResultFold(history, system_text=agent.system_message)
     asker = Asker() if can_ask() else None
@@ -146,11 +169,13 @@ def run_and_show(
                 approve=asker,
                 run_id=run_id,
                 session=session,
+                output=form,
             )
             for event in sync.iterate(events):
                 if getattr(options, "events", False):
                     _print_events(hidden.feed(event))
-                if _is_machine_readable(options):
+                is_data = form is not None and event.depth == 0 and isinstance(event.event, TextDelta)
+                if _is_machine_readable(options) or is_data:
                     screen.record(event)
                 else:
                     screen.show(event)
@@ -159,7 +184,7 @@ def run_and_show(
         _print_events(hidden.rest())
         screen.renderer.end_line()  # an error report starts a new line, even in the middle of an answer
         sync.run(resources.aclose())
-    return fold.result(str) if screen.total.end else None
+    return fold.result(str if form is None else form.read) if screen.total.end else None
 
 
 def _print_events(events: Sequence[Mapping[str, object]]) -> None:
@@ -171,12 +196,15 @@ def _is_machine_readable(options: argparse.Namespace) -> bool:
     return bool(getattr(options, "json", False) or getattr(options, "events", False))
 
 
-def _finish(result: RunResult, options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
+def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
     """Print what follows the answer, and save the conversation if asked to."""
     if options.json:
         files = [str(path) for path in screen.output_files.saved]
-        print_json(secrets.hide_fields({**result.to_dict(), "files": files}))
+        output = {} if options.schema is None else {"output": result.output}
+        print_json(secrets.hide_fields({**result.to_dict(), **output, "files": files}))
     elif not options.events:
+        if options.schema is not None and result.stop_reason == "finished":
+            print(json.dumps(result.output, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
         screen.report_summary()
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason, secrets)

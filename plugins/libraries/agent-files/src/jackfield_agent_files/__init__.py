@@ -2,5 +2,6 @@
 
 - `files`: agents described by YAML, TOML or JSON files.
 - `tables`: the files as tables.
+- `templates`: variables in the texts of agent files.
 - `effects`: the effects of a file that need the user's consent.
 """

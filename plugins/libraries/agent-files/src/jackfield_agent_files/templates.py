@@ -57,7 +57,7 @@ def fill_variables(table: Mapping[str, Any], params: Mapping[str, str], *, file:
 def fill_input(prompt: str, text: str) -> str:
     """Return the `prompt` of an agent file with a question in place of `{{ input }}`, or after the prompt."""
     if any(match[1] == INPUT for match in _VARIABLE.finditer(prompt)):
-        return _VARIABLE.sub(lambda match: text if match[1] == INPUT else match[0], prompt)
+        return _VARIABLE.sub(lambda match: text if match[1] == INPUT else match[0], prompt).strip()
     return f"{prompt}\n\n{text}" if text else prompt
 
 
