@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fcntl
+import json
 import os
 import re
 import runpy
@@ -152,7 +153,21 @@ def model_server() -> Iterator[FakeOpenAI]:
 
 def answer_or_vectors(request: RecordedRequest) -> Reply:
     """What the server says where there is no script."""
-    return embeddings_of(request) if request.path.endswith("/embeddings") else text("A recorded answer.")
+    if request.path.endswith("/embeddings"):
+        return embeddings_of(request)
+    wanted = request.json.get("response_format") if isinstance(request.json, dict) else None
+    return text(json.dumps(example_of(wanted["json_schema"]["schema"])) if wanted else "A recorded answer.")
+
+
+def example_of(schema: dict[str, Any]) -> Any:
+    """A value that fits a schema."""
+    match schema["type"]:
+        case "object":
+            return {name: example_of(part) for name, part in schema["properties"].items()}
+        case "array":
+            return [example_of(schema["items"])]
+        case kind:
+            return {"string": "text", "integer": 1, "number": 1.5, "boolean": True}[kind]
 
 
 def reply_of(line: str) -> Reply:
@@ -286,7 +301,7 @@ def test_every_distribution_shows_an_example(distributions: list[Any]) -> None:
 def test_an_agent_that_is_shown_can_be_read(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(block.text, encoding="utf-8")
-    load_agent_config(file, trust=True)
+    load_agent_config(file, trust=True, params=None)
 
 
 @pytest.mark.parametrize("block", blocks_of("toml"), ids=str)
