@@ -61,8 +61,11 @@ class _LoopState(RunState):
     reason: StopReason | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class _Prepare:
     """Make the tools of the run, before anything else."""
+
+    toolbox: Toolbox
 
 
 @dataclass(kw_only=True)
@@ -127,8 +130,8 @@ class Loop:
         self, run: Run, state: _LoopState, action: _Prepare | AskModel | CallPlan | Pause
     ) -> AsyncIterator[Event]:
         match action:
-            case _Prepare():
-                return self._prepare(run, state)
+            case _Prepare(toolbox):
+                return self._make_tools(run, toolbox)
             case AskModel():
                 return self._ask(run, state)
             case CallPlan():
@@ -140,7 +143,10 @@ class Loop:
         self, run: Run, state: _LoopState
     ) -> _Prepare | AskModel | CallPlan | Pause | HandOff | Finish:
         if not state.is_ready:
-            return _Prepare()
+            state.is_ready = True
+            self.executor = self.executor.within(run.rules)
+            if self.toolbox is not None:
+                return _Prepare(self.toolbox)
         action = self._decided(run, state)
         if isinstance(action, AskModel) and self.toolbox is not None and self.toolbox.has_changed():
             await self._update_tools(run, self.toolbox)
@@ -164,21 +170,18 @@ class Loop:
         state.doubtful = plan.doubtful
         return Pause(plan.waiting) if plan.waiting else plan
 
-    async def _prepare(self, run: Run, state: _LoopState) -> AsyncIterator[Event]:
+    async def _make_tools(self, run: Run, toolbox: Toolbox) -> AsyncIterator[Event]:
         """Make the tools of the run."""
-        state.is_ready = True
-        self.executor = self.executor.within(run.rules)
-        if self.toolbox is not None:
-            preparation = run.prepare(self.toolbox.tools)
-            async with closing(preparation.events()) as progress:
-                async for event in progress:
-                    yield event
-            made = preparation.result
-            self.executor = self.executor.with_tools(made)
-            self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
-            self.around = (*self.around, *self.toolbox.processors(run.start.reported))
-            if self.toolbox.has_changed():  # since the agent was made
-                await self._update_tools(run, self.toolbox)
+        preparation = run.prepare(toolbox.tools)
+        async with closing(preparation.events()) as progress:
+            async for event in progress:
+                yield event
+        made = preparation.result
+        self.executor = self.executor.with_tools(made)
+        self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
+        self.around = (*self.around, *toolbox.processors(run.start.reported))
+        if toolbox.has_changed():  # since the agent was made
+            await self._update_tools(run, toolbox)
 
     async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
         """Replace the tools of the sets that have changed. The others keep their order, which prompt caches need."""

@@ -21,6 +21,7 @@ from jackfield.errors import (
     PluginNotFoundError,
     ToolArgumentError,
 )
+from jackfield.events import PreparationProgress
 from jackfield.plugins import default_host
 from jackfield.results import Source, sources_in
 from jackfield.tools import ToolContext, Workspace, find_tool
@@ -310,6 +311,40 @@ def test_what_is_embedded_for_an_index_is_kept_beside_it(notes: KnowledgeIndex, 
         ask(tool, ["index:notes"], query="wolf")
         assert sum(map(len, map(texts_in, server.requests))) == before + 2  # the new chunk, and the question
     assert (notes.folder / "vectors.sqlite").exists()
+
+
+def test_the_progress_of_reading_and_embedding_is_reported(library: list[str]) -> None:
+    steps: list[PreparationProgress] = []
+    with FakeOpenAI() as server:
+        server.respond(lambda request: embeddings(request, [[1.0, 2.0]] * len(texts_in(request)), tokens=1))
+        embedder = {"base_url": server.url, "api_key": "sk-test"}
+        searcher = {"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": embedder}
+        tool = RetrievalTool({"top_k": 1, "rag_searchers": [searcher]})
+        asyncio.run(tool.retrieve("lynx", library, report=steps.append))
+        assert list(dict.fromkeys(step.step for step in steps)) == [
+            "reading files",
+            "splitting texts into chunks",
+            "indexing for vector_search",
+        ]
+        reading = [step for step in steps if step.step == "reading files"]
+        assert (reading[-1].done, reading[-1].total) == (len(library), len(library))
+        assert {step.item for step in reading} == {os.path.basename(path) for path in library}  # noqa: PTH119
+        assert steps[-1].done == steps[-1].total > 0
+        steps.clear()
+        asyncio.run(tool.retrieve("wolf", library, report=steps.append))
+        assert "indexing for vector_search" not in {step.step for step in steps}, "it is indexed already"
+
+
+def test_a_model_that_searches_many_files_reports_each_tenth(tmp_path: Path) -> None:
+    paths = []
+    for number in range(40):
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_text(f"Note {number}.")
+    reports: list[str] = []
+    context = ToolContext(files=tuple(map(str, paths)), report=reports.append)
+    asyncio.run(RetrievalTool().call({"query": "note"}, context=context))
+    assert len(reports) == 10
+    assert reports[-1].startswith("reading files: 40 of 40")
 
 
 # --- URLs -------------------------------------------------------------------------------------------------------------
