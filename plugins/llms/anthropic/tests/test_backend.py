@@ -12,6 +12,7 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import (
+    ConfigError,
     ContextLengthError,
     JackfieldError,
     MissingSecretError,
@@ -61,6 +62,33 @@ def test_an_address_may_have_the_version_or_not(server: FakeOpenAI, make_model: 
     assert "authorization" not in request.native_headers
 
 
+def test_a_token_is_a_bearer_and_takes_the_place_of_a_key(
+    server: FakeOpenAI, make_model: Any, clean_environment: pytest.MonkeyPatch
+) -> None:
+    server.default = replies.text("ok")
+    clean_environment.setenv("ANTHROPIC_API_KEY", "sk-environment")
+    clean_environment.setenv("ANTHROPIC_AUTH_TOKEN", "token-environment")
+    sent = []
+    for config in ({"api_key": None}, {"api_key": None, "auth_token": "token-mine"}, {"api_key": "sk-mine"}):
+        ask(make_model(**config))
+        headers = server.requests[-1].native_headers
+        sent.append((headers.get("authorization"), headers.get("x-api-key")))
+    assert sent == [("Bearer token-environment", None), ("Bearer token-mine", None), (None, "sk-mine")]
+
+
+def test_a_key_and_a_token_together_are_refused(make_model: Any) -> None:
+    with pytest.raises(ConfigError, match="api_key and auth_token are both set"):
+        ask(make_model(auth_token="token"))
+
+
+def test_a_token_that_the_server_repeats_is_not_shown(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.error(401, "bad token token-do-not-show"))
+    model = make_model(api_key=None, auth_token="token-do-not-show")
+    with pytest.raises(ModelAuthError) as caught:
+        ask(model)
+    assert "do-not-show" not in str(caught.value) + repr(caught.value) + repr(model.config)
+
+
 def test_beta_features_are_one_header(server: FakeOpenAI, make_model: Any) -> None:
     server.reply(replies.text("ok"))
     ask(make_model(beta=["one-2025", "two-2026"]))
@@ -97,6 +125,118 @@ def test_a_longest_answer_is_always_given_and_the_callers_wins(server: FakeOpenA
 
 
 @pytest.mark.parametrize(
+    ("model", "config", "limit"),
+    [
+        ("test-model", {"thinking_budget": 2000}, 10_192),
+        ("test-model", {"thinking_budget": 2000, "default_max_tokens": 500}, 2500),
+        ("claude-3-opus-20240229", {}, 4096),
+        ("claude-opus-4-1", {"thinking_budget": 30_000}, 32_000),
+        ("claude-opus-4-8", {}, 8192),
+        ("claude-opus-4-8", {"thinking": "adaptive"}, 32_000),
+        ("claude-opus-5", {}, 32_000),
+        ("claude-opus-5", {"thinking": "disabled"}, 8192),
+    ],
+)
+def test_the_default_limit_leaves_room_for_the_reasoning_and_fits_the_model(
+    server: FakeOpenAI, make_model: Any, model: str, config: dict[str, Any], limit: int
+) -> None:
+    server.reply(replies.text("ok"))
+    ask(make_model(model=model, **config))
+    assert native(server)["max_tokens"] == limit
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "limit"),
+    [("test-model", {"thinking_budget": 2000}, 2000), ("claude-opus-4-1", {"thinking_budget": 32_000}, None)],
+)
+def test_a_limit_that_the_reasoning_fills_is_an_error_with_both_numbers(
+    server: FakeOpenAI, make_model: Any, model: str, config: dict[str, Any], limit: int | None
+) -> None:
+    with pytest.raises(UnsupportedInputError, match=rf"max_tokens \({limit or 32_000}\).*thinking_budget \(\d+\)"):
+        ask(make_model(model=model, **config), max_tokens=limit)
+    assert server.requests == []
+    server.reply(replies.text("ok"))
+    ask(make_model(thinking_budget=2000, beta=["interleaved-thinking-2025-05-14"]), max_tokens=2001)
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "hint"),
+    [
+        ("claude-opus-4-8", {"thinking_budget": 2000}, "set thinking to adaptive or disabled"),
+        ("claude-opus-5-5", {"thinking": "disabled"}, "set thinking to adaptive"),
+        ("claude-sonnet-5-5", {"thinking": "disabled"}, "adaptive or between_tools"),
+        ("claude-sonnet-4-5", {"thinking": "adaptive"}, "enabled or disabled"),
+        ("claude-3-opus-20240229", {"thinking_budget": 2000}, "leave out"),
+    ],
+)
+def test_thinking_that_a_model_is_known_not_to_take_is_refused_with_what_it_takes(
+    make_model: Any, model: str, config: dict[str, Any], hint: str
+) -> None:
+    with pytest.raises(ConfigError, match=hint):
+        make_model(model=model, **config)
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "problem"),
+    [
+        ({"model": "claude-opus-5"}, {"temperature": 0}, "claude-opus-5 takes no temperature"),
+        ({"thinking_budget": 2000}, {"temperature": 0.5, "top_k": 3}, "temperature, top_k cannot be set while"),
+        ({"thinking_budget": 2000}, {"function_choice": "required"}, "test-model cannot be forced .* while it thinks"),
+        ({"model": "claude-opus-5-5"}, {"function_choice": "get_time"}, "cannot be forced to call a function, as"),
+    ],
+)
+def test_an_option_that_the_model_does_not_take_is_refused_by_name(
+    server: FakeOpenAI, make_model: Any, config: dict[str, Any], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UnsupportedInputError, match=problem):
+        ask(make_model(**config), [HELLO], [TIME], **options)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("config", "way"),
+    [
+        ({"model": "claude-opus-5-5"}, "native"),
+        ({"model": "claude-sonnet-4-5", "thinking_budget": 2000}, "native"),
+        ({"model": "claude-opus-4-1"}, "tool"),
+        ({"model": "claude-opus-4-1", "thinking_budget": 2000}, "prompt"),
+        ({"model": "test-model"}, "tool"),
+        ({"model": "test-model", "thinking_budget": 2000}, "prompt"),
+        ({"model": "claude-opus-5-5", "json_schema": False}, "prompt"),
+    ],
+)
+def test_data_is_asked_for_in_a_way_that_the_server_accepts(
+    server: FakeOpenAI, make_model: Any, config: dict[str, Any], way: str
+) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    arguments = '{"city": "Bonn"}'
+    server.reply(replies.tool_call("answer", arguments) if way == "tool" else replies.text(arguments))
+    assert make_model(**config).parse("Where?", schema).value == {"city": "Bonn"}
+    body = native(server)
+    assert ("output_config" in body, "tool_choice" in body) == (way == "native", way == "tool")
+
+
+@pytest.mark.parametrize("model", ["test-model", "claude-opus-5"])
+def test_an_answer_at_the_end_is_continued_or_asked_to_be(server: FakeOpenAI, make_model: Any, model: str) -> None:
+    server.reply(replies.text(" fox"))
+    ask(make_model(model=model), [HELLO, Message("assistant", "The brown")])
+    last = native(server)["messages"][-1]
+    assert last["role"] == ("assistant" if model == "test-model" else "user")
+    assert last["content"][0]["text"].startswith("The brown" if model == "test-model" else "Continue")
+
+
+def test_a_history_with_calls_of_another_model_is_sent_without_thinking(server: FakeOpenAI, make_model: Any) -> None:
+    server.default = replies.text("ok")
+    call = Message("assistant", "", function_call=FunctionCall("get_time", "{}"))
+    result = Message("function", "noon", name="get_time")
+    model = make_model(thinking_budget=2000)
+    ask(model, [HELLO, call, result], [TIME])
+    assert "thinking" not in native(server)
+    ask(model, [HELLO, call, result, Message("assistant", "It is noon."), HELLO], [TIME])
+    assert "thinking" in native(server)
+
+
+@pytest.mark.parametrize(
     ("config", "thinking"),
     [
         ({}, None),
@@ -115,7 +255,7 @@ def test_thinking_is_asked_for_as_configured(
 
 
 def test_a_schema_and_an_effort_are_sent_in_the_protocols_words(server: FakeOpenAI, make_model: Any) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
     server.reply(replies.text("ok"))
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     ask(make_model(json_schema=True), response_format=wanted, reasoning_effort="low")
@@ -157,6 +297,8 @@ def test_the_cache_is_marked_at_the_end_of_what_is_to_be_kept(server: FakeOpenAI
     assert native(server)["messages"][-1]["content"] == [{"type": "text", "text": "a"}]
     ask(make_model(cache_control="history"), history, [TIME])
     assert native(server)["messages"][-1]["content"] == [{"type": "text", "text": "a", **mark}]
+    ask(make_model(cache_control="history", cache_ttl="1h"), history)
+    assert native(server)["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     ask(make_model(cache_control="system"), [HELLO], [TIME])
     assert native(server)["tools"][-1]["cache_control"] == mark["cache_control"]
 
@@ -308,7 +450,6 @@ def test_thoughts_that_nobody_may_read_go_back_too(server: FakeOpenAI, make_mode
         ("model_context_window_exceeded", "length"),
         ("tool_use", "tool_calls"),
         ("refusal", "content_filter"),
-        ("pause_turn", "other"),
     ],
 )
 def test_a_reason_has_the_word_of_all_backends(server: FakeOpenAI, make_model: Any, word: str, reason: str) -> None:
@@ -380,6 +521,14 @@ def test_an_error_has_its_class(
     with pytest.raises(error_class) as caught:
         ask(make_model())
     assert (caught.value.code, caught.value.request_id) == (code, "req_1")
+
+
+def test_the_id_of_a_request_may_be_in_the_error_alone(server: FakeOpenAI, make_model: Any) -> None:
+    problem = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_9"}
+    server.reply(replies.chunks([problem]))
+    with pytest.raises(ModelOverloadedError) as caught:
+        ask(make_model())
+    assert caught.value.request_id == "req_9"
 
 
 def test_an_overload_in_the_middle_of_an_answer_may_be_tried_again(server: FakeOpenAI, make_model: Any) -> None:

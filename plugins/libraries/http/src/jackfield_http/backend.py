@@ -106,6 +106,17 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         """Return the server with other parameters, if it refused one; None if not. Later requests use them as well."""
         return None
 
+    def resume(
+        self,
+        request: ChatRequest,  # noqa: ARG002 - for backends whose servers pause
+        reader: AnswerReader,  # noqa: ARG002
+    ) -> ChatRequest | None:
+        """Return the request for the rest of an answer that the server paused; None if the answer is complete.
+
+        The reader of a paused answer yields no `ModelFinished`.
+        """
+        return None
+
     def read_facts(self) -> ModelFacts:
         """Return the model's abilities, from the settings that are named like facts. Called once."""
         return facts_of_config(self.config)
@@ -172,7 +183,10 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
                         break
                 for event in await _end(reader, response):
                     yield event
-                return
+                rest = self.resume(request, reader)
+                if rest is None:
+                    return
+                request = rest
 
     async def aclose(self) -> None:
         """Close the idle connections; the next call opens new ones, and looks up the key again."""

@@ -1,17 +1,35 @@
-"""From the events of an answer to Jackfield's events."""
+"""Read the events of an answer as Jackfield's events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
-from jackfield.jsontext import dumps
+from jackfield.events import (
+    FunctionCallDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.jsontext import dumps, loads_lenient
 from jackfield.messages import FinishReason, Usage
+from jackfield.request import ChatRequest
+from jackfield.results import SOURCES
 from jackfield_anthropic.errors import error_in_answer
-from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, count_of
+from jackfield_anthropic.history import fit_name
+from jackfield_anthropic.wire import Beginning, PausedRequest
+from jackfield_http import AnswerReader, DataLineDecoder, Wire, count_of
+from jackfield_http.backend import Exchange
+from jackfield_http.server import Server
 
+CITED = "jackfield-anthropic.cited"
+"""The name of the event that lists the sources of a citation."""
+MAX_PAUSES = 20
+"""The server pauses an answer after about ten uses of its tools."""
 REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -20,44 +38,55 @@ REASONS: Mapping[str, FinishReason] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-"""Why an answer ended; what is missing (`pause_turn`) is `other`."""
+"""Why an answer ended; all others (`pause_turn`) are `other`."""
 
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_NO_BEGINNING = Beginning()
+_PLAIN = frozenset({"text", "tool_use"})
+_OWN_OF_ANSWERS = frozenset({"file_id"})  # keys of citations that requests do not have
 
 
 @dataclass(slots=True)
 class _Block:
-    """A block as it grows. `text` is what its deltas add to, in pieces; `call` the number of a tool call, from 0."""
+    """A block as it grows.
 
-    wire: dict[str, Any]
-    text: list[str]
+    Attributes:
+        wire: The block as it began.
+        text: The pieces of its text, its reasoning or its input.
+        signature: The signature of its reasoning.
+        call: The number of its tool call in the answer, from 0; -1 for other blocks.
+        citations: The citations of its text.
+    """
+
+    wire: Wire
+    text: list[str] = field(default_factory=list)
     signature: str = ""
     call: int = -1
+    citations: list[Wire] = field(default_factory=list)
 
 
 class MessagesReader(AnswerReader):
     """Reads an answer in the Messages protocol.
 
     Args:
-        failures: The errors of this request.
-        server: The server's address; it is stored with the blocks that a later request must send back.
-        model: Which model was asked, for a server that does not say.
-        patience_s: How many seconds the server may send comments without an event; None for the default.
+        exchange: The request and its server. The address of the server is stored with the blocks that a later request
+            must send back.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks the Messages protocol"
     texts: ClassVar[frozenset[str]] = frozenset({"text", "thinking", "partial_json"})
     decoder = DataLineDecoder
 
-    def __init__(
-        self, failures: Failures, *, server: str = "", model: str = "", patience_s: float | None = None
-    ) -> None:
-        super().__init__(failures, patience_s=patience_s)
-        self._server = server
-        self._model = model
+    def __init__(self, exchange: Exchange[Server]) -> None:
+        super().__init__(exchange.failures, patience_s=exchange.patience_s)
+        request = exchange.request
+        self._beginning = request.beginning if isinstance(request, PausedRequest) else _NO_BEGINNING
+        self._server = request.server
+        self._model = request.model
+        self._names = {fit_name(function["name"]): str(function["name"]) for function in request.functions}
         self._id: str | None = None
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
+        self._cited: set[str] = set()
         self._usage: Wire = {}
         self._reason = ""
 
@@ -66,13 +95,31 @@ class MessagesReader(AnswerReader):
         """See `AnswerReader`."""
         return bool(self._reason)
 
+    @property
+    def is_paused(self) -> bool:
+        """True if the server expects another request for the rest of the answer. A call must be made first."""
+        return self._reason == "pause_turn" and not self._calls and self._beginning.pauses < MAX_PAUSES
+
+    def rest_of(self, request: ChatRequest) -> PausedRequest:
+        """Return the request for the rest of a paused answer."""
+        values = {each.name: getattr(request, each.name) for each in fields(ChatRequest)}
+        beginning = Beginning(tuple(self._all_blocks()), self._total_usage(), self._beginning.pauses + 1)
+        return PausedRequest(**values, beginning=beginning)
+
     def _last(self) -> Iterator[ModelEvent]:
-        if self._usage:
-            yield UsageReported(usage_of(self._usage))
-        content = self._content()
-        data_back = {"server": self._server, "content": content} if content else None
+        if self.is_paused:
+            return
+        if self._usage or self._beginning.pauses:
+            yield UsageReported(self._total_usage())
+        content = self._all_blocks()
+        # Messages hold everything if the answer consists of text and calls alone.
+        is_plain = all(block["type"] in _PLAIN and "citations" not in block for block in content)
+        data = None if is_plain else {"server": self._server, "content": content}
         reason = REASONS.get(self._reason, "other")
-        yield ModelFinished(reason, self._model, self._id, data=data_back, provider_reason=self._reason)
+        yield ModelFinished(reason, self._model, self._id, data=data, provider_reason=self._reason)
+
+    def _total_usage(self) -> Usage:
+        return self._beginning.usage + usage_of(self._usage)
 
     # --- one event ---
 
@@ -101,7 +148,7 @@ class MessagesReader(AnswerReader):
             case "error":
                 raise error_in_answer(self.failures, wire)
             case str():
-                pass  # ping, and what will be added: the protocol says to expect it
+                pass  # ping, and later additions: the protocol says to expect them
             case _:
                 raise ValueError("an event without a type")
 
@@ -113,15 +160,19 @@ class MessagesReader(AnswerReader):
     def _note_usage(self, usage: Mapping[str, Any] | None) -> None:
         self._usage |= {name: count for name, count in (usage or {}).items() if count is not None}
 
-    def _start(self, index: int, wire: dict[str, Any]) -> list[ModelEvent]:
-        block = self._blocks[index] = _Block(wire, [], wire.get("signature") or "")
+    def _start(self, index: int, wire: Wire) -> list[ModelEvent]:
+        block = self._blocks[index] = _Block(wire, signature=wire.get("signature") or "")
         match wire["type"]:
             case "tool_use":
                 block.call = self._calls
                 self._calls += 1
-                return [FunctionCallDelta(block.call, str(wire.get("id") or ""), str(wire.get("name") or ""))]
+                name = str(wire.get("name") or "")
+                return [FunctionCallDelta(block.call, str(wire.get("id") or ""), self._names.get(name, name))]
             case "text":
-                return self._delta(block, {"type": "text_delta", "text": wire.get("text")})
+                events = self._delta(block, {"type": "text_delta", "text": wire.get("text")})
+                for citation in wire.get("citations") or ():
+                    events += self._cite(block, citation)
+                return events
             case "thinking":
                 return self._delta(block, {"type": "thinking_delta", "thinking": wire.get("thinking")})
         return []
@@ -132,15 +183,26 @@ class MessagesReader(AnswerReader):
                 return [TextDelta(text)] if (text := _added(block, delta["text"])) else []
             case "thinking_delta":
                 return [ReasoningDelta(text)] if (text := _added(block, delta["thinking"])) else []
-            case "input_json_delta" if block.call >= 0:
+            case "input_json_delta":
                 arguments = _added(block, delta["partial_json"])
-                return [FunctionCallDelta(block.call, arguments=arguments)] if arguments else []
+                is_own = block.call >= 0
+                return [FunctionCallDelta(block.call, arguments=arguments)] if arguments and is_own else []
             case "signature_delta":
                 block.signature += delta["signature"]
+            case "citations_delta":
+                return self._cite(block, delta["citation"])
         return []
 
+    def _cite(self, block: _Block, citation: Wire) -> list[ModelEvent]:
+        block.citations.append({key: value for key, value in citation.items() if key not in _OWN_OF_ANSWERS})
+        source = _source_of(citation)
+        if source is None or str(source) in self._cited:
+            return []
+        self._cited.add(str(source))
+        return [PluginEvent(CITED, {SOURCES: [source]})]
+
     def _stop(self, block: _Block) -> list[ModelEvent]:
-        """The input of a call that did not come in pieces."""
+        """Return the input of a call that did not arrive in pieces."""
         if block.call < 0 or block.text:
             return []
         arguments = _added(block, dumps(block.wire.get("input") or {}))
@@ -158,30 +220,31 @@ class MessagesReader(AnswerReader):
             events += [*self._start(index, block), *self._stop(self._blocks[index])]
         return events
 
-    def _content(self) -> list[dict[str, Any]]:
-        """The blocks as they go back; none where nothing but text and calls was said, which the messages hold."""
-        blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        if not any(block.wire["type"] in _THOUGHTS for block in blocks):
-            return []
-        return [wire for block in blocks if (wire := self._sent_back(block)) is not None]
+    def _all_blocks(self) -> list[Wire]:
+        """Return the blocks of the answer as a later request sends them back."""
+        arrived = [self._sent_back(self._blocks[index]) for index in sorted(self._blocks)]
+        return [*self._beginning.blocks, *(block for block in arrived if block is not None)]
 
-    def _sent_back(self, block: _Block) -> dict[str, Any] | None:
+    def _sent_back(self, block: _Block) -> Wire | None:
         text = "".join(block.text)
         if self._halves is not None:
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         match block.wire["type"]:
-            case "thinking":  # one without a signature is refused
+            case "thinking":  # servers refuse one without a signature
                 signed = {"type": "thinking", "thinking": text, "signature": block.signature}
                 return signed if block.signature else None
             case "text":
-                return {"type": "text", "text": text} if text else None
+                cited = {"citations": block.citations} if block.citations else {}
+                return {"type": "text", "text": text, **cited} if text else None
             case "tool_use":
                 return {"type": "tool_use", "name": block.wire.get("name")}
+            case "server_tool_use":
+                return {**block.wire, "input": loads_lenient(text) if text else block.wire.get("input") or {}}
         return block.wire
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object. Tokens read from the cache, or written to it, are part of the prompt here."""
+    """Return the counts of a `usage` object. Tokens read from the cache, or written to it, are part of the prompt."""
     cached, written = count_of(wire.get("cache_read_input_tokens")), count_of(wire.get("cache_creation_input_tokens"))
     prompt, output = count_of(wire.get("input_tokens")) + cached + written, count_of(wire.get("output_tokens"))
     return Usage(
@@ -192,6 +255,17 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
         cache_write_tokens=written,
         reasoning_tokens=count_of((wire.get("output_tokens_details") or {}).get("thinking_tokens")),
     )
+
+
+def _source_of(citation: Mapping[str, Any]) -> Mapping[str, object] | None:
+    """Return the source of a citation: a page of the web, a search result, or a document, perhaps with its page."""
+    location = citation.get("url") or citation.get("source") or citation.get("document_title")
+    if not isinstance(location, str):
+        return None
+    first, end = citation.get("start_page_number"), citation.get("end_page_number")
+    # The end is exclusive; a source has one page or none.
+    is_one_page = isinstance(first, int) and end == first + 1
+    return {"location": location, "page": first} if is_one_page else {"location": location}
 
 
 def _added(block: _Block, text: object) -> str:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
+from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.errors import ModelServiceError
-from jackfield.request import ChatRequest
+from jackfield.errors import ConfigError, ModelServiceError
+from jackfield.messages import Messages
+from jackfield.models import retry_request
+from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, ModelFacts
 from jackfield_anthropic.answer import MessagesReader
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_anthropic.errors import error_of_response
-from jackfield_anthropic.wire import request_body
-from jackfield_http import Failures, Post, Server, json_bytes
-from jackfield_http.backend import Exchange, HTTPBackend
-from jackfield_http.keys import KeyRule, is_at
+from jackfield_anthropic.wire import Abilities, countable_body, request_body, thinking_of
+from jackfield_backends.known_models import UNKNOWN, find_model, with_configured
+from jackfield_http import AnswerReader, Failures, Post, Server, count_of, json_bytes, json_value
+from jackfield_http.backend import DEFAULT_TIMEOUT_S, Exchange, HTTPBackend
+from jackfield_http.keys import KeyRule, find_key, is_at
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 HOSTS = ("api.anthropic.com",)
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105 - its name
 
 
 class AnthropicChat(HTTPBackend[Server]):
@@ -24,32 +32,100 @@ class AnthropicChat(HTTPBackend[Server]):
 
     backend: ClassVar[str] = "anthropic"
     config_class: ClassVar[type[LLMConfig]] = AnthropicConfig
-    key_rule: ClassVar[KeyRule] = KeyRule("ANTHROPIC_API_KEY", HOSTS, "ANTHROPIC_BASE_URL")
+    key_rule: ClassVar[KeyRule] = KeyRule(KEY_VARIABLE, HOSTS, "ANTHROPIC_BASE_URL")
     config: AnthropicConfig
 
     def server(self) -> Server:
-        """See `HTTPBackend`; servers other than Anthropic's may need no API key."""
+        """Return the server with an API key or a token; servers other than Anthropic's may need neither.
+
+        Raises:
+            ConfigError: Both an API key and a token are configured.
+            MissingSecretError: Anthropic needs a key, and none is set.
+        """
         url = self.configured_url() or ANTHROPIC_URL
-        key = self.find_key(url, needed=is_at(url, HOSTS))
         headers = {"anthropic-version": self.config.version}
-        if key.value:
-            headers["x-api-key"] = key.value
         if self.config.beta:
             headers["anthropic-beta"] = ",".join(self.config.beta)
-        # Addresses are given with the version, as for other backends, and without, as for Anthropic's own libraries.
+        if self.config.api_key and self.config.auth_token:
+            raise ConfigError("api_key and auth_token are both set, but one request takes only one: leave one out")
+        # A configured key wins over a token of the environment.
+        rule = replace(self.key_rule, variable="" if self.config.api_key else TOKEN_VARIABLE)
+        key = find_key(url, rule, configured=self.config.auth_token, settings=self.host.settings)
+        if key.value:
+            headers["authorization"] = f"Bearer {key.value}"
+        else:
+            key = self.find_key(url, needed=is_at(url, HOSTS))
+            if key.value:
+                headers["x-api-key"] = key.value
+        # An address may end with the version, as for other backends, or without it, as for Anthropic's own libraries.
         return Server(f"{url}/messages" if url.endswith("/v1") else f"{url}/v1/messages", headers, key)
+
+    def read_facts(self) -> ModelFacts:
+        """Return the facts as configured, else as known for the model.
+
+        Raises:
+            ConfigError: The model does not take the configured kind of thinking.
+        """
+        model, kind = self.config.model, thinking_of(self.config)
+        known = find_model("anthropic", model)
+        facts = with_configured(known.facts, self.config)
+        self._abilities = Abilities.read(known.details, refuses_schemas=known is not UNKNOWN and not facts.json_schema)
+        kinds = self._abilities.thinking
+        if kind is not None and kinds is not None and kind not in (*kinds, *([] if kinds else ["disabled"])):
+            instead = f"set thinking to {' or '.join(kinds)}" if kinds else "leave out thinking and thinking_budget"
+            raise ConfigError(f"{model} does not take thinking {kind!r}: {instead}")
+        return replace(facts, forced_calls=False) if kind == "enabled" else facts
 
     def post(self, request: ChatRequest, _: Server) -> Post:
         """See `HTTPBackend`."""
-        return Post(json_bytes(request_body(request, self.config)))
+        return Post(json_bytes(request_body(request, self.config, self._abilities)))
 
     def reader(self, exchange: Exchange[Server]) -> MessagesReader:
         """See `HTTPBackend`."""
-        request = exchange.request
-        return MessagesReader(
-            exchange.failures, server=request.server, model=request.model, patience_s=exchange.patience_s
-        )
+        return MessagesReader(exchange)
+
+    def resume(self, request: ChatRequest, reader: AnswerReader) -> ChatRequest | None:
+        """Return the request for the rest of an answer that was paused while the server ran its own tools."""
+        return reader.rest_of(request) if isinstance(reader, MessagesReader) and reader.is_paused else None
 
     def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
         """See `HTTPBackend`."""
         return error_of_response(failures, status, body)
+
+    # --- counting ---
+
+    async def acount_tokens(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> int:
+        """Ask the server for the number of tokens in the prompt of a request; processors do not change the request.
+
+        Args:
+            messages, functions, config: As for `acomplete`.
+
+        Raises:
+            ModelServiceError: The server could not count, or has no counter.
+        """
+        request = self.make_request(messages, functions, config=config)
+        options = request.config
+
+        async def ask() -> int:
+            opened = await self._access.open()
+            body = await sync.in_worker(request_body, request, self.config, self._abilities)
+            post = Post(json_bytes(countable_body(body)), f"{opened.server.url}/count_tokens")
+            timeout_s = options.request_timeout or DEFAULT_TIMEOUT_S
+            reply = await opened.exchange(post, extra=options.extra_headers, timeout_s=timeout_s)
+            failures = opened.failures(self.backend, reply.headers, extra=options.extra_headers)
+            if reply.status >= 300:
+                raise self.refusal(failures, reply.status, reply.body)
+            try:
+                return count_of(json_value(reply.body)["input_tokens"])
+            except (LookupError, TypeError, ValueError):
+                raise failures.unreadable(reply.body, advice=MessagesReader.advice) from None
+
+        return await retry_request(ask, max_retries=options.max_retries)
+
+    def count_tokens(
+        self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
+    ) -> int:
+        """Do the same as `acount_tokens`, for synchronous code."""
+        return sync.run(self.acount_tokens(messages, functions, config=config))

@@ -27,7 +27,7 @@ _TYPES: dict[str, ErrorClass] = {
     "api_error": ModelOverloadedError,
     "overloaded_error": ModelOverloadedError,
 }
-# By what a text holds, in lower case: the type of these is `invalid_request_error`, as of most others.
+# By a part of the text, in lower case: the type of these is `invalid_request_error`, as of most others.
 _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("prompt is too long", ContextLengthError),
     ("exceed context limit", ContextLengthError),
@@ -38,19 +38,26 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
 
 
 def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:
-    """The error for an HTTP response.
+    """Return the error for an HTTP response.
 
     Args:
         failures: The errors of the request.
         status: Not 2xx.
-        body: What was read of it.
+        body: The beginning of the response.
     """
-    kind, text = _said(body)
-    return failures.refused(class_of(status, kind, text), text, status=status, code=kind)
+    try:
+        value = json_value(body)
+    except ValueError:
+        value = body.decode("utf-8", "replace")
+    if not isinstance(value, Mapping):
+        return failures.refused(class_of(status, "", str(value)), str(value), status=status)
+    kind, text = _kind_and_text(value)
+    error_class = class_of(status, kind, text)
+    return failures.refused(error_class, text, status=status, code=kind, request_id=_request_id(value))
 
 
 def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServiceError:
-    """The error for an `error` event; if its type is unknown, a failure of the server.
+    """Return the error for an `error` event; if its type is unknown, a failure of the server.
 
     Args:
         failures: The errors of the request.
@@ -58,29 +65,27 @@ def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServic
     """
     kind, text = _kind_and_text(event)
     error_class = class_of(400 if kind == "invalid_request_error" else 500, kind, text)
-    return failures.in_answer(error_class, text, code=kind)
+    return failures.in_answer(error_class, text, code=kind, request_id=_request_id(event))
 
 
 def class_of(status: int, kind: str, text: str) -> ErrorClass:
-    """The class for a status, a type and a text; the most specific one wins."""
+    """Return the class for a status, a type and a text; the most specific one wins."""
     lowered = text.lower()
-    by_text = next((error_class for part, error_class in _TEXTS if part in lowered), None)
-    if by_text is not None and status < 500:
-        return by_text
+    if status < 500:
+        for part, error_class in _TEXTS:
+            if part in lowered:
+                return error_class
     return _TYPES.get(kind) or class_of_status(status)
 
 
-def _said(body: bytes) -> tuple[str, str]:
-    try:
-        value = json_value(body)
-    except ValueError:
-        return "", body.decode("utf-8", "replace")
-    return _kind_and_text(value) if isinstance(value, Mapping) else ("", str(value))
+def _request_id(value: Mapping[str, Any]) -> str | None:
+    request_id = value.get("request_id")
+    return request_id if isinstance(request_id, str) else None
 
 
-def _kind_and_text(said: Mapping[str, Any]) -> tuple[str, str]:
-    """Type and message, of an `error` object, or of one that some gateways put in its place."""
-    error = said.get("error") or said
+def _kind_and_text(value: Mapping[str, Any]) -> tuple[str, str]:
+    """Return type and message of an `error` object, or of an object that some gateways send instead."""
+    error = value.get("error") or value
     if not isinstance(error, Mapping):
         return "", str(error)
     kind = error.get("type") or error.get("code") or ""

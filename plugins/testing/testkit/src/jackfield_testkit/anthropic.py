@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from jackfield_testkit.anthropic_rules import problem_in
 from jackfield_testkit.dialects import RESPONSE_ID, Chunk, Dialect, Writer, as_json, named_events, object_in
-from jackfield_testkit.replies import Reply, folded
+from jackfield_testkit.replies import Reply, error, folded
 from jackfield_testkit.requests import RecordedRequest
 
 SIGNATURE = "c2lnbmF0dXJl+/=="
@@ -38,7 +39,6 @@ class AnthropicMessages(Dialect):
         "model_context_window_exceeded": "length",
         "tool_use": "tool_calls",
         "refusal": "content_filter",
-        "pause_turn": "other",
     }
 
     def request(self, arrived: RecordedRequest) -> RecordedRequest:
@@ -49,6 +49,13 @@ class AnthropicMessages(Dialect):
             headers["authorization"] = f"Bearer {headers.pop('x-api-key')}"
         path = arrived.native_path.removesuffix("/messages") + "/chat/completions"
         return replace(arrived, path=path, headers=headers, json=_chat_request(arrived.native))
+
+    def refuse(self, request: RecordedRequest) -> Reply | None:
+        """Refuse what the provider's servers refuse; see `anthropic_rules`."""
+        if not request.native_path.endswith("/v1/messages") or not isinstance(request.native, dict):
+            return None
+        problem = problem_in(request.native)
+        return error(400, problem, code="invalid_request_error") if problem else None
 
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
         return _Writer(reply, request.model)

@@ -110,6 +110,13 @@ class Dialect(ABC):
             return reply
         return replace(reply, body=self.error(reply.status, problem, request))
 
+    def refuse(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for a protocol with rules
+        """Return the reply to a request that breaks a rule of the protocol; None if it breaks none.
+
+        The script keeps its next reply.
+        """
+        return None
+
     def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for who overrides it
         """The answer to a request for which nothing is scripted; None: that the script is over."""
         return None

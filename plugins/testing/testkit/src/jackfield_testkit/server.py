@@ -265,6 +265,9 @@ class FakeOpenAI:
         return reply if reply.body is None else self.dialect.body(reply, request)
 
     def _scripted(self, request: RecordedRequest) -> Reply:
+        refusal = self.dialect.refuse(request)
+        if refusal is not None:
+            return refusal
         if self._queue:
             return self._queue.popleft()
         if self._respond is not None:

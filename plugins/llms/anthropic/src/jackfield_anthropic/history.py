@@ -1,0 +1,245 @@
+"""Put a history into the form that the Messages protocol accepts. Pure, except that local images are read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jackfield.config import Lang
+from jackfield.errors import UnsupportedInputError
+from jackfield.media import address_of, media_type_of, notes_of, path_of, pdf_of
+from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
+from jackfield_backends.history import Answer, Call, parts_of, text_of
+from jackfield_http import Wire
+
+MAX_IMAGE_BYTES = 3_750_000  # in base64, the five million that Anthropic takes
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+_NOTHING_YET: Mapping[Lang, str] = {"en": "(The user has written nothing yet.)", "zh": "（用户尚未发言。）"}
+_CONTINUE: Mapping[Lang, str] = {
+    "en": "Continue your answer exactly where it ends, and repeat nothing of it.",
+    "zh": "请从你的回答中断处继续，不要重复已有的内容。",
+}
+
+
+def wire_messages(
+    messages: Sequence[Message], *, server: str = "", send_reasoning: bool = True, lang: Lang = "en"
+) -> list[Wire]:
+    """Return a history as blocks of alternating roles that begin with the user's, without empty texts.
+
+    Args:
+        messages: System messages among them are left out.
+        server: The server's address. Signed reasoning only goes back to the server it came from.
+        send_reasoning: Send the signed reasoning of earlier answers.
+        lang: The language of texts that are added.
+    """
+    turns: list[tuple[str, list[Wire]]] = []
+    for part in parts_of([message for message in messages if message.role != SYSTEM]):
+        if isinstance(part, Message):
+            turns.append((USER, blocks_of(part)))
+        else:
+            turns.append((ASSISTANT, _answer(part, server, send_reasoning=send_reasoning)))
+            turns.append((USER, _results(part)))
+    wire = _join_turns(turns)
+    if not wire or wire[0]["role"] == ASSISTANT:
+        wire.insert(0, {"role": USER, "content": _text(_NOTHING_YET[lang])})
+    if wire[-1]["role"] == ASSISTANT:  # an answer that is to be continued; servers refuse white space at its end
+        block = wire[-1]["content"][-1]
+        if block["type"] == "text":
+            wire[-1]["content"][-1] = {**block, "text": block["text"].rstrip()}
+    return wire
+
+
+def ask_to_continue(messages: list[Wire], lang: Lang) -> None:
+    """Ask to continue the answer at the end of a history, for a model that does not continue it unasked."""
+    if messages[-1]["role"] == ASSISTANT:
+        messages.append({"role": USER, "content": _text(_CONTINUE[lang])})
+
+
+def lacks_reasoning(messages: Sequence[Wire]) -> bool:
+    """Return True if the last answer called tools without reasoning before it.
+
+    While thinking is enabled, servers refuse such a history. It is the history of another model, or was changed.
+    """
+    if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
+        return False
+    return messages[-2]["content"][0]["type"] not in THOUGHTS
+
+
+def blocks_of(message: Message) -> list[Wire]:
+    """Return the blocks of a message of the user or the system."""
+    if isinstance(message.content, str):
+        return _text(message.content)
+    return [block for item in message.content for block in _item(item)]
+
+
+def fit_name(name: str) -> str:
+    """Return a tool's name with the characters that the protocol allows; two names never become the same."""
+    if _NAME.fullmatch(name):
+        return name
+    readable = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:100].strip("_")
+    return f"{readable or 'tool'}_{_digest(name)}"
+
+
+def _fit_id(call_id: str) -> str:
+    return call_id if _ID.fullmatch(call_id) else f"call_{_digest(call_id)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _join_turns(turns: Sequence[tuple[str, list[Wire]]]) -> list[Wire]:
+    """Return messages whose roles alternate; leave out empty turns."""
+    wire: list[Wire] = []
+    for role, blocks in turns:
+        if wire and wire[-1]["role"] == role:
+            wire[-1]["content"] += blocks
+        elif blocks:
+            wire.append({"role": role, "content": blocks})
+    return wire
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def _item(item: ContentItem) -> list[Wire]:
+    if item.text is not None:
+        return _text(item.text)
+    if item.image:
+        return [_image(item.image)]
+    document = _document(item.file) if item.file else None
+    return [document] if document else _text(notes_of([item])[0])
+
+
+def _text(text: str) -> list[Wire]:
+    return [{"type": "text", "text": text}] if text and not text.isspace() else []
+
+
+def _image(value: str) -> Wire:
+    address = address_of(value, "image", max_bytes=MAX_IMAGE_BYTES)
+    if address[:5].lower() != "data:":
+        return {"type": "image", "source": {"type": "url", "url": address}}
+    head, _, data = address[5:].partition(",")
+    # Servers refuse an image with a wrong label, which programs often give.
+    media_type = _type_of_data(data) or head.partition(";")[0].lower()
+    if media_type not in IMAGE_TYPES:
+        raise UnsupportedInputError(
+            f"Anthropic takes PNG, JPEG, GIF and WebP images, not {media_type}: convert it, or leave it out"
+        )
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _document(address: str) -> Wire | None:
+    """Return a PDF, by its URL or with its content; None for any other file."""
+    if path_of(address) is None and address[:5].lower() != "data:":
+        return {"type": "document", "source": {"type": "url", "url": address}}
+    pdf = pdf_of(address)
+    if pdf is None:
+        return None
+    source = {"type": "base64", "media_type": pdf.media_type, "data": pdf.base64}
+    title = {} if address[:5].lower() == "data:" else {"title": basename_of(address)}
+    return {"type": "document", "source": source, **title}
+
+
+def _type_of_data(data: str) -> str:
+    try:
+        return media_type_of(base64.b64decode(data[:24]))
+    except binascii.Error:
+        return ""
+
+
+def _results(answer: Answer) -> list[Wire]:
+    """Return the results of an answer's calls, which must come first, then those that belong to no call."""
+    results = [_result(call) for call in answer.calls]
+    for stray in answer.strays:
+        results += [*_text(f"{stray.label}\n{stray.text}"), *_media(stray.media)]
+    return results
+
+
+def _result(call: Call) -> Wire:
+    text, images = call.result.text, _media(call.result.media)
+    content = [*_text(text), *images] if images else text
+    return {"type": "tool_result", "tool_use_id": _fit_id(call.id), "content": content}
+
+
+def _media(items: Sequence[ContentItem]) -> list[Wire]:
+    """Return the media of a tool's result. Users do not control them, so a note replaces an unsupported image."""
+    blocks: list[Wire] = []
+    for item in items:
+        try:
+            blocks += _item(item)
+        except UnsupportedInputError as error:
+            blocks += _text(f"({item.type} left out: {error})")
+    return blocks
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _answer(answer: Answer, server: str, *, send_reasoning: bool) -> list[Wire]:
+    blocks: list[Wire] = []
+    for messages, calls in answer.by_origin():
+        kept = kept_blocks(messages, calls, server)
+        if kept is None:
+            blocks += _rendered(messages, calls)
+        else:
+            blocks += [block for block in kept if _is_sendable(block, send_reasoning=send_reasoning)]
+    return blocks
+
+
+def _is_sendable(block: Wire, *, send_reasoning: bool) -> bool:
+    if block["type"] == "text":
+        return not block["text"].isspace()
+    return send_reasoning or block["type"] not in THOUGHTS
+
+
+def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[Wire]:
+    for message in messages:
+        yield from _text(text_of(message.content))
+    for call in calls:
+        yield _call(call)
+
+
+def _call(call: Call) -> Wire:
+    arguments = json.loads(call.function.arguments)
+    return {"type": "tool_use", "id": _fit_id(call.id), "name": fit_name(call.function.name), "input": arguments}
+
+
+def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str) -> list[Wire] | None:
+    """Return the original blocks of an answer; None if they came from another server, or the answer was changed.
+
+    Args:
+        messages: All that is left of the answer, with one `origin`.
+        calls: Its calls, as they are to be sent.
+        server: The server's address.
+    """
+    origin = messages[0].origin
+    data = origin.data if origin is not None else None
+    if not data or data.get("server") != server:
+        return None
+    try:
+        blocks = [dict(block) for block in data["content"]]
+        kept = _visible_part(blocks)
+    except (KeyError, TypeError, ValueError):
+        return None  # a history that was edited by hand: its visible part counts
+    names = [fit_name(call.function.name) for call in calls]
+    if kept != ("".join(text_of(message.content) for message in messages), names):
+        return None
+    own = iter(calls)
+    # With ids that are unique in this request, and the arguments that the history has now.
+    return [_call(next(own)) if block["type"] == "tool_use" else block for block in blocks]
+
+
+def _visible_part(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+    """Return what a history shows of blocks: the text, and the names of the calls."""
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    return text, [block["name"] for block in blocks if block["type"] == "tool_use"]
