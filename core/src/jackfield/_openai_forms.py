@@ -79,7 +79,7 @@ def _translate_answer(
 
 
 def _text(entry: Mapping[Any, Any], key: str) -> str:
-    """Return a text of an entry, '' if there is none. Some clients number their calls."""
+    """Return a value of an entry as text; '' without one. Some clients number their calls."""
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)

@@ -1,4 +1,4 @@
-"""What a run opened and must close: kernels, connections, clients."""
+"""Keep the resources of a run, such as kernels, connections and clients, and close them at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RunResources:
         self._closed = False
 
     async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
-        """The resource of this key; `opener` makes it if it is not open. Two calls at once open one.
+        """Return the resource of this key; `opener` opens it if it is not open. Two calls at once open one.
 
         Raises:
             RuntimeError: The run has ended.

@@ -1,4 +1,4 @@
-"""How far a run is: the fold of its events, which the loop, growing lists, results and resumption read."""
+"""The state of a run: the fold of its events. The loop, growing lists, results and resumption read it."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ HANDED_TO = "jackfield/handed_to"
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a run has used so far."""
+    """The usage of a run so far."""
 
     turns: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
 
     def plus_turn(self, usage: Usage) -> Spent:
-        """After one more answer of a model."""
+        """Return the usage after one more answer of a model."""
         return Spent(self.turns + 1, self.tool_calls, self.usage + usage)
 
     def plus_calls(self, count: int) -> Spent:
-        """After some more tool calls."""
+        """Return the usage after some more tool calls."""
         return Spent(self.turns, self.tool_calls + count, self.usage)
 
     def plus_below(self, other: Spent) -> Spent:
-        """After runs below have used this; their turns are their own."""
+        """Return the usage after nested runs have used this as well. Their turns do not count."""
         if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
             return self
         return Spent(self.turns, self.tool_calls + other.tool_calls, self.usage + other.usage)
 
     def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
-        """After an event of the run, or of one below it, whose turns are its own."""
+        """Return the usage after an event of the run or of a nested one, whose turns do not count."""
         match event:
             case TurnFinished():
                 return self.plus_turn(event.usage)
@@ -65,7 +65,7 @@ class Spent:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunState:
-    """How far a run is.
+    """The state of a run.
 
     `apply` takes every event of the run. Deltas do not change it: they belong to an answer that is not complete.
 

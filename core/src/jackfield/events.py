@@ -143,7 +143,7 @@ class StreamReset:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTrimmed:
-    """As many old messages were dropped and shortened to fit the model's context."""
+    """Old messages were dropped and shortened to fit the model's context."""
 
     is_delta = False
     is_note = True

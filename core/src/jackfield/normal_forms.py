@@ -29,7 +29,7 @@ def normalize(form: NormalForm, text: str) -> str:
 
 @cache
 def _rows_of_marks() -> re.Pattern[str]:
-    """As many marks as are allowed in a row, with more behind them."""
+    """The longest allowed row of marks, followed by more."""
     marks: list[list[int]] = []
     for code in range(0x300, _END_OF_LETTERS):
         if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):

@@ -60,7 +60,7 @@ class Pattern:
     _conditions: tuple[_Lookahead, ...] = ()
 
     def occurs_in(self, text: str) -> bool:
-        """True if the pattern matches anywhere in a text."""
+        """Return True if the pattern matches anywhere in a text."""
         if not text.isascii():  # Rust has no lone surrogates
             text = _SURROGATE.sub("\ufffd", text)
         matches: bool = self._validator.isinstance_python(text)

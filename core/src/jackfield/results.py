@@ -1,4 +1,4 @@
-"""What came of asking: the result that one holds in one's hand, and the stream at whose end it is."""
+"""The result of a run, and the stream of events that ends with it."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ class ResultFold:
         self._warnings.update(dict.fromkeys(warnings_in(report)))
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
-        """The result of a run that has ended.
+        """Return the result of a run that has ended.
 
         Args:
             read: Makes the output of the answer's text; `str` for the text itself.
@@ -330,10 +330,10 @@ class ResultFold:
 class RunStream(Generic[T]):
     """The events of one run, as they happen, and its `result` at their end.
 
-    An event of an agent that another one asked comes as a `RunEvent`, with its agent and depth; all others as they are.
+    An event of a nested agent is a `RunEvent`, with its agent and depth; all others are plain events.
 
-    It is read once: by `async for`, or by `for` where no event loop runs. Whoever leaves it early closes it, by
-    `async with` or `aclose`; a plain `for` does so by itself.
+    A stream is read once: by `async for`, or by `for` where no event loop runs. To leave it early, use `async with` or
+    call `aclose`; a plain `for` closes it by itself.
     """
 
     def __init__(
@@ -352,7 +352,7 @@ class RunStream(Generic[T]):
 
     @property
     def result(self) -> RunResult[T]:
-        """What came of it.
+        """The result of the run.
 
         Raises:
             RuntimeError: Not all events have been read.

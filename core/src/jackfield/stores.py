@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from jackfield.runs._run import AgentLike, Recorder
 
 RUNNING = "running"
-"""The state of a run that has not ended. If nobody holds it, it was interrupted."""
+"""The state of a run that has not ended. Without a hold, it was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run, as a list of runs shows it.
+    """A run in a list of runs.
 
     Attributes:
         run_id: Its id.
@@ -31,7 +31,7 @@ class StoredRun:
         parent: The run that it was forked from; ''.
         title: The beginning of what was asked.
         state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
-        is_held: Somebody runs it now.
+        is_held: True if a process runs it now.
         began, changed: When it began, and when its state changed last, in seconds since 1970, UTC, by the clock of the
             store. For people: clocks are set back.
         entries: How many entries its record has.
@@ -51,18 +51,18 @@ class StoredRun:
 
 
 class Store(Configured, ABC):
-    """Keeps records of runs: for each, texts in the order in which they were appended, which never change.
+    """Keeps records of runs: for each run, texts in the order in which they were appended. They never change.
 
-    One instance serves many runs, tasks, threads and event loops at once, and any number of processes use what it
-    stands for. A run is *held* by at most one of them: by whoever created it, or took hold of it later. A hold ends
-    with the run, and with the process at the latest, without waiting for any clock and without needing a write. Each
-    hold has a number, larger than all before it; whoever comes with an older one has lost the run, and changes nothing.
+    One instance serves many runs, tasks, threads and event loops at once, and many processes may use the same data. At
+    most one of them *holds* a run: the one that created it, or took hold of it later. A hold ends with the run, and
+    with the process at the latest, without waiting for a clock and without a write. Each hold has a number, larger than
+    all before it. A process with an older number has lost the run, and can change nothing.
 
     A store never looks into an entry. The library `jackfield-records` writes and reads entries: its `RecordingStore`
     is this class with a `recorder`.
 
     Attributes:
-        content: Whether what is said in runs may be written. Without it, records hold names, times and usage only,
+        content: True if the texts of runs may be written. Without them, records contain only names, times and usage,
             and no run can be resumed.
         patience_s: How long a run waits, in seconds, while the store raises `StoreUnavailableError`.
         recover: Agents resume their interrupted runs when their first run begins; see `jackfield_records.recover`.
@@ -74,7 +74,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """Begin a record with these entries; gives the number of the hold. Times, `is_held` and `entries` are ignored.
+        """Begin a record, and return the number of the hold. Times, `is_held` and `entries` of `run` are ignored.
 
         Raises:
             StoreError: There is a run of this id, or it cannot be written.
@@ -82,13 +82,13 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def hold(self, run_id: str) -> int:
-        """Take hold of a run that is free; gives the number of the hold.
+        """Take hold of a run that is free, and return the number of the hold.
 
         This changes neither the state of the run nor its entries: the first `append` does.
 
         Raises:
-            RunNotFoundError: There is none of this id.
-            RunBusyError: Somebody holds it.
+            RunNotFoundError: No run has this id.
+            RunBusyError: Another process or task holds it.
             StoreUnavailableError: The store cannot be used for the moment.
             StoreError: It cannot be written.
         """
@@ -97,8 +97,8 @@ class Store(Configured, ABC):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """Append entries, all of them or none, and set the state. They outlast the process once this returns.
 
-        Without entries it confirms that the hold is still good; runs ask so before they act. After an error, the same
-        entries may be sent again, and are there once. Any other state than `running` ends the hold when it is written.
+        Without entries, it confirms that the hold is still valid; runs do so before they act. After an error, the same
+        entries may be sent again, and are stored once. Any state but `running` ends the hold when it is written.
 
         Raises:
             RunBusyError: The hold was lost: another one has begun since, or it was released.
@@ -117,16 +117,16 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
-        """A run with its entries, oldest first.
+        """Return a run with its entries, oldest first.
 
         Raises:
-            RunNotFoundError: There is none of this id.
+            RunNotFoundError: No run has this id.
             StoreError: It cannot be read.
         """
 
     @abstractmethod
     async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        """The runs that were created last, the newest first; only those of a session, if one is given.
+        """Return the runs that were created last, the newest first; with `session`, only its runs.
 
         Raises:
             StoreError: They cannot be read.
@@ -144,11 +144,11 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def delete(self, run_id: str) -> None:
-        """Forget a run.
+        """Delete a run.
 
         Raises:
-            RunNotFoundError: There is none of this id.
-            RunBusyError: Somebody holds it.
+            RunNotFoundError: No run has this id.
+            RunBusyError: Another process or task holds it.
             StoreError: It cannot be written.
         """
 
@@ -171,7 +171,7 @@ class Store(Configured, ABC):
 
 
 def load_store(entry: object, host: Plugins) -> Store:
-    """The store that somebody named: a store, a name, or a dict of `name` and settings.
+    """Return the store that an entry names: a store, a name, or a dict with `name` and settings.
 
     Raises:
         ConfigError: It is none of these, or a setting does not fit.

@@ -32,7 +32,7 @@ class Tags:
         """Match if a tag may be in a text, or begin in it."""
 
     def half(self, text: str, start: int = 0) -> int:
-        """Return where a tag begins that may continue in the next piece; the end of the text if there is none.
+        """Return the start of a tag that may continue in the next piece; the end of the text without one.
 
         Args:
             text: A text in which `search` finds no tag.

@@ -64,7 +64,7 @@ def stream(
     history: Sequence[MessageLike] = (),
     **options: Unpack[KnownOptions],
 ) -> RunStream[Any]:
-    """The events of a run as they happen, for `async for` or a plain `for`; its `result` is there at their end.
+    """Run, and return the events as they happen, for `async for` or a plain `for`, with the `result` at their end.
 
     Arguments and errors are those of `ask`.
     """
@@ -93,7 +93,7 @@ async def aask(
 async def aask(
     agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
 ) -> RunResult[Any]:
-    """The same as `ask`, for code in an event loop."""
+    """Ask as `ask` does, from code in an event loop."""
     progress = None
     async with stream(agent, messages, output=output, **options) as events:
         async for event in events:
@@ -145,7 +145,7 @@ async def aresume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions],
 ) -> RunResult[Any]:
-    """The same as `resume`, for code in an event loop."""
+    """Resume as `resume` does, from code in an event loop."""
     options["run_id"], options["resume"] = run_id, approvals or True
     return await aask(agent, (), output=output, **options)
 
@@ -159,7 +159,7 @@ def resume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions],
 ) -> RunResult[Any]:
-    """Go on with a run of the agent's store where its record ends, in whichever process that was; give its result.
+    """Continue a run of the agent's store where its record ends, also one of another process, and return its result.
 
     What is recorded is not done again. A call that was under way when the program ended is made again if its tool is
     `read_only` or `idempotent`; otherwise the run pauses, and names it in `ApprovalNeeded.in_doubt`.

@@ -358,7 +358,7 @@ class Agent(QwenMethods, StatesSecrets):
         return config
 
     async def arun(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
-        """The whole response, as dicts if the messages are dicts; its `stop_reason` says why the run ended.
+        """Return the whole response, as dicts if the messages are dicts. Its `stop_reason` says why the run ended.
 
         Options are those of `astream`.
         """
@@ -368,11 +368,11 @@ class Agent(QwenMethods, StatesSecrets):
         return view.response(dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions]) -> sync.Stream[Response]:
-        """The response as it grows: each item is all of it so far, as dicts if the messages are dicts.
+        """Yield the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
-        The last one has a `stop_reason`, which says why the run ended. Options are those of `astream`. A consumer
-        slower than the run gets fewer, longer items. Leaving it early cancels the run; `close`, or the end of a `with`,
-        also waits until all that the run opened is closed.
+        The last item has a `stop_reason`. Options are those of `astream`. A consumer that is slower than the run gets
+        fewer, longer items. Leaving the loop early cancels the run; `close`, or the end of a `with`, also waits until
+        the run has closed all its resources.
         """
         self._check_options(options)  # here, and not when the first item is asked for
         view = RunView(self.name)
@@ -387,7 +387,7 @@ class Agent(QwenMethods, StatesSecrets):
         return sync.stream(self.astream(messages, **options), lists)
 
     def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
-        """The same as `arun`, for synchronous code."""
+        """Return the whole response as `arun` does, from synchronous code."""
         return sync.run(self.arun(messages, **options))
 
     # What one holds: functions over `astream`.
@@ -397,18 +397,18 @@ class Agent(QwenMethods, StatesSecrets):
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """The agent as a tool of another; it is asked with one text, and sees nothing else of the conversation.
+        """Return the agent as a tool of another one. It gets one text, and nothing else of the conversation.
 
-        Its events stand between those of the other's run, one deeper. What it uses counts against the limits of both;
-        turns are each agent's own. Calls that need approval are put to the other's `approve`; without it, they pause
-        the whole run if that has a record.
+        Its events come between those of the other run, one level deeper. Its usage counts against the limits of both
+        agents, except for turns. The other agent's `approve` decides about its calls that need approval; without one,
+        they pause the whole run if that is recorded.
 
         Args:
             name, description: Those of the tool; the agent's own if None.
-            timeout_s: How long it may take; None for the other agent's `tool_timeout_s`.
+            timeout_s: The time limit of a call; None for the other agent's `tool_timeout_s`.
 
         Raises:
-            ConfigError: It has no name or no description, or one that a tool cannot have.
+            ConfigError: The agent has no name or no description, or one that a tool cannot have.
         """
         from jackfield.agents._subagents import AgentTool
 
@@ -432,7 +432,7 @@ class Agent(QwenMethods, StatesSecrets):
         return self.llm
 
     def function_schemas(self, lang: Lang) -> tuple[FunctionSchema, ...]:
-        """The agent's tools as a model sees them."""
+        """Return the agent's tools as a model sees them."""
         if lang not in self._schemas:
             self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
         return self._schemas[lang]
@@ -454,7 +454,7 @@ class Agent(QwenMethods, StatesSecrets):
         return None if run_id is None and self.store is None else self._recorder
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
-        """The loop of turns and tool calls, for the agent's model and tools.
+        """Return the loop of turns and tool calls for the agent's model and tools.
 
         Args:
             functions: The tools that the model is shown.
@@ -559,7 +559,7 @@ class Agent(QwenMethods, StatesSecrets):
 
 
 class _Places:
-    """Numbers the events of a run, and has its observers see them.
+    """Numbers the events of a run, and shows them to its observers.
 
     Attributes:
         last: The last event.
@@ -572,7 +572,7 @@ class _Places:
         self.last: ModelEvent | AgentEvent | None = None
 
     def of(self, event: ModelEvent | AgentEvent) -> RunEvent:
-        """The event with its place."""
+        """Return the event with its place."""
         if type(event) is HandedOff:
             self._agent = event.to
         self.last = event

@@ -62,18 +62,18 @@ class AgentConfig(Config):
         return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:
-        """What this says about a tool, by the name that it has here: its own settings, over those about documents."""
+        """Return the settings of a tool by its name in this configuration. Its own override those about documents."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}
 
     @property
     def agents(self) -> list[dict[str, Any]]:
-        """The agents inside this one, each as one of these, with `history` if it is a hand-off."""
+        """The agents inside this one, as dicts, with `history` if they are hand-offs."""
         values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
         return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
 
     def inner(self) -> list[AgentConfig]:
-        """The agents inside this one, checked.
+        """Return the agents inside this one, checked.
 
         Raises:
             ConfigError: A setting of one is unknown, or does not fit.
@@ -83,5 +83,5 @@ class AgentConfig(Config):
 
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a setting is an agent: an entry of a list of tools, or an option of an agent's kind."""
+    """Return True if a setting describes an agent: an entry of a list of tools, or an option of an agent's kind."""
     return isinstance(entry, dict) and "agent" in entry

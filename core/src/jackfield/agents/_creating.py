@@ -102,7 +102,7 @@ def _loaded(kind: str, host: Plugins) -> object:
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
-    """The options, with agents in place of those that are data; one without a model has that of the agent around it."""
+    """Create the agents that options describe as data. One without a model gets the model of the outer agent."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
     def inside(entry: Mapping[str, object]) -> Agent:
@@ -141,13 +141,13 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
 
 
 def _all_that_is_missing(config: AgentConfig, host: Plugins) -> str:
-    """What to install for the whole agent, if it is more than one package."""
+    """Return what to install for the whole agent, if it is more than one package; '' otherwise."""
     missing = sorted(_lacking(config, host))
     return f". To install everything that this agent is missing: pip install {' '.join(missing)}" if missing[1:] else ""
 
 
 def _lacking(config: AgentConfig, host: Plugins) -> set[str]:
-    """The known distributions of what an agent names, and of what that asks for, and nobody here offers."""
+    """Return the known distributions that are not installed and provide a component that the agent needs."""
     lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
     wanted = _named_in(config, host)
     for component in wanted:  # it grows while it is walked
@@ -159,7 +159,7 @@ def _lacking(config: AgentConfig, host: Plugins) -> set[str]:
 
 
 def _named_in(config: AgentConfig, host: Plugins) -> list[str]:
-    """The components that an agent names, as `kind.name`."""
+    """Return the components that an agent names, as `kind.name`."""
     named = {
         "agent": [config.agent],
         "observer": config.observers,

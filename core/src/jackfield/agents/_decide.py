@@ -1,4 +1,4 @@
-"""What a run does next: pure, and all there is to decide."""
+"""Decide the next step of a run, in one pure function."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def decide(
     turns_before: int = 0,
     handoff_to: str = "",
 ) -> Action:
-    """Decide what a run does next; do none of it.
+    """Decide the next step of a run, without taking it.
 
     Args:
         history: All messages so far. Where it ends in calls without results, these come first.

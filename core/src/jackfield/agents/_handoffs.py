@@ -20,7 +20,7 @@ from jackfield.tools._schema import check_tool_name
 
 
 def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> tuple[Handoff, ...]:
-    """The hand-offs that somebody named for an agent.
+    """Return the hand-offs that a caller or a configuration names for an agent.
 
     Raises:
         ConfigError: One has no name or description, is the agent itself, or has its name.
@@ -45,7 +45,7 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
 
 
 def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
-    """The tools by which a model hands over."""
+    """Return the tools by which a model hands the conversation over."""
     return [_TransferTool(handoff) for handoff in handoffs]
 
 
@@ -217,7 +217,7 @@ def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What the next agent sees of the conversation."""
+    """Return the part of the conversation that the next agent sees."""
     if handoff.history == "all":
         return history
     return tuple(_question_in(history) if handoff.history == "question" else handoff.history(history))

@@ -1,4 +1,4 @@
-"""The loop that asks the model and runs its tools: all the waiting, none of the deciding."""
+"""Ask the model and run its tools until the run ends. `_decide` chooses each step, and this module waits for it."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _OF_CALLS = (FunctionCallDelta, StreamReset)  # a union would be made for each e
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _LoopState(RunState):
-    """How far a run is, and what the loop must remember between its steps.
+    """The state of a run, and what the loop must remember between its steps.
 
     Attributes:
-        doubtful: The ids of calls that may have been made already.
-        pauses: What nested agents wait for, by the ids of the calls that asked them.
+        doubtful: The ids of calls that may have been made before.
+        pauses: The approvals that nested agents wait for, by the ids of the calls that asked them.
         is_ready: The tools of the run have been made.
-        reason: Why the run ends now; None if it goes on.
+        reason: The reason why the run ends now; None if it continues.
     """
 
     doubtful: frozenset[str] = frozenset()
@@ -73,13 +73,13 @@ class Loop:
     """Runs one agent's turns.
 
     Attributes:
-        model: Whom to ask.
-        functions: What the model may call.
-        toolbox: The tools of the run that it may call, too; they are made at its start.
-        executor: What runs the calls.
-        approve: Asked before calls of tools that need approval; None lets the run pause at them.
-        name: The agent's, on every message of the model.
-        around: What acts around the model, outside of its own processors.
+        model: The model.
+        functions: The schemas of the tools that the model may call.
+        toolbox: Further tools, which are made when the run starts.
+        executor: Runs the calls.
+        approve: Decides about calls of tools that need approval; None lets the run pause at them.
+        name: The agent's name, for every message of the model.
+        around: Processors around the model's own ones.
         reads_files: The agent kind uses attached files itself, so the model gets only their names.
     """
 
@@ -307,7 +307,7 @@ def _joined(waits: Iterable[ApprovalNeeded]) -> ApprovalNeeded:
 
 
 def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished]:
-    """Results for the calls that an answer was cut off in."""
+    """Yield results for the calls inside which an answer was cut off."""
     is_cut_off = answer.finished is not None and answer.finished.is_cut_off
     for planned in open_calls(messages) if is_cut_off else ():
         if not is_json(planned.call.arguments):
@@ -315,7 +315,7 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
 
 
 def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
-    """Results for the calls that have none when a run is stopped. Only one that never began is said to be undone."""
+    """Return results for the calls that have none when a run is stopped. Only calls that never began are undone."""
     before = run.start.in_doubt if state.spent.turns == run.start.spent.turns else frozenset()
     return [
         stopped(planned, began=planned.call_id in before or planned.call_id in state.pauses)
@@ -324,7 +324,7 @@ def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
 
 
 async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
-    """What work gives, until the time limit of the run or a cancel."""
+    """Return the result of work, or raise `Interrupted` at the time limit of the run or a cancel."""
     if run.ends_at is None and run.cancel is None:
         return await work
 
@@ -339,13 +339,13 @@ async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Named:
-    """Gives a call of an answer an id of its own where it has none, or that of another call."""
+    """Gives a call a new id if it has none, or the id of another call of the answer."""
 
     def __init__(self) -> None:
         self._ids: dict[int, str] = {}
 
     def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
-        """The event; the first one of a call with its id, and no other with another."""
+        """Return the event; the first one of a call carries its id, and no later one another id."""
         if isinstance(event, StreamReset):
             self._ids.clear()
             return event

@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: int) -> AsyncIterator[Event]:
-    """The events of a run that ends in data, or at a limit.
+    """Yield the events of a run that ends in data, or at a limit.
 
     Args:
-        agent: Whose run it is.
-        form: What the data must look like.
+        agent: The agent of the run.
+        form: The form of the data.
         run: The run.
-        attempts: How often the model may answer.
+        attempts: The number of times that the model may answer.
 
     Raises:
         ConfigError: `attempts` is less than 1.
@@ -60,16 +60,16 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: in
 
 
 def _is_held_to_schemas(agent: AgentLike) -> bool:
-    """Whether the model's server sees to it. Not where there are tools: many servers then let the model call none."""
+    """Return True if the model's server enforces schemas. Not with tools: many servers then allow no calls."""
     return agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
 
 
 class _Attempt:
-    """One answer of a run, after what was said before.
+    """One answer of a run, after earlier ones that did not fit.
 
     Attributes:
-        end: How it ended; None if nothing said so.
-        spent: What the run has used then.
+        end: Its end; None before that.
+        spent: The usage of the run until then.
     """
 
     def __init__(self, run: Run, said: tuple[Message, ...]) -> None:
@@ -79,7 +79,7 @@ class _Attempt:
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
-        """Its events, without the end."""
+        """Yield its events, without the end."""
         async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -90,7 +90,7 @@ class _Attempt:
 
 
 def _asking_for(form: Form[T], run: Run, *, native: bool) -> Run:
-    """The run, with the model being asked for the data."""
+    """Return the run, changed so that it asks the model for the data."""
     if native:
         config = (run.config or GenerateConfig()).merged({"response_format": response_format(form.sent)})
         return replace(run, config=config)
@@ -100,7 +100,7 @@ def _asking_for(form: Form[T], run: Run, *, native: bool) -> Run:
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:
-    """Why the answer of a run that has finished does not fit; '' if it does, or if there is none yet."""
+    """Return the reason why the answer of a finished run does not fit; '' if it fits, or if there is no answer yet."""
     if end.stop_reason not in ("finished", "empty_reply"):
         return ""
     try:

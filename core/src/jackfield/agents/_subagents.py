@@ -29,17 +29,17 @@ _PARAMETERS: Mapping[str, object] = {
 def run_below(
     agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """The events of a run of `agent` for a run that waits for it: what it uses counts against the limits of both.
+    """Run an agent for a run that waits for it, and yield its events. Its usage counts against the limits of both.
 
     Args:
-        agent: Which is asked.
-        messages: What it is asked.
+        agent: The agent to ask.
+        messages: The question, or a conversation.
         parent: The run that waits; None for a run of its own.
         options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
 
     Raises:
-        ToolServiceError: The agent is at work above: it would ask itself for ever. Or it has paused, because calls of
-            it need approval; if a tool call of a recorded run asks it, that run pauses with it.
+        ToolServiceError: The agent is one of those that wait, so it would ask itself for ever. Or it has paused,
+            because its calls need approval; a recorded run whose tool call asks it pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:
@@ -100,12 +100,12 @@ def _agents_at_work(parent: ParentRun | None) -> Iterator[object]:
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
-    """The function that is asked before calls of a run."""
+    """Return the function that decides about the calls of a run."""
     return run.approve or (run.agent.approve if run.agent else None)
 
 
 def effects_of(agent: AgentLike) -> frozenset[str]:
-    """What an agent may do besides answering: the effects of its tools; all, if nobody says what tools of a run do."""
+    """Return the effects of an agent's tools; all effects if a set of tools does not state its own."""
     of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
     members: Sequence[AgentLike] = getattr(agent, "agents", ())
@@ -129,7 +129,7 @@ class AgentTool(BaseTool):
         check_tool_name(self.name)
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
-        # A call that failed has done something all the same, so it is not idempotent.
+        # A failed call may have done something, so it is not idempotent.
         self.resumable = agent.resumable
         self.agent = agent
         super().__init__()
@@ -168,13 +168,13 @@ def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall
 
 
 def _answers(parent: ParentRun, call_id: str) -> dict[str, bool]:
-    """What somebody has said to the calls of the agent that a call asks."""
+    """Return the decisions about calls of the agent that a call asks."""
     prefix = f"{call_id}/"
     return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:
-    """What an agent waits for, as the run above reports it."""
+    """Return the approvals that an agent waits for, as the parent run reports them."""
     deeper = needed.agents or ("",) * len(needed.calls)
     return ApprovalNeeded(
         needed.calls,
@@ -185,7 +185,7 @@ def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded
 
 
 def _result_of(name: str, result: RunResult[str]) -> ToolResult:
-    """What the other agent reads.
+    """Return the text that the other agent reads.
 
     Raises:
         ToolServiceError: There is no answer.

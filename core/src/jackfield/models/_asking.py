@@ -64,7 +64,7 @@ class Asking(ABC):
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> RunResult[Any]:
-        """Do the same as `ask`, for code in an event loop."""
+        """Ask as `ask` does, from code in an event loop."""
         conversation = (*as_messages(history), *as_messages(messages))
         started = time.monotonic()
         data: Any = None
@@ -153,7 +153,7 @@ class Asking(ABC):
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> Structured[T]:
-        """Do the same as `aparse`, for synchronous code."""
+        """Parse as `aparse` does, from synchronous code."""
         return sync.run(self.aparse(messages, wanted, way=way, attempts=attempts, config=config))
 
     # --- many requests ---
@@ -174,13 +174,13 @@ class Asking(ABC):
     def batch(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> list[BatchAnswer]:
-        """Do the same as `abatch`, for synchronous code."""
+        """Answer a batch as `abatch` does, from synchronous code."""
         return sync.run(self.abatch(requests, concurrency=concurrency))
 
     def abatch_as_completed(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
-        """Do the same as `abatch`, but yield each answer with its request's number, from 0, as soon as it arrives.
+        """Answer a batch as `abatch` does, but yield each answer when it arrives, with its request's number from 0.
 
         Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly.
         Closing the generator cancels running requests.

@@ -101,7 +101,7 @@ class QwenAgentMethods(ABC):
         stream: bool = True,
         generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Do the same as `chat`, with the provider's own tool calls in place of a configured call format."""
+        """Answer as `chat` does, with the provider's own tool calls in place of a configured call format."""
         raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
         if stream:
             return self.chat(messages, functions, extra_generate_cfg=raw)

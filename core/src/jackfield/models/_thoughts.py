@@ -176,6 +176,6 @@ class ThoughtSplitter:
 
 
 def _start_of_partial_end(text: str) -> int:
-    """Return where an end tag begins that may continue in the next piece; the end of the text if there is none."""
+    """Return the start of an end tag that may continue in the next piece; the end of the text without one."""
     start = text.rfind(END[0], -len(END) + 1)
     return start if start >= 0 and END.startswith(text[start:]) else len(text)

@@ -1,4 +1,4 @@
-"""Check descriptors. Anybody may have written them, and they end up in terminals, files and models."""
+"""Check descriptors. They come from strangers, and end up in terminals, files and models."""
 
 from __future__ import annotations
 

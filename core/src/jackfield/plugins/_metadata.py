@@ -1,4 +1,4 @@
-"""Read the metadata of installed packages, which anybody may have written, with limits on size and time."""
+"""Read the metadata of installed packages, which are not trusted, with limits on size and time."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _name_in_code(plugin: object, name: str) -> str:
 
 
 def row_of_local(file: LocalFile) -> Row:
-    """Return a row that stands for all components of a local file, which has to be asked for them."""
+    """Return a row for all components of a local file, which only the file itself can name."""
     import hashlib  # few have a local file
 
     # The content is part of the name: a changed file is another module, and components of the old one keep working.

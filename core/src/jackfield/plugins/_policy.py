@@ -1,4 +1,4 @@
-"""Which components may be used, judged from metadata before anything is imported. Deny always wins."""
+"""Judge from metadata, before any import, which components may be used. Deny always wins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """The rules of one application, applied to the components there are.
+    """The rules of one application, applied to the installed components.
 
     Reasons are the end of a sentence that begins with the name of the component, and '' if there is none.
     """

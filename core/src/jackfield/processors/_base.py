@@ -59,7 +59,7 @@ class Processor(Configured, ABC):
         return target
 
     def wrap(self, call_next: CallNext) -> CallNext:
-        """`around`, bound to what comes next. The chain is made of these, once."""
+        """Bind `around` to the next part of the chain, which is composed of these functions once."""
         return lambda request: self.around(request, call_next)
 
 
@@ -68,7 +68,7 @@ class Preprocessor(Processor):
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request to send instead; the same object if nothing changes."""
+        """Return the request to send instead; the same object if nothing changes."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Pass the prepared request on."""
@@ -79,7 +79,7 @@ class StreamTransform(Protocol):
     """Rewrites one stream, event by event. It may hold text back, but must let go of all of it at `ModelFinished`."""
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """The events to pass on for `event`: none, the event, or others."""
+        """Return the events to pass on for `event`: none, the event itself, or others."""
 
 
 class Postprocessor(Processor):
@@ -89,7 +89,7 @@ class Postprocessor(Processor):
 
     @abstractmethod
     def start(self, request: ChatRequest) -> StreamTransform:
-        """A new transform, for one answer."""
+        """Return a new transform, for one answer."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Pass the rewritten stream on."""
@@ -99,7 +99,7 @@ class Postprocessor(Processor):
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """A stream rewritten by a transform; after a `StreamReset`, a new transform continues."""
+    """Rewrite a stream by a transform; after a `StreamReset`, a new transform continues."""
     transform = start()
     async with closing(events):
         async for event in events:
@@ -119,29 +119,29 @@ class FunctionPreprocessor(Preprocessor):
         _place(self, spec)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """What the function makes of the request."""
+        """Return the request that the function makes of this one."""
         return self.prepared(request)
 
 
 class FunctionPostprocessor(Postprocessor):
-    """What makes a transform for each request as a processor; a plugin offers it by `@hook.postprocessors`."""
+    """A function that returns transforms, as a processor; a plugin offers it by `@hook.postprocessors`."""
 
     def __init__(self, function: Callable[[ChatRequest], StreamTransform], spec: ProcessorSpec) -> None:
         self.started = function
         _place(self, spec)
 
     def start(self, request: ChatRequest) -> StreamTransform:
-        """What the function makes for the request."""
+        """Return the transform that the function makes for the request."""
         return self.started(request)
 
 
 def _place(processor: Processor, spec: ProcessorSpec) -> None:
-    """Give an instance what is otherwise said by a class of its own."""
+    """Set on an instance the attributes that other processors have in their class."""
     vars(processor).update(name=spec.name, phase=spec.phase, after=spec.after, before=spec.before)
 
 
 class CallFormat(ABC):
-    """Tool calls as text, for models without native ones: how to write and how to read them.
+    """Writes and reads tool calls as text, for models without native ones.
 
     Formats read incrementally, each character once. A native call that arrives while a format is active is honoured:
     its deltas pass through, with indices that do not collide with those of calls found in the text.
@@ -151,14 +151,14 @@ class CallFormat(ABC):
 
     @abstractmethod
     def render(self, request: ChatRequest) -> ChatRequest:
-        """The request with its tools and tool traffic written as text, and without `functions`.
+        """Return the request with its tools, calls and results written as text, and without `functions`.
 
         It is called for every request, also one without functions: the history may hold calls.
         """
 
     @abstractmethod
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """What turns the text of one answer into `FunctionCallDelta`s; `request` is the one before rendering."""
+        """Return a transform that finds calls in the text of one answer; `request` is the one before rendering."""
 
 
 class CallFormatProcessor(Processor):
@@ -179,7 +179,7 @@ class CallFormatProcessor(Processor):
 
 
 def _with_media_noted(request: ChatRequest) -> ChatRequest:
-    """The request without what the model does not take of results: once rendered, they look like a user's messages."""
+    """Replace media that the model does not take in results: once rendered, results look like a user's messages."""
     if not any(message.is_multimodal() for message in request.messages):
         return request
     return replace(request, messages=tuple(with_media_noted(message, request.facts) for message in request.messages))

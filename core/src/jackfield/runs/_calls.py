@@ -12,9 +12,9 @@ from jackfield.tools._plan import PlannedCall
 
 
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
-    """The calls at the end of a history that have no result yet, each with an id of its own.
+    """Return the calls at the end of a history that have no result yet, each with a unique id.
 
-    Only the last turn is looked at; ids of earlier turns may be the same.
+    Only the last turn counts; earlier turns may use the same ids.
     """
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
@@ -32,7 +32,7 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
 
 
 def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
-    """An id for each call: its own, if it has one that no call before it has."""
+    """Return an id for each call: its own, if no call before it has the same one."""
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     own: dict[str, None] = {}
     for one in given:
@@ -41,16 +41,16 @@ def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[
 
 
 def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
-    """Where the messages of a role begin that stand before a place."""
+    """Return the position where the messages of a role begin that end at a position."""
     while end and history[end - 1].role == role:
         end -= 1
     return end
 
 
 def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
-    """The history with a result for each call that has none: every provider refuses one with open calls.
+    """Return the history with a result for each call that has none: every provider refuses open calls.
 
-    A history does not tell whether such a call was made, so the result says that it may have been.
+    A history does not show if such a call was made, so the result says that it may have been.
     """
     closing = [
         Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})

@@ -12,12 +12,12 @@ from jackfield.messages import Usage
 
 
 def is_shared(limits: Limits) -> bool:
-    """True if the limits hold for the runs below a run, too; turns and time do not need their figures."""
+    """Return True if the limits also hold for nested runs, which need live figures; turns and time need none."""
     return limits.tool_calls is not None or limits.tokens is not None or limits.cost is not None
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """The limit that forbids another request to a model, or None.
+    """Return the limit that forbids another request to a model; None if all allow it.
 
     Raises:
         ConfigError: There is a cost limit, but the price of what was used is not known, or is in another currency.
@@ -28,7 +28,7 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
 
 
 def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """The limit of tokens or of money that forbids another request, to any model of a tree of agents; or None.
+    """Return the limit of tokens or cost that forbids another request to any model of a tree of agents, or None.
 
     Raises:
         ConfigError: As for `limit_reached`.

@@ -56,7 +56,7 @@ class Observers(StatesSecrets):
 
 
 def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:
-    """The observers that somebody named, and those that the settings enable.
+    """Return the named observers, and those that the settings enable.
 
     Raises:
         ConfigError: The settings of one do not fit.

@@ -140,7 +140,7 @@ class Handoff:
 
 
 def new_run_id() -> str:
-    """An id that no other run has."""
+    """Return an id that no other run has."""
     return uuid.uuid4().hex
 
 
@@ -289,12 +289,12 @@ class Run:
 
     @property
     def depth(self) -> int:
-        """How many runs wait for it, each for the next."""
+        """The number of runs that wait for it, each for the next."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def rules_below(self) -> CallRules:
-        """What holds for the calls of agents that work for its agent."""
+        """The rules for the calls of nested agents."""
         return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
 
     def config_of_turn(self, messages: Sequence[Message], spent: Spent) -> GenerateConfig | None:
@@ -311,11 +311,11 @@ class Run:
 
     @property
     def interruption(self) -> StopReason:
-        """Why the run ends where `guarded` raises `Interrupted`."""
+        """The reason why the run ends if `guarded` raises `Interrupted`."""
         return "cancelled" if self.cancel and self.cancel.cancelled else "time_limit"
 
     def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
-        """The events, until the time limit or a cancel; without either, the events themselves."""
+        """Return the events until the time limit or a cancel; without either, the events themselves."""
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
@@ -400,7 +400,7 @@ class ParentRun(CallingRun):
         return other
 
     def claim_handoff(self, name: str) -> str:
-        """Have an agent take the conversation over after this turn.
+        """Choose an agent to take the conversation over after this turn, unless another call has chosen one.
 
         Returns:
             The agent that another call of the turn has named before, which then does; '' if there is none.
@@ -432,9 +432,9 @@ class ParentRun(CallingRun):
         return record.below(agent, self.place, self.call_id, self.answers, resumable=resumable)
 
     def reached(self, calls: int) -> StopReason | None:
-        """The limit of this run, or of one above it, that forbids a run below to go on with so many tool calls.
+        """Return the limit of this run or a parent that forbids a nested run to continue with so many tool calls.
 
-        Turns are not among them: they are each agent's own.
+        Turns are not among them, because each agent has its own.
         """
         parent: ParentRun | None = self
         while parent is not None:
@@ -447,9 +447,9 @@ class ParentRun(CallingRun):
         return None
 
     def take(self, calls: int) -> StopReason | None:
-        """Count tool calls that a run below has decided to make, or say which limit forbids them.
+        """Count tool calls that a nested run has decided to make, or return the limit that forbids them.
 
-        At once, for all that run side by side: what is counted only when it begins is decided upon by several before.
+        They are counted before they begin: otherwise, several runs side by side could decide on the same remainder.
         """
         if reached := self.reached(calls):
             return reached
@@ -461,7 +461,7 @@ class ParentRun(CallingRun):
         return None
 
     def count(self, event: RunEvent) -> None:
-        """Count an event of a run directly below: here, and wherever above a limit needs live figures."""
+        """Count an event of a direct child: here, and in all parents whose limits need live figures."""
         is_call = isinstance(event.event, ToolStarted)
         if not (is_call or isinstance(event.event, TurnFinished)):
             return

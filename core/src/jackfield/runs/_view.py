@@ -87,7 +87,7 @@ class RunView:
         return self._state.apply(event)
 
     def response(self, *, dicts: bool) -> Response:
-        """The response so far, a new one each time, as dicts or messages."""
+        """Return the response so far, as dicts or messages; a new one each time."""
         messages = self.messages()
         response = Response([message.model_dump() for message in messages] if dicts else messages)
         if self.finished is not None:
@@ -95,5 +95,5 @@ class RunView:
         return response
 
     def messages(self) -> list[Message]:
-        """The messages so far, a new list each time."""
+        """Return the messages so far; a new list each time."""
         return [*self._state.history, *(self._answer.messages() if self._answer else ())]

@@ -119,7 +119,7 @@ def _enumerate(words: list[str], conjunction: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a program ended.
+    """The end of a program: its exit code and its output.
 
     Attributes:
         exit_code: The exit code as in a shell: 128 plus the signal's number if a signal ended the program.

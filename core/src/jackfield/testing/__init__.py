@@ -28,14 +28,14 @@ Script = Sequence[Step] | Callable[[ChatRequest], Step]
 
 
 def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> list[ModelEvent]:
-    """The events of a text answer, a few characters each."""
+    """Return the events of a text answer, with a few characters each."""
     events: list[ModelEvent] = [ReasoningDelta(reasoning)] if reasoning else []
     events += [TextDelta(text[start : start + 7]) for start in range(0, len(text), 7)]
     return [*events, UsageReported(usage or Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("stop")]
 
 
 def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
-    """The events of an answer that calls tools: pairs of a name and arguments; the ids are `call_1` …"""
+    """Return the events of an answer that calls tools, given as pairs of name and arguments. Ids are `call_1`, …"""
     events: list[ModelEvent] = [TextDelta(text)] if text else []
     for index, (name, arguments) in enumerate(wanted):
         events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))
@@ -47,11 +47,11 @@ class ScriptedModel(BaseChatModel):
 
     Args:
         script: The events of each answer, or a function from the request to them.
-        facts: What the model claims to be able to do.
+        facts: The abilities that the model claims.
         config: As for any model; `{"model": "scripted"}` if None.
         processors, host: As for any model.
 
-    `requests` has what it was asked, after all processors.
+    `requests` has the requests that it got, after all processors.
     """
 
     backend = "scripted"
@@ -75,11 +75,11 @@ class ScriptedModel(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """As given."""
+        """The facts that the constructor got."""
         return self._facts
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """The next step of the script."""
+        """Yield the events of the next step."""
         self.requests.append(request)
         for event in self._next_step(request):
             if isinstance(event, Exception):

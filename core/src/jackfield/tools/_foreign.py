@@ -81,7 +81,7 @@ async def run_tool(
 
 
 def is_unloaded(tool: BaseTool) -> TypeGuard[StandIn]:
-    """Return True if a tool is a stand-in for another one that is not loaded."""
+    """Return True if a tool represents another one that is not loaded."""
     return isinstance(tool, StandIn) and not contain(lambda: tool.is_loaded)
 
 

@@ -127,7 +127,7 @@ class Turn:
             await asyncio.wait(running)
 
     def results(self) -> dict[int, ToolFinished]:
-        """Return the results that nobody has read, by position, once the turn is closed."""
+        """Return the results that were not read, by position, once the turn is closed."""
         results: dict[int, ToolFinished] = {}
         while not self.events.empty():
             event = self.events.get_nowait()
