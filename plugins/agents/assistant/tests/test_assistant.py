@@ -102,6 +102,24 @@ def test_if_no_file_can_be_read_the_run_fails_and_says_why(tmp_path: Path) -> No
     assert model.requests == []
 
 
+def test_the_result_names_each_file_of_a_folder_that_was_not_read_and_why(tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text("A panel has 48 sockets.")
+    (tmp_path / "half.pdf").write_bytes(b"%PDF-1.7")
+    (tmp_path / "empty.txt").touch()
+    for number in range(12):
+        (tmp_path / f"{number}.raw").write_bytes(b"\0")
+    stream = Assistant(llm=ScriptedModel([answer("48")]), files=[str(tmp_path)]).stream("How many sockets?")
+    for _ in stream:
+        pass
+    result = stream.result
+    assert any("half.pdf is incomplete" in warning for warning in result.warnings)
+    assert f"{tmp_path / 'empty.txt'}: empty" in result.warnings
+    unread = [f"{tmp_path / f'{number}.raw'}: no installed package reads .raw files" for number in range(12)]
+    assert set(unread) <= set(result.warnings), "all of them, not only the first"
+    assert len(result.warnings) == 14
+    assert all(Path(name.split(": ")[0]).name in result._repr_markdown_() for name in unread)
+
+
 def test_it_calls_tools_and_still_knows(guide: str) -> None:
     @tool
     def multiply(a: int, b: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -82,3 +83,18 @@ def test_the_files_of_an_agents_file_are_beside_it_and_a_missing_one_is_told_wit
     assert f"agents/a.yaml names the file 'guide.md', which is not in {folder}" in done.stderr
     (folder / "guide.md").write_text("text")
     assert command_line("run", "--trust", "-C", "agents/a.yaml", "hi").returncode == 0
+
+
+@pytest.mark.usefixtures("breaks")
+def test_each_file_of_a_folder_that_is_not_read_is_in_the_result(command_line: Any) -> None:
+    folder = command_line.folder / "papers"
+    folder.mkdir()
+    (folder / "guide.md").write_text("Forty sockets.")
+    (folder / "empty.txt").touch()
+    (folder / "photo.raw").write_bytes(b"\xff\xd8\xff")
+    done = command_line("run", "-m", "thinks:m", "--agent", "fncall", "-f", "papers", "--json", "hi")
+    assert json.loads(done.stdout)["warnings"] == [
+        "papers/empty.txt: empty",
+        "papers/photo.raw: no installed package reads .raw files",
+    ]
+    assert "! skipped papers/photo.raw: no installed package reads .raw files" in done.stderr

@@ -16,6 +16,7 @@ from typing import TextIO
 from urllib.parse import urlsplit
 
 from jackfield import sync
+from jackfield.attachments import decode_text
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import USER, ContentItem, Message
 from jackfield_documents import Expanded, WhyNot, expand
@@ -49,6 +50,24 @@ def find_documents(names: Sequence[str], why_not: WhyNot | None) -> Expanded:
         reasons = "; ".join(documents.lines()) or "no files"
         raise ConfigError(f"there is nothing to read in {', '.join(repr(name) for name in names)}: {reasons}")
     return documents
+
+
+def why_not_sent(why_not_parsed: WhyNot) -> WhyNot:
+    """Return a function that names the reason why the content of a file cannot be sent to a model.
+
+    Args:
+        why_not_parsed: Tells why no installed parser reads a file.
+    """
+
+    def why_not(path: str) -> str:
+        reason = why_not_parsed(path)
+        if not reason:
+            return ""
+        content = Path(path).read_bytes()
+        # The model may take PDFs, which is not known yet.
+        return "" if content.startswith(b"%PDF") or decode_text(content) is not None else reason
+
+    return why_not
 
 
 # --- attachments ------------------------------------------------------------------------------------------------------

@@ -267,7 +267,7 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
     from jackfield.defaults import AGENT_WITH_FILES
     from jackfield.plugins import default_host
     from jackfield_documents import why_nothing_reads
-    from jackfield_terminal.inputs import find_documents
+    from jackfield_terminal.inputs import find_documents, why_not_sent
     from jackfield_terminal.recording import open_recording
 
     names = [*options.file, *(f"index:{name}" for name in options.index)]
@@ -278,14 +278,18 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
         config["agent"] = options.agent
     if options.model or options.base_url or "llm" not in config:
         config["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
-    # Only an agent that reads documents itself is checked: a tool may read other formats.
-    checks_formats = config["agent"] == AGENT_WITH_FILES
-    documents = find_documents(names, why_nothing_reads(default_host()) if checks_formats else None)
     if options.tool:
         config["function_list"] = (*config.get("function_list", ()), *options.tool)
+    why_not_parsed = why_nothing_reads(default_host())
+    if config["agent"] == AGENT_WITH_FILES:
+        documents = find_documents(names, why_not_parsed)
+    elif config.get("function_list"):
+        documents = find_documents(names, None)  # a tool may read other formats than the installed parsers
+    else:
+        documents = find_documents(names, why_not_sent(why_not_parsed))
     if documents.files:
         config["files"] = (*config.get("files", ()), *documents.files)
-        if checks_formats:
+        if config["agent"] == AGENT_WITH_FILES:
             config["rag_cfg"] = _allow_hosts(config.get("rag_cfg") or {}, options.file)
     config |= _overrides(options, config)
     # The other commands have a store of their own.

@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -78,6 +79,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     result = run_and_show(agent, history, options, screen, resume=decisions, session=session, form=form)
     if result is None:
         return EXIT_CODES["cancelled"]
+    result = replace(result, warnings=(*map(str, documents.skipped), *result.warnings))
     if options.resume and not any(message.role == FUNCTION for message in result.messages):
         release_run(Path(options.resume))  # no call was made, so the same calls are still pending
     _finish(result, options, screen, secrets)
