@@ -129,6 +129,15 @@ def test_a_template_is_filled_from_the_command_line(jackfield: Run, server: Fake
     assert messages(server) == [("system", "You explain a=b to {{ topic }}."), ("user", "Explain a=b.")]
 
 
+def test_a_chat_says_that_it_does_not_use_the_prompt_of_a_template(
+    jackfield: Run, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    (tmp_path / "explain.yaml").write_text(TEMPLATE)
+    code, out, _ = jackfield("-C", "explain.yaml", "-p", "topic=tides", command="chat")
+    assert (code, server.requests) == (0, [])
+    assert "! a chat does not use the prompt of explain.yaml: jackfield run does\n" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -133,7 +133,8 @@ def test_a_run_continues_the_last_one_with_its_model_at_its_server(jackfield: Ru
     ]
     assert jackfield("run", "--continue", "-m", "openai:other", "--base-url", server.url, "And?")[0] == 0
     assert (questions(server), last_request(server)["model"]) == (["What is a tide?", "Why?", "And?"], "other")
-    assert jackfield("chat", "-c", *address, typed="Go on.\n")[0] == 0
+    assert jackfield("chat", "-c", typed="Go on.\n")[0] == 0
+    assert last_request(server)["model"] == "tide-model"
     assert questions(server) == ["Another conversation.", "Go on."]
 
 

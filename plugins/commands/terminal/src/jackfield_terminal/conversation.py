@@ -18,11 +18,11 @@ from jackfield.secrets import Secrets, secrets_of
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.inputs import make_attachment, make_question
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
-from jackfield_terminal.options import STORE, create_agent_from
+from jackfield_terminal.options import STORE, create_agent_from, read_agent_file
 from jackfield_terminal.recording import name_session
 from jackfield_terminal.saved_runs import load_run, save_run, write_text
 from jackfield_terminal.screen import Screen, show_warnings
-from jackfield_terminal.stored_runs import find_last_session, load_conversation
+from jackfield_terminal.stored_runs import choose_model, find_last_chat, load_conversation, open_store
 
 
 class Conversation:
@@ -36,6 +36,7 @@ class Conversation:
         history: The messages, oldest first.
         attachments: The files to send with the next question.
         screen: The screen.
+        unused_prompt: The prompt of the agent file, which is for `jackfield run`; '' if there is none.
     """
 
     def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
@@ -45,8 +46,12 @@ class Conversation:
         if options.session or options.continue_last:
             if options.no_record:
                 raise ConfigError("--no-record records nothing, so there is no session: leave one of them out")
+            if not options.config:  # a file names its own model, and perhaps its own store
+                choose_model(options, find_last_chat(open_store(options), options.session))
             options.store = options.store or STORE
-        self.agent, self.documents = create_agent_from(options)
+        settings = read_agent_file(options)
+        self.unused_prompt: str = settings.get("prompt", "")
+        self.agent, self.documents = create_agent_from(options, settings)
         self.session = self._find_session()
         self.history: list[Message] = self._load_history()
         self.attachments: list[str] = list(options.attach)
@@ -66,10 +71,10 @@ class Conversation:
             return str(self.options.session)
         if not self.options.continue_last:
             return "" if self.agent.store is None else name_session()
-        session = None if self.agent.store is None else find_last_session(self.agent.store)
-        if session is None:
+        last = None if self.agent.store is None else find_last_chat(self.agent.store, None)
+        if last is None:
             raise ConfigError("there is no recorded chat to continue: start one without --continue")
-        return session
+        return last.session
 
     def _load_history(self) -> list[Message]:
         if self.options.resume:

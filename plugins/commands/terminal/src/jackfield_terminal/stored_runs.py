@@ -67,11 +67,14 @@ def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]
     return with_calls_closed([*history, *view.messages()])
 
 
-def find_last_session(store: Store) -> str | None:
-    """Return the session of the last `jackfield chat`; None if no chat is recorded."""
+def find_last_chat(store: Store, session: str | None) -> StoredRun | None:
+    """Return the last run of a session, or of the last `jackfield chat`; None if nothing is recorded."""
+    if session:
+        runs = sync.run(store.runs(session=session, limit=1))
+        return runs[0] if runs else None
     for run in sync.run(store.runs(limit=MAX_RUNS)):
         if run.session and not run.session.startswith(ONE_SHOT):
-            return run.session
+            return run
     return None
 
 
@@ -92,10 +95,19 @@ def choose_last_run(options: argparse.Namespace) -> LastRun:
     store = open_store(options)
     for run in sync.run(store.runs(limit=MAX_RUNS)):
         if run.session.startswith(ONE_SHOT):
-            if not (options.model or options.config):
-                options.model, options.base_url = _read_model(run, options.base_url)
+            choose_model(options, run)
             return LastRun(store, run.session)
     raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
+
+
+def choose_model(options: argparse.Namespace, run: StoredRun | None) -> None:
+    """Choose the model and the server of a run that is continued, unless the options name a model or an agent.
+
+    Raises:
+        ConfigError: The record does not have the whole address.
+    """
+    if run is not None and run.model and not (options.model or options.config):
+        options.model, options.base_url = _read_model(run, options.base_url)
 
 
 def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
