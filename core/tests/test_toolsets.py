@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,18 +155,20 @@ def test_a_set_is_not_one_tool() -> None:
 # --- made for each run ---
 
 
-def test_a_set_is_made_for_each_run_from_what_the_run_knows(tmp_path: Any) -> None:
+def test_a_set_is_made_for_each_run_from_what_the_run_knows(tmp_path: Path) -> None:
     @toolset
     def of_user(context: ToolContext[str]) -> list[ToolEntry]:
         return [
             named(f"{context.deps}_{context.lang}", ",".join((*context.files, context.messages[-1].get_text_content())))
         ]
 
-    agent, model = agent_with(named("zero"), of_user, script=_calls_last_tool, files=["plan.txt"])
+    plan = tmp_path / "plan.txt"
+    plan.write_text("Go.")
+    agent, model = agent_with(named("zero"), of_user, script=_calls_last_tool, files=[str(plan)])
     for user, question in (("anna", "go"), ("bob", "走吧")):
         results = [event for event in events_of(agent, question, deps=user) if isinstance(event, ToolFinished)]
         assert [(result.message.name, result.message.content) for result in results] == [
-            (f"{user}_{'en' if user == 'anna' else 'zh'}", f"plan.txt,{question}")
+            (f"{user}_{'en' if user == 'anna' else 'zh'}", f"{plan},{question}")
         ]
     assert shown(model) == ["zero", "bob_zh"]
     assert list(agent.function_map) == ["zero"]
