@@ -17,7 +17,8 @@ from jackfield.attachments import decode_text
 from jackfield.config import LLMConfig
 from jackfield.errors import ContextLengthError, MissingFileError, UnsupportedInputError
 from jackfield.messages import ContentItem
-from jackfield.request import ModelFacts
+from jackfield.processors import Preprocessor
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 
 TEXT = "Forty sockets, 四十个插孔."
@@ -129,6 +130,22 @@ def test_a_pdf_stays_a_file_for_a_model_that_takes_it(tmp_path: Path) -> None:
     assert TEXT in second.get_text_content()
     with pytest.raises(UnsupportedInputError, match=r"a\.pdf"):
         scripted.ask([Message("system", [ContentItem(file=str(tmp_path / "a.pdf"))]), Message("user", "?")])
+
+
+class Hider(Preprocessor):
+    name = "hider"
+    needs_text = True
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        return request
+
+
+def test_no_pdf_passes_a_processor_that_must_see_its_text(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(PDF)
+    scripted = ScriptedModel([answer("fine")], facts=ModelFacts(files=True), processors=[Hider()])
+    with pytest.raises(UnsupportedInputError, match=r"a\.pdf"):
+        scripted.ask(asked(tmp_path / "a.pdf"))
+    assert scripted.requests == []
 
 
 def test_a_url_of_a_pdf_stays_for_a_server_that_fetches_it() -> None:

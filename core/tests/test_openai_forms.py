@@ -45,7 +45,11 @@ def test_a_part_of_openais_is_a_content_item_wherever_messages_are(part: dict[st
 
 @pytest.mark.parametrize(
     ("part", "told"),
-    [({"type": "hologram", "hologram": 1}, "'hologram'"), ({"type": "file", "file": {"file_id": "f"}}, "file_id")],
+    [
+        ({"type": "hologram", "hologram": 1}, "'hologram'"),
+        ({"type": "file", "file": {"file_id": "f"}}, "file_id"),
+        ({"type": "file", "file": {"file_data": "/etc/passwd"}}, "must be a data: URI"),
+    ],
 )
 def test_a_part_without_a_counterpart_is_refused_by_its_name(part: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):

@@ -102,6 +102,8 @@ def translate_part(part: object) -> object:
         case {"type": "input_audio", "input_audio": audio}:
             return {"audio": audio}
         case {"type": "file", "file": {"file_data": str(uri)}}:
+            if uri[:5].lower() != "data:":  # the parts of a foreign client must not name files of this machine
+                raise ValueError("'file_data' must be a data: URI, as in data:application/pdf;base64,…")
             return {"file": uri}
         case {"type": "file", "file": {"file_id": _}}:
             raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")

@@ -74,6 +74,17 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
     return ask
 
 
+def send_as_text(call_next: CallNext) -> CallNext:
+    """Wrap a chain: its model takes no PDFs, so they are read as text."""
+
+    def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        if not request.facts.files:
+            return call_next(request)
+        return call_next(replace(request, facts=replace(request.facts, files=False)))
+
+    return ask
+
+
 async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = False) -> tuple[ChatRequest, list[str]]:
     """Read the files that users and the author of the system message attached.
 

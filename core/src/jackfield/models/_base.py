@@ -10,7 +10,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._frames import ForgetLocals
-from jackfield.attachments import read_files_before, refuse_file
+from jackfield.attachments import read_files_before, refuse_file, send_as_text
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
@@ -235,14 +235,17 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         chain = self._chains.get(format_name)
         if chain is None:
             with self._chains_lock:
+                processors = self._ordered_processors(format_name)
                 chain, are_files_read = self._send, False
-                for processor in reversed(self._ordered_processors(format_name)):
+                for processor in reversed(processors):
                     if not are_files_read and processor.phase in ("output", "input"):
                         # After the processor that has parsers, and before those that count and hide text.
                         chain, are_files_read = read_files_before(chain, refuse_file), True
                     chain = processor.wrap(chain)
                 if not are_files_read:
                     chain = read_files_before(chain, refuse_file)
+                if any(processor.needs_text for processor in processors):
+                    chain = send_as_text(chain)
                 self._chains[format_name] = chain
         return chain
 

@@ -34,12 +34,15 @@ class Processor(Configured, ABC):
         name: Unique in a chain; what `after` and `before` of others refer to.
         phase: Its place in the chain.
         after, before: Names of processors of the same phase that come outside of this one, or inside.
+        needs_text: It must see what files say, as one that hides values does: PDFs are then sent as text, even to a
+            model that takes PDFs.
     """
 
     name: ClassVar[str]
     phase: ClassVar[Phase] = "context"
     after: ClassVar[tuple[str, ...]] = ()
     before: ClassVar[tuple[str, ...]] = ()
+    needs_text: ClassVar[bool] = False
 
     @abstractmethod
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:

@@ -43,6 +43,7 @@ class Redaction(Processor):
     config: RedactionConfig
     phase: ClassVar[Phase] = "format"
     before: ClassVar[tuple[str, ...]] = ("call_format",)
+    needs_text: ClassVar[bool] = True
 
     def __init__(self, cfg: RedactionConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
