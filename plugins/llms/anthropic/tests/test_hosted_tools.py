@@ -138,7 +138,7 @@ def test_an_error_after_a_pause_starts_the_answer_again(server: FakeOpenAI, make
 
 
 def test_citations_are_sources_and_go_back_with_the_results(server: FakeOpenAI, make_model: Any) -> None:
-    page = {
+    page: dict[str, Any] = {
         "type": "page_location",
         "document_index": 0,
         "document_title": "report.pdf",
@@ -146,7 +146,12 @@ def test_citations_are_sources_and_go_back_with_the_results(server: FakeOpenAI, 
         "start_page_number": 3,
         "end_page_number": 4,
     }
-    blocks = [SEARCH, FOUND, text("High at noon.", CITATION, {**page, "file_id": None}), text(" Yes.", CITATION)]
+    blocks: list[Any] = [
+        SEARCH,
+        FOUND,
+        text("High at noon.", CITATION, {**page, "file_id": None}),
+        text(" Yes.", CITATION),
+    ]
     server.reply(stream(blocks, "end_turn"), replies.text("ok"))
     agent = FnCallAgent([], make_model(hosted_tools=["web_search"], send_reasoning=False))
     result = agent.ask("When?")

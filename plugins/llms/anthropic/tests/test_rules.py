@@ -68,7 +68,7 @@ tool_results = st.builds(
     lambda name, call_id, content: Message("function", content, name=name, extra=with_id(call_id)), names, ids, results
 )
 histories = st.lists(st.one_of(users, answers, calls, tool_results), min_size=1, max_size=8)
-systems = st.one_of(st.just([]), texts.map(lambda text: [Message("system", text)]))
+systems: st.SearchStrategy[list[Message]] = st.one_of(st.just([]), texts.map(lambda text: [Message("system", text)]))
 functions = st.lists(names, unique=True, max_size=3).map(
     lambda chosen: [{"name": name, "description": "", "parameters": {"type": "object"}} for name in chosen]
 )

@@ -13,7 +13,7 @@ from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
-pytest.importorskip("anthropic")
+anthropic: Any = pytest.importorskip("anthropic")
 
 SCHEMA = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 1}}, "required": ["age"]}
 TIME = {"name": "get time", "description": "The time.", "parameters": {"type": "object", "properties": {}}}
@@ -74,8 +74,6 @@ def test_the_sdks_types_accept_our_requests(make_model: Any) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_sdk_reads_the_answers_of_the_scripted_server(server: FakeOpenAI, stream: bool) -> None:
-    import anthropic
-
     server.reply(replies.tool_call("get_time", '{"a": 1}', content="look"))
     with anthropic.Anthropic(base_url=server.origin, api_key="k", max_retries=0) as client:
         asked: dict[str, Any] = {
