@@ -438,6 +438,28 @@ def test_thoughts_that_nobody_may_read_go_back_too(server: FakeOpenAI, make_mode
     assert native(server)["messages"][1]["content"] == [hidden, {"type": "text", "text": "yes"}]
 
 
+def test_reasoning_that_no_longer_fits_its_history_is_dropped_by_the_server(
+    server: FakeOpenAI, make_model: Any
+) -> None:
+    refusal = replies.error(400, "messages.1.content.0: Invalid block. The block is bound to a different conversation.")
+    server.reply(refusal, replies.text("ok"), replies.text("ok"))
+    model = make_model(model="claude-opus-5-5", beta=["one-2025"])
+    assert ask(model).get_content() == "ok"
+    ask(model)
+    assert "thinking" not in server.requests[0].native
+    for request in server.requests[1:]:
+        binding = {"prefix_mismatch_behavior": "drop_block"}
+        assert request.native["thinking"] == {"type": "adaptive", "block_binding": binding}
+        assert request.native_headers["anthropic-beta"] == "one-2025,thinking-binding-controls-2026-08-01"
+
+
+def test_a_refusal_of_reasoning_that_remains_is_an_error(server: FakeOpenAI, make_model: Any) -> None:
+    server.default = replies.error(400, "The block is bound to a different conversation.")
+    with pytest.raises(ModelServiceError, match="different conversation"):
+        ask(make_model())
+    assert len(server.requests) == 2
+
+
 # --- answers ---
 
 

@@ -15,7 +15,7 @@ from jackfield.errors import UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_anthropic.backend import AnthropicChat
+from jackfield_anthropic.backend import AnthropicChat, AnthropicServer
 from jackfield_anthropic.schemas import enforceable_schema
 from jackfield_testkit.anthropic_rules import problem_in
 
@@ -80,7 +80,7 @@ def body_of(
     options = settings.pop("options", None)
     chat = AnthropicChat({"model": model, **settings}, host=PluginHost(Settings()))
     request = chat.make_request(list(messages), tools, config=options)
-    body: dict[str, Any] = json.loads(chat.post(request, None).body)  # type: ignore[arg-type]
+    body: dict[str, Any] = json.loads(chat.post(request, AnthropicServer("")).body)
     return body
 
 

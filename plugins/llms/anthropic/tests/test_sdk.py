@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield_anthropic.backend import AnthropicServer
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
@@ -66,7 +67,9 @@ def test_the_sdks_types_accept_our_requests(make_model: Any) -> None:
     bodies = []
     for settings, options in CASES:
         model = make_model(**settings)
-        bodies.append(json.loads(model.post(model.make_request(HISTORY, [TIME], config=options), None).body))
+        bodies.append(
+            json.loads(model.post(model.make_request(HISTORY, [TIME], config=options), AnthropicServer("")).body)
+        )
     assert judge(bodies) == ""
     bodies[0]["messages"][-1]["content"][0]["nonsense"] = 1
     assert "nonsense" in judge(bodies)  # it looks into every block

@@ -24,7 +24,7 @@ from jackfield_anthropic.history import fit_name
 from jackfield_anthropic.wire import Beginning, PausedRequest
 from jackfield_http import AnswerReader, DataLineDecoder, Wire, count_of
 from jackfield_http.backend import Exchange
-from jackfield_http.server import Server
+from jackfield_http.server import ServerT
 
 CITED = "jackfield-anthropic.cited"
 """The name of the event that lists the sources of a citation."""
@@ -76,7 +76,7 @@ class MessagesReader(AnswerReader):
     texts: ClassVar[frozenset[str]] = frozenset({"text", "thinking", "partial_json"})
     decoder = DataLineDecoder
 
-    def __init__(self, exchange: Exchange[Server]) -> None:
+    def __init__(self, exchange: Exchange[ServerT]) -> None:
         super().__init__(exchange.failures, patience_s=exchange.patience_s)
         request = exchange.request
         self._beginning = request.beginning if isinstance(request, PausedRequest) else _NO_BEGINNING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from jackfield import sync
@@ -15,7 +15,14 @@ from jackfield.request import ChatRequest, FunctionSchema, GenerateOptions, Mode
 from jackfield_anthropic.answer import MessagesReader
 from jackfield_anthropic.config import AnthropicConfig
 from jackfield_anthropic.errors import error_of_response
-from jackfield_anthropic.wire import Abilities, countable_body, request_body, thinking_of
+from jackfield_anthropic.wire import (
+    BINDING_FEATURE,
+    Abilities,
+    countable_body,
+    drop_stale_reasoning,
+    request_body,
+    thinking_of,
+)
 from jackfield_backends.known_models import UNKNOWN, find_model, with_configured
 from jackfield_http import AnswerReader, Failures, Post, Server, count_of, json_bytes, json_value
 from jackfield_http.backend import DEFAULT_TIMEOUT_S, Exchange, HTTPBackend
@@ -27,7 +34,17 @@ KEY_VARIABLE = "ANTHROPIC_API_KEY"
 TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105 - its name
 
 
-class AnthropicChat(HTTPBackend[Server]):
+_STALE_REASONING = b"bound to a different conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicServer(Server):
+    """A server; `drops_stale_reasoning` is true once it is asked to drop reasoning that no longer fits its history."""
+
+    drops_stale_reasoning: bool = False
+
+
+class AnthropicChat(HTTPBackend[AnthropicServer]):
     """A model at Anthropic, or at any server that speaks its protocol."""
 
     backend: ClassVar[str] = "anthropic"
@@ -35,7 +52,7 @@ class AnthropicChat(HTTPBackend[Server]):
     key_rule: ClassVar[KeyRule] = KeyRule(KEY_VARIABLE, HOSTS, "ANTHROPIC_BASE_URL")
     config: AnthropicConfig
 
-    def server(self) -> Server:
+    def server(self) -> AnthropicServer:
         """Return the server with an API key or a token; servers other than Anthropic's may need neither.
 
         Raises:
@@ -58,7 +75,8 @@ class AnthropicChat(HTTPBackend[Server]):
             if key.value:
                 headers["x-api-key"] = key.value
         # An address may end with the version, as for other backends, or without it, as for Anthropic's own libraries.
-        return Server(f"{url}/messages" if url.endswith("/v1") else f"{url}/v1/messages", headers, key)
+        path = "/messages" if url.endswith("/v1") else "/v1/messages"
+        return AnthropicServer(url + path, headers, key)
 
     def read_facts(self) -> ModelFacts:
         """Return the facts as configured, else as known for the model.
@@ -76,11 +94,26 @@ class AnthropicChat(HTTPBackend[Server]):
             raise ConfigError(f"{model} does not take thinking {kind!r}: {instead}")
         return replace(facts, forced_calls=False) if kind == "enabled" else facts
 
-    def post(self, request: ChatRequest, _: Server) -> Post:
+    def post(self, request: ChatRequest, server: AnthropicServer) -> Post:
         """See `HTTPBackend`."""
-        return Post(json_bytes(request_body(request, self.config, self._abilities)))
+        body = request_body(request, self.config, self._abilities)
+        if not (server.drops_stale_reasoning and drop_stale_reasoning(body)):
+            return Post(json_bytes(body))
+        return Post(json_bytes(body), headers={"anthropic-beta": ",".join((*self.config.beta, BINDING_FEATURE))})
 
-    def reader(self, exchange: Exchange[Server]) -> MessagesReader:
+    def adjust_server(
+        self,
+        request: ChatRequest,  # noqa: ARG002 - of the base class
+        server: AnthropicServer,
+        status: int,
+        body: bytes,
+    ) -> AnthropicServer | None:
+        """Have the server drop reasoning that it refuses, because the history before it has changed since."""
+        if status != 400 or server.drops_stale_reasoning or _STALE_REASONING not in body:
+            return None
+        return replace(server, drops_stale_reasoning=True)
+
+    def reader(self, exchange: Exchange[AnthropicServer]) -> MessagesReader:
         """See `HTTPBackend`."""
         return MessagesReader(exchange)
 

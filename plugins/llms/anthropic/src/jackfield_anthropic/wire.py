@@ -20,6 +20,7 @@ DEFAULT_MAX_TOKENS = 8192
 THINKING_MAX_TOKENS = 32_000
 """The default for a model that thinks by its own measure, because the limit includes its reasoning."""
 MIN_BUDGET_TOKENS = 1024
+BINDING_FEATURE = "thinking-binding-controls-2026-08-01"
 HOSTED_TOOLS: Mapping[str, str] = {
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",
@@ -129,6 +130,18 @@ def request_body(request: ChatRequest, config: AnthropicConfig, abilities: Abili
 def countable_body(body: Wire) -> Wire:
     """Return the part of a request that the server's token counter takes."""
     return {key: body[key] for key in _COUNTED if key in body}
+
+
+def drop_stale_reasoning(body: Wire) -> bool:
+    """Ask the server to drop reasoning whose history has changed; return False if the request cannot ask that.
+
+    Only a model that decides itself how long it thinks binds its reasoning to the history.
+    """
+    thinking = {"type": "adaptive", **body.get("thinking", {})}
+    if thinking["type"] != "adaptive" or "block_binding" in thinking:
+        return False
+    body["thinking"] = {**thinking, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    return True
 
 
 def thinking_of(config: AnthropicConfig) -> Thinking | None:
