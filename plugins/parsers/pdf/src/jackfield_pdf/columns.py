@@ -17,7 +17,7 @@ _STEP = 1.5  # in sizes of the type; rows of a table are farther apart
 
 
 def in_columns(lines: Sequence[Line]) -> list[Line]:
-    """The lines, of which those that go across two columns of text are taken apart, the left column first."""
+    """Split the lines that cross two columns of text, and return all lines, the left column first."""
     if sum(len(line.parts) == 2 for line in lines) < _ROWS:
         return list(lines)
     ordered: list[Line] = []
@@ -27,7 +27,7 @@ def in_columns(lines: Sequence[Line]) -> list[Line]:
 
 
 def _continues(run: Sequence[Line], line: Line) -> bool:
-    """Whether a line stands below others, in the same two columns."""
+    """Return True if a line is below others, in the same two columns."""
     before = run[-1]
     has_place = before.size > 0 and len(run) < _LONGEST
     if not has_place or not 0 < before.last - line.first <= _STEP * line.size:
@@ -37,7 +37,7 @@ def _continues(run: Sequence[Line], line: Line) -> bool:
 
 
 def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
-    """Where the left column ends and the right one begins; None if there are no two columns."""
+    """Return the end of the left column and the start of the right one; None without two columns."""
     pairs = _pairs(run)
     if set(map(len, pairs)) != {2}:
         return None
@@ -47,17 +47,17 @@ def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
 
 
 def _pairs(run: Sequence[Line]) -> list[tuple[Part, ...]]:
-    """The parts of the lines that have some."""
+    """Return the parts of the lines that have parts."""
     return [line.parts for line in run if line.parts]
 
 
 def _is_beside(line: Line, left: float, right: float) -> bool:
-    """Whether a line leaves the space between two columns free."""
+    """Return True if a line leaves the space between two columns free."""
     return bool(line.parts) or line.right < right or line.left > left
 
 
 def _apart(run: Sequence[Line]) -> list[Line]:
-    """The lines of the left column, then those of the right one; [] if there are no two columns of text."""
+    """Return the lines of the left column, then those of the right one; [] without two columns of text."""
     pairs, gutter = _pairs(run), _gutter(run)
     if gutter is None or len(pairs) < _ROWS:
         return []
@@ -67,7 +67,7 @@ def _apart(run: Sequence[Line]) -> list[Line]:
 
 
 def _column(run: Sequence[Line], side: int, begins: float) -> list[Line]:
-    """The lines of the left (0) or the right (1) column; a line without parts is in the one that it ends in."""
+    """Return the lines of the left (0) or the right (1) column; a line without parts is in the column where it ends."""
     return [
         _of(line, line.parts[side]) if line.parts else line
         for line in run
@@ -76,7 +76,7 @@ def _column(run: Sequence[Line], side: int, begins: float) -> list[Line]:
 
 
 def _is_text(column: Sequence[Part], size: float) -> bool:
-    """Whether lines fill their column, as text does."""
+    """Return True if lines fill their column, as text does."""
     widths = [part.right - part.left for part in column]
     widest = max(widths)
     return widest >= _WIDE * size and sum(width >= _FULL * widest for width in widths) >= _MOST * len(widths)

@@ -41,17 +41,17 @@ class Grid:
     cells: tuple[tuple[int, ...], ...]
 
     def meets(self, left: float, right: float, foot: float, top: float) -> bool:
-        """Whether a box touches the table."""
+        """Return True if a box touches the table."""
         return left < self.xs[-1] and right > self.xs[0] and foot < self.ys[-1] and top > self.ys[0]
 
     def cell_at(self, x: float, y: float) -> int | None:
-        """The cell at a point; None outside."""
+        """Return the cell at a point; None outside."""
         column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
         inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
         return self.cells[row][column] if inside else None
 
     def rows(self, texts: Mapping[int, str]) -> list[list[str]]:
-        """The table of the texts of its cells, from the top.
+        """Return the table with the texts of its cells, from the top.
 
         What spans rows stands in each of them; beside what spans columns stand empty cells.
         """
@@ -62,7 +62,7 @@ class Grid:
 
 
 def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
-    """The tables that horizontal and vertical rules make, of at least two rows and two columns."""
+    """Return the tables that horizontal and vertical rules form, with at least two rows and two columns."""
     across, down = _joined(across), _joined(down)
     if not 0 < len(across) * len(down) <= _MOST_CROSSINGS:
         return []
@@ -81,7 +81,7 @@ def _in_a_line(rules: Sequence[Rule]) -> Iterator[Rule]:
 
 
 def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> list[tuple[list[Rule], list[Rule]]]:
-    """The rules that hang together, table by table, from the top."""
+    """Group rules that are connected, table by table, from the top."""
     crossing = [_crossed(rule, across) for rule in down]
     group_of = _groups(len(across), crossing)
     tables: dict[int, tuple[list[Rule], list[Rule]]] = defaultdict(lambda: ([], []))
@@ -98,7 +98,7 @@ def _crossed(down: Rule, across: Sequence[Rule]) -> list[int]:
 
 
 def _groups(count: int, linked: Iterable[Sequence[int]]) -> list[int]:
-    """For each of so many places the first of those that it is linked with, over others as well."""
+    """Return for each of `count` places the first place that it is linked with, directly or through others."""
     group_of = list(range(count))
     for places in linked:
         old = set(map(group_of.__getitem__, places))
@@ -112,7 +112,7 @@ def _cross(across: Rule, down: Rule) -> bool:
 
 
 def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
-    """The table that rules make; None if it has less than two rows or columns, or not four cells."""
+    """Return the table that rules form; None if it has less than two rows or columns, or less than four cells."""
     if not down:
         return None
     xs, ys = _places(down, across), _places(across, down)
@@ -123,13 +123,13 @@ def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
 
 
 def _walls(places: Sequence[float], rules: Sequence[Rule], across: Sequence[float]) -> list[list[bool]]:
-    """Where rules are between cells, at each place; what comes first is outside of the table in any case."""
+    """Return where rules separate cells, for each place; the first place is always outside of the table."""
     outer = [True] * (len(across) - 1)
     return [outer, *(_covered(place, rules, across) for place in places[1:])]
 
 
 def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Sequence[bool]]) -> list[list[int]]:
-    """Which cell each place belongs to: that of the place beside or below it, if no rule is between."""
+    """Return the cell of each place: that of the place beside or below it, unless a rule separates them."""
     columns, rows = len(between_columns) - 1, len(between_rows) - 1
     cells = [list(range(row * columns, (row + 1) * columns)) for row in range(rows)]
     for row, column in product(range(rows), range(columns)):
@@ -141,7 +141,7 @@ def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Se
 
 
 def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...]:
-    """Where cells begin and end: at the lines, and where the lines across them end outside, for a table open there."""
+    """Return the edges of cells: the lines, and the ends of crossing lines if the table is open on that side."""
     inner = {rule.at for rule in lines}
     ends = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
     first, last = min(inner) - 2 * _NEAR, max(inner) + 2 * _NEAR
@@ -149,6 +149,6 @@ def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...
 
 
 def _covered(at: float, rules: Sequence[Rule], places: Sequence[float]) -> list[bool]:
-    """Whether rules lie at a place, between each two places of the other axis."""
+    """Return for each two places of the other axis if a rule lies between them at a position."""
     here = [rule for rule in rules if abs(rule.at - at) <= _NEAR]
     return [any(rule.start <= (one + other) / 2 <= rule.end for rule in here) for one, other in pairwise(places)]

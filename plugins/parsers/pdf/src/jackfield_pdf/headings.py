@@ -1,4 +1,4 @@
-"""Which lines are headings, and of which level: by the outline, by the size of the type, by bold type."""
+"""Find headings and their levels: by the outline, by the size of the type, by bold type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Key = TypeVar("_Key", float, bool)
 
 @dataclass(frozen=True, slots=True)
 class Headings:
-    """What a document's headings look like.
+    """The looks of a document's headings.
 
     Attributes:
         levels: The level of each size of type that is clearly larger than most of the text.
@@ -42,11 +42,11 @@ class Headings:
     has_code: bool
 
     def stated(self, text: str, page: int) -> int:
-        """The level that the outline gives a text; 0 without an entry for it."""
+        """Return the level that the outline gives a text; 0 without an entry."""
         return _stated(self.entries, text, page)
 
     def level(self, lines: Sequence[Line], text: str, page: int) -> int:
-        """The level of lines that are a block; 0 if they are not a heading."""
+        """Return the level of the lines of a block; 0 if they are not a heading."""
         stated = self.stated(text, page)
         if stated or len(text) > _LONGEST:
             return stated
@@ -55,7 +55,7 @@ class Headings:
 
 
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
-    """What the headings of a document look like."""
+    """Return the looks of a document's headings."""
     lines = [line for page in pages for line in page.lines if not line.table]
     chars = _chars_by(lambda line: _rounded(line.size), lines)
     total = chars.total()
@@ -72,7 +72,7 @@ def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
 
 
 def _chars_by(key: Callable[[Line], _Key], lines: Iterable[Line]) -> Counter[_Key]:
-    """How many characters the lines have of each size, or of each other key."""
+    """Count the characters of lines by size, or by another key."""
     chars: Counter[_Key] = Counter()
     for line in lines:
         chars[key(line)] += len(line.text)
@@ -80,13 +80,13 @@ def _chars_by(key: Callable[[Line], _Key], lines: Iterable[Line]) -> Counter[_Ke
 
 
 def _larger_sizes(chars: Counter[float]) -> list[float]:
-    """The sizes that are clearly larger than that of most of the text, the largest first."""
+    """Return the sizes that are clearly larger than that of most text, the largest first."""
     [(body, _)] = chars.most_common(1) or [(0.0, 0)]
     return sorted((size for size in chars if size >= _LARGE * body > 0), reverse=True)
 
 
 def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float, int]:
-    """The level of each size: that of the outline's titles which have it, else one below the next larger."""
+    """Return the level of each size: that of the outline's titles of this size, or one below the next larger size."""
     levels: dict[float, int] = {}
     level = 0
     for size in larger:
@@ -95,7 +95,7 @@ def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float,
 
 
 def _stated_sizes(pages: Sequence[Page], entries: _Entries) -> dict[float, int]:
-    """The level that most of the outline's titles of one size have."""
+    """Return the level of most of the outline's titles of one size."""
     found: defaultdict[float, Counter[int]] = defaultdict(Counter)
     for page in pages:
         for line in page.lines:
@@ -112,7 +112,7 @@ def _stated(entries: _Entries, text: str, page: int) -> int:
 
 
 def _key(title: str) -> str:
-    """A title without its number, which an outline may leave out, and without the white space between its words."""
+    """Return a title without its number, which an outline may leave out, and without white space between words."""
     return "".join(_NUMBER.sub("", title.strip()).split()).casefold()
 
 

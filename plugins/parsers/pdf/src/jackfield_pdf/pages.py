@@ -39,7 +39,7 @@ class Page:
 
     @property
     def chars(self) -> int:
-        """How many characters its lines have."""
+        """The number of characters of its lines."""
         return sum(len(line.text) for line in self.lines)
 
 
@@ -102,7 +102,7 @@ def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) ->
 
 
 def _outline(document: Any) -> Iterator[Entry]:
-    """The outline, as far as it leads to pages. One in a circle ends where it would begin again."""
+    """Return the entries of the outline that lead to pages. A circular outline ends where it would repeat."""
     for entry in islice(document.get_toc(), _MOST_ENTRIES):
         title, page = _stated(entry.get_title), _page_of(entry)
         if title and page > 0:
@@ -110,14 +110,14 @@ def _outline(document: Any) -> Iterator[Entry]:
 
 
 def _page_of(entry: Any) -> int:
-    """The number of the page that an entry of the outline leads to; 0 if it leads nowhere."""
+    """Return the number of the page that an entry of the outline leads to; 0 if it leads nowhere."""
     target = entry.get_dest()
     place = None if target is None else target.get_index()
     return 0 if place is None else int(place) + 1
 
 
 def _stated(get: Callable[[], str]) -> str:
-    """A text that a file states, in one line; '' if it is not one: pairs of UTF-16 may be cut in two."""
+    """Return a text of the file's metadata in one line; '' if it is not a text: surrogate pairs may be cut in two."""
     try:
         return " ".join(get().split())
     except UnicodeDecodeError:
@@ -155,7 +155,7 @@ def _why_not(error: Exception, source: str, password: str | None) -> str:
 
 
 def _page(document: Any, number: int) -> Page | None:
-    """A page, or None if it is damaged."""
+    """Return a page; None if it is damaged."""
     import pypdfium2
 
     with _PDFIUM:

@@ -1,4 +1,4 @@
-"""From lines to paragraphs, lists and headings, by the position of the lines and how they end."""
+"""Join lines into paragraphs, lists and headings, by their positions and ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MOST_INDENT = 100  # characters
 
 
 def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
-    """The blocks of a document, page by page; nothing is joined across pages.
+    """Return the blocks of a document, page by page; no block spans two pages.
 
     Pages that are pictures without text are named where they stand, so that a reader knows of them.
     """
@@ -66,7 +66,7 @@ def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
 
 
 def in_ranges(numbers: Sequence[int]) -> str:
-    """The numbers of pages, in order, as one writes them: `page 3`, `pages 1-4 and 7`."""
+    """Write the numbers of pages as a person does: `page 3`, `pages 1-4 and 7`."""
     ranges = grouped(numbers, lambda before, number: number == before[-1] + 1)
     shown = ["-".join(dict.fromkeys((str(pages[0]), str(pages[-1])))) for pages in ranges]
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
@@ -74,13 +74,13 @@ def in_ranges(numbers: Sequence[int]) -> str:
 
 
 def _compounds(pages: Sequence[Page]) -> set[str]:
-    """The words with a hyphen in them that stand in one line."""
+    """Return the words with a hyphen that are in a single line."""
     with_hyphens = (line.text for page in pages for line in page.lines if "-" in line.text)
     return set(chain.from_iterable(map(_COMPOUND.findall, with_hyphens)))
 
 
 def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
-    """The first and the last of the pages that are pictures one after the other."""
+    """Return the first and the last page of each row of pages that are pictures."""
     for is_picture, group in groupby(pages, key=lambda page: page.is_picture):
         if is_picture:
             numbers = [page.number for page in group]
@@ -89,7 +89,7 @@ def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The lines of a page, and what they have in common.
+    """The lines of a page, and their common measures.
 
     Attributes:
         rows: Whether each stands for itself: a row of a table, an entry of a table of contents.
@@ -107,7 +107,7 @@ class _Layout:
     has_code: bool
 
     def step(self, place: int) -> float:
-        """How far below the line before it a line stands."""
+        """Return the distance of a line from the previous one."""
         return self.lines[place - 1].last - self.lines[place].first
 
 
@@ -115,7 +115,7 @@ class _Layout:
 
 
 def _groups(page: Page, headings: Headings) -> Iterator[tuple[list[Line], bool]]:
-    """The lines of each block, and whether they are rows."""
+    """Yield the lines of each block, and True if they are rows of a table."""
     lines = in_columns(page.lines)
     if not lines:
         return
@@ -135,7 +135,7 @@ def _layout(lines: Sequence[Line], page: int, headings: Headings) -> _Layout:
 
 
 def _is_row(lines: Sequence[Line], place: int) -> bool:
-    """Whether a line stays a line; one that is stretched to the edges of those around it does not."""
+    """Return True if a line stays a line of its own; one that is stretched to its neighbours' edges does not."""
     line = lines[place]
     if _LEADERS.search(line.text):
         return True
@@ -144,7 +144,7 @@ def _is_row(lines: Sequence[Line], place: int) -> bool:
 
 
 def _is_text_above_or_below(line: Line, other: Line) -> bool:
-    """Whether another line is text between the edges of this one."""
+    """Return True if another line is text between the edges of this one."""
     is_text = other.size == line.size and not other.parts
     return is_text and max(abs(other.left - line.left), abs(other.right - line.right)) < _EDGE
 
@@ -160,21 +160,21 @@ def _pitch(lines: Sequence[Line]) -> float:
 
 
 def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
-    """Whether a line is the first of a block; the first rule that has an answer decides."""
+    """Return True if a line begins a block; the first rule that applies decides."""
     answers = (rule(layout, place) for rule in _RULES)
     decided = next((answer for answer in answers if answer is not None), None)
     return _begins_by_place(layout, place, is_second=is_second) if decided is None else decided
 
 
 def _begins_alone(layout: _Layout, place: int) -> bool | None:
-    """Bullets, tables and what the outline names stand for themselves, whatever is around them."""
+    """Decide about bullets, tables and entries of the outline, which never depend on other lines."""
     before, line = layout.lines[place - 1], layout.lines[place]
     is_alone = before.table or line.table or any(layout.stated[place - 1 : place + 1])
     return True if is_alone or _BULLET.match(line.text.lstrip()) else None
 
 
 def _begins_by_text(layout: _Layout, place: int) -> bool | None:
-    """As good as it can be told without knowing where the lines stand."""
+    """Decide without the positions of the lines."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if before.size and line.size:
         return None
@@ -227,7 +227,7 @@ _RULES: tuple[Callable[[_Layout, int], bool | None], ...] = (
 
 
 def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
-    """Whether a line stands as the first of a paragraph does."""
+    """Return True if a line is positioned like the first of a paragraph."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if layout.step(place) > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
         return True
@@ -235,7 +235,7 @@ def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
 
 
 def _looks_like_a_first(before: Line, line: Line, *, is_second: bool) -> bool:
-    """Whether a line has a number, or begins elsewhere than the one above it, as the first of a paragraph does."""
+    """Return True if a line has a number or another indent than the previous line, like the first of a paragraph."""
     indent = line.left - before.left
     # The second line of a paragraph stands left of an indented first one.
     moved = indent > 0.8 * line.size or (indent < -0.8 * line.size and not is_second)
@@ -247,7 +247,7 @@ def _ends_sentence(line: Line) -> bool:
 
 
 def _is_short(layout: _Layout, place: int) -> bool:
-    """Whether a line ends well before its column does."""
+    """Return True if a line ends well before its column does."""
     line = layout.lines[place]
     if not _ends_before(line, layout.right):
         return False  # not even beside the widest line of the page
@@ -255,7 +255,7 @@ def _is_short(layout: _Layout, place: int) -> bool:
 
 
 def _rights(layout: _Layout, place: int) -> list[float]:
-    """Where the lines end that begin where this one does: those of its column, if it can be seen, else those near."""
+    """Return the ends of the lines with this indent: those of its column if one is visible, otherwise those nearby."""
     line = layout.lines[place]
     column = _rights_beside(line, _around(layout, place))
     if _is_justified(column, line.left):
@@ -266,18 +266,18 @@ def _rights(layout: _Layout, place: int) -> list[float]:
 
 
 def _rights_beside(line: Line, others: Iterable[Line]) -> list[float]:
-    """Where those of other lines end that begin where this one does."""
+    """Return the ends of other lines with the same indent."""
     return [other.right for other in others if abs(other.left - line.left) < 4 * line.size]
 
 
 def _is_justified(rights: Sequence[float], left: float) -> bool:
-    """Whether several lines come near to the end of their column."""
+    """Return True if several lines come near to the end of their column."""
     widest = max(rights, default=left)
     return sum(widest - right < 0.15 * (widest - left) for right in rights) > 2
 
 
 def _around(layout: _Layout, place: int) -> Iterator[Line]:
-    """The lines above and below one, as far as they follow each other without a gap, rows left out."""
+    """Return the lines before and after one that follow each other without a gap, except for rows."""
     goes_on = partial(_goes_on, layout)
     above = takewhile(goes_on, range(place, max(0, place - _NEIGHBOURS), -1))
     below = takewhile(goes_on, range(place + 1, min(len(layout.lines), place + _NEIGHBOURS + 1)))
@@ -286,7 +286,7 @@ def _around(layout: _Layout, place: int) -> Iterator[Line]:
 
 
 def _goes_on(layout: _Layout, place: int) -> bool:
-    """Whether a line stands below the one before it without a gap."""
+    """Return True if a line follows the previous one without a gap."""
     size = layout.lines[place].size
     return size > 0 and -0.5 * size < layout.step(place) <= 1.4 * max(layout.pitch, size)
 
@@ -309,7 +309,7 @@ def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings,
 
 
 def _are_mono(lines: Sequence[Line]) -> bool:
-    """Whether several lines are in type of one width."""
+    """Return True if several lines are in monospaced type."""
     return len(lines) > 1 and all(line.is_mono for line in lines)
 
 
@@ -336,7 +336,7 @@ def _ruled(table: Sequence[Sequence[str]], compounds: Collection[str]) -> Iterat
 
 
 def _cells(lines: Sequence[Line]) -> list[list[str]]:
-    """The cells of a table without rules; [] if its rows do not stand in the same columns."""
+    """Return the cells of a table without rules; [] if its rows do not share columns."""
     parts = [line.parts for line in lines]
     if len(parts) < 2 or not all(parts):
         return []
@@ -357,7 +357,7 @@ def _by_column(parts: Sequence[Part], lefts: Sequence[float]) -> dict[int, str]:
 
 
 def _code(lines: Sequence[Line]) -> str:
-    """Lines of type of one width, as far to the right as they stand on the page."""
+    """Return lines in monospaced type with the indent that they have on the page."""
     left, width = min(line.left for line in lines), 0.6 * lines[0].size
     places = (min(round((line.left - left) / width), _MOST_INDENT) for line in lines)
     return "\n".join(
@@ -373,7 +373,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _glue(before: str, after: str) -> str:
-    """What stands between two lines; a broken word gets a mark beside its hyphen, which `_clean` takes out."""
+    """Return the separator of two lines; a broken word gets a mark beside its hyphen, which `_clean` removes."""
     last, first = before[-1:], after[:1]
     if last == "\u00ad":
         return ""
@@ -399,7 +399,7 @@ def _single_spaces(text: str) -> str:
 
 
 def _merge_lists(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The items of a list as one block."""
+    """Return the items of a list as one block."""
     with_text = (block for block in blocks if block.text)
     for is_list, group in groupby(with_text, key=lambda block: block.kind == "list"):
         together = list(group)

@@ -1,4 +1,4 @@
-"""From a PDF file to a document."""
+"""Turn a PDF file into a document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_TITLES = ("", "untitled", "untitled document", "(unspecified)", "(anonymous)
 
 
 class PdfConfig(Config):
-    """How a PDF is opened, and how much of it is read."""
+    """The settings for opening and reading a PDF."""
 
     password: SecretStr | None = None
     running_lines: bool = Field(default=False, description="Headers, footers and page numbers are read on every page")
@@ -99,7 +99,7 @@ def _check_text(reading: Reading, source: str) -> None:
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:
-    """What the file states, unless it is what its writer fills in unasked; else the first large heading."""
+    """Return the title in the metadata, unless the writing program made it up; otherwise the first large heading."""
     if stated.casefold() not in _NO_TITLES:
         return stated
     return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """The parser for PDF files."""
+    """Return the parser for PDF files."""
     return [
         ParserSpec(
             name="pdf",

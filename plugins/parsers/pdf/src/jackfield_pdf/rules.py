@@ -20,13 +20,13 @@ _AS_IT_IS: Matrix = (1, 0, 0, 1, 0, 0)
 
 
 def straight_lines(page: Any) -> list[Edge]:
-    """The lines along an axis that a page draws, edges of rectangles among them; [] where there are very many."""
+    """Return the lines that a page draws along an axis, with edges of rectangles; [] if there are very many."""
     edges = list(islice(chain.from_iterable(starmap(_edges, _paths(page))), _MOST_POINTS + 1))
     return [] if len(edges) > _MOST_POINTS else list(filter(_is_straight, edges))
 
 
 def shows_a_picture(page: Any) -> bool:
-    """Whether there is a picture on a page."""
+    """Return True if a page has a picture."""
     import pypdfium2.raw as pdfium
 
     return any(kind == pdfium.FPDF_PAGEOBJ_IMAGE for _, kind, _ in _objects(page))
@@ -39,7 +39,7 @@ def _paths(page: Any) -> Iterator[tuple[Any, Matrix]]:
 
 
 def _objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
-    """The objects of a page, those in forms included, each with its kind and the matrix of its form."""
+    """Yield the objects of a page and of its forms, each with its kind and the matrix of its form."""
     import pypdfium2.raw as pdfium
 
     found = islice(_objects_and_forms(page), _MOST_OBJECTS)

@@ -1,4 +1,4 @@
-"""Headers, footers and page numbers: lines that stand at the same place of many pages."""
+"""Remove headers, footers and page numbers: lines at the same position of many pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Other = TypeVar("_Other")
 
 
 def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[list[Page], list[str]]:
-    """The pages without the lines that are repeated around the text, and the texts of those lines.
+    """Return the pages without repeated lines around the text, and the texts of these lines.
 
     Such a line stays on the first page that has it, unless it is a bare page number, so that nothing is lost. It
     stands apart from the text, at the same height of three pages or more, in type no larger than the text's, and
@@ -55,7 +55,7 @@ def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
 
 
 def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Key, _Place]]:
-    """The lines at the top and at the foot of each page that may run, with what those of other pages have in common."""
+    """Return the lines at the top and bottom of each page that may be headers or footers, with their common form."""
     for at, page in enumerate(pages):
         placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
         foot = _at_the_edge(page, placed, headings, is_top=False)
@@ -66,7 +66,7 @@ def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Ke
 def _at_the_edge(
     page: Page, ordered: Sequence[tuple[float, int]], headings: Headings, *, is_top: bool
 ) -> Iterator[tuple[_Key, int]]:
-    """The lines at one edge that stand apart from the rest and are not headings."""
+    """Return the lines at one edge that are separated from the rest and are not headings."""
     edge = _first_height(page, ordered)
     for _, nearest in ordered[len(edge) : len(edge) + 1]:
         for place in edge:
@@ -76,12 +76,12 @@ def _at_the_edge(
 
 
 def _first_height(page: Page, ordered: Sequence[tuple[float, int]]) -> list[int]:
-    """The lines at the same height as the first one."""
+    """Return the lines at the same height as the first one."""
     return [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
 
 
 def _is_heading(line: Line, page: Page, headings: Headings) -> bool:
-    """Whether a line is a heading by its size or the outline: a running line is often bold."""
+    """Return True if a line is a heading by its size or the outline; bold type proves nothing about headers."""
     return headings.level([replace(line, is_bold=False)], line.text, page.number) > 0
 
 
@@ -91,7 +91,7 @@ def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
-    """Whether lines that are the same but for their numbers stand on many pages, and count these."""
+    """Return True if lines that differ only in numbers are on many pages, and their numbers count the pages."""
     if len(places) < _PAGES:
         return False
     numbers = [_NUMBER.findall(pages[at].lines[place].text) for at, place in places]
@@ -102,7 +102,7 @@ def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
 
 
 def _counts(shown: Sequence[tuple[int, str]]) -> bool:
-    """Whether numbers are the same on all pages, or those of the pages."""
+    """Return True if numbers are the same on all pages, or are those of the pages."""
     pages, numbers = zip(*shown, strict=True)
     if len(set(numbers)) == 1:
         return True

@@ -1,4 +1,4 @@
-"""What stands in order, in groups."""
+"""Group sorted positions."""
 
 from __future__ import annotations
 

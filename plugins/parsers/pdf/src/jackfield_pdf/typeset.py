@@ -1,4 +1,4 @@
-"""The lines of a page: their text, which is PDFium's, and where they stand."""
+"""Read the lines of a page: their text, which comes from PDFium, and their positions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST_CELL = 4000  # characters; a frame around whole columns of text is no t
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What stands between two wide gaps of a line."""
+    """A part of a line between two wide gaps."""
 
     text: str
     left: float
@@ -86,7 +86,7 @@ class _Measured:
 
 
 def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
-    """The lines of a page, in the file's order; the lines of a ruled table are one."""
+    """Return the lines of a page, in the file's order; a ruled table is one line."""
     measured = _upright([_measured(text_page, text, places) for text, places in _texts(text_page)])
     # Whatever stands below each other only, is no table: on most pages no drawing is looked at.
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
@@ -99,7 +99,7 @@ def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
 
 
 def _texts(text_page: PdfTextPage) -> Iterator[tuple[str, Sequence[int]]]:
-    """The lines with the places of their characters, which are () where they cannot be known."""
+    """Return the lines with the positions of their characters; () if the positions are not known."""
     raw = text_page.get_text_range()
     text = _CONTROL.sub(" ", raw)
     places = _places(text_page, raw)
@@ -111,7 +111,7 @@ def _texts(text_page: PdfTextPage) -> Iterator[tuple[str, Sequence[int]]]:
 
 
 def _places(text_page: PdfTextPage, text: str) -> Sequence[int]:
-    """Where each character of the text is among those that PDFium counts."""
+    """Return the index of each character of the text in PDFium's count."""
     import pypdfium2.raw as pdfium
 
     count = text_page.count_chars()
@@ -141,12 +141,12 @@ def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Meas
 
 
 def _are_near(places: Iterable[float]) -> bool:
-    """Whether places can be on a page; one that is not a number cannot."""
+    """Return True if positions can be on a page; NaN cannot."""
     return all(abs(place) < _FARTHEST for place in places)
 
 
 def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_Box, ...]:
-    """The boxes of the words of a line."""
+    """Return the boxes of the words of a line."""
     import pypdfium2.raw as pdfium
 
     left, top, right, foot = (ctypes.c_double() for _ in range(4))
@@ -159,14 +159,14 @@ def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_B
 
 
 def _middle(text: str) -> int:
-    """A letter in the middle: a bullet may be of another size, and a space that PDFium adds has none of its own."""
+    """Return a letter from the middle: a bullet may have another size, and a space that PDFium adds has none."""
     start = len(text) // 2
     found = _INK.search(text, start) or _INK.search(text)
     return found.start() if found else start
 
 
 def _base(text_page: PdfTextPage, index: int, turn: int) -> float:
-    """The height of the line that a character stands on; its box begins lower, if it has a part below that line."""
+    """Return the height of a character's baseline; its box begins lower if it has a descender."""
     import pypdfium2.raw as pdfium
 
     x, y = ctypes.c_double(), ctypes.c_double()
@@ -175,7 +175,7 @@ def _base(text_page: PdfTextPage, index: int, turn: int) -> float:
 
 
 def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
-    """The size of the type as it is seen, as some writers set everything at size 1 and scale it; and its turn."""
+    """Return the visible size of the type and its rotation: some programs set everything at size 1 and scale it."""
     import pypdfium2.raw as pdfium
 
     matrix = pdfium.FS_MATRIX()
@@ -189,7 +189,7 @@ def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
 
 
 def _upright(lines: list[_Measured]) -> list[_Measured]:
-    """The lines of the page as it is read; those that run in another direction lose their places."""
+    """Return the lines in the page's reading direction; lines in other directions lose their positions."""
     turns = Counter(line.turn for line in lines if line.boxes)
     if not any(turns):
         return lines
@@ -223,7 +223,7 @@ def _line(text_page: PdfTextPage, line: _Measured) -> Line:
 
 
 def _style(text_page: PdfTextPage, line: _Measured) -> tuple[bool, bool]:
-    """Whether a line is bold, and of one width, by the names of its fonts: what else files say of them is made up."""
+    """Return if a line is bold and if it is monospaced, by the names of its fonts, as other facts are unreliable."""
     if len(line.text) > _MOST_NAMED:
         return False, False
     name = _font(text_page, line.places[0])
@@ -256,7 +256,7 @@ def _is_wide(before: _Box, after: _Box, size: float) -> bool:
 
 
 def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
-    """What stands between the wide gaps of a line."""
+    """Return the parts of a line between its wide gaps."""
     words = list(_WORD.finditer(line.text))
     lefts = [_char_box(text_page, line, word.start())[0] for word in words]
     rights = [_char_box(text_page, line, word.end() - 1)[1] for word in words]
@@ -276,7 +276,7 @@ def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
 
 
 def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
-    """Whether some text stands beside another."""
+    """Return True if some texts are side by side."""
     placed = [line for line in lines if line.boxes]
     return any(starmap(_is_beside, pairwise(placed))) or any(map(_has_gap, placed))
 
@@ -290,7 +290,7 @@ def _has_gap(line: _Measured) -> bool:
 
 
 def _grids(page: PdfPage, turn: int) -> list[Grid]:
-    """The ruled tables of a page, the smallest first: one may stand in a cell of another."""
+    """Return the ruled tables of a page, the smallest first: one may be inside a cell of another."""
     across, down = [], []
     for (x, y), (other_x, other_y) in straight_lines(page):
         left, right, foot, top = _turned((min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)), turn)
@@ -305,7 +305,7 @@ def _grids(page: PdfPage, turn: int) -> list[Grid]:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a line that stands in one cell of one table, or in none."""
+    """A part of a line that is in one cell of one table, or in none."""
 
     text: str
     grid: int | None
@@ -327,7 +327,7 @@ def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequ
 def _in_pieces(
     text_page: PdfTextPage, line: _Measured, pieces: Iterable[_Piece], tables: dict[int | None, list[Line]]
 ) -> Iterator[Line]:
-    """What stands beside tables, and each of these where its first piece is: then it is taken from `tables`."""
+    """Yield the lines outside of tables, and each table at its first piece, where it is removed from `tables`."""
     for piece in pieces:
         if piece.grid in tables:
             yield from tables[piece.grid]
@@ -337,7 +337,7 @@ def _in_pieces(
 
 
 def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None, list[Line]]:
-    """The tables, by the numbers of their grids, of the pieces that stand in them."""
+    """Return the tables of the pieces inside them, by the numbers of their grids."""
     cells: defaultdict[int | None, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for piece in pieces:
         cells[piece.grid][piece.cell].append(piece.text)
@@ -346,7 +346,7 @@ def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None,
 
 
 def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
-    """The parts of a line, by the cells that they stand in; the white space between two is left out."""
+    """Return the parts of a line by their cells, without the white space between two."""
     if not _meets_any(line, grids):
         yield _Piece(line.text, None, 0, 0, len(line.text))
         return
@@ -372,7 +372,7 @@ def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
 
 
 def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
-    """A table as a line; None if what its rules surround is no table: a diagram, frames, a form that is empty."""
+    """Return a table as a line; None if its rules do not surround a table, but a diagram, frames or an empty form."""
     texts = {cell: "\n".join(lines) for cell, lines in cells.items()}
     rows = grid.rows(texts)
     is_sparse = 4 * len(texts) < len(set(chain.from_iterable(grid.cells)))
@@ -389,13 +389,13 @@ def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
 
 
 def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether there is text in more than one row and more than one column."""
+    """Return True if more than one row and more than one column have text."""
     columns = zip(*rows, strict=True)
     return sum(map(any, rows)) > 1 and sum(map(any, columns)) > 1
 
 
 def _beside(text_page: PdfTextPage, line: _Measured, piece: _Piece) -> Line:
-    """A part of a line that stands outside the tables it touches."""
+    """Return a part of a line outside of the tables that it touches."""
     left = _char_box(text_page, line, piece.first)[0]
     right = _char_box(text_page, line, piece.end - 1)[1]
     return Line(piece.text, left=left, right=right, first=line.base[0], last=line.base[1], size=line.size)
