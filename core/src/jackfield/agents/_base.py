@@ -368,7 +368,7 @@ class Agent(QwenMethods, StatesSecrets):
         return view.response(dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions]) -> sync.Stream[Response]:
-        """Yield the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
+        """Return the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
         The last item has a `stop_reason`. Options are those of `astream`. A consumer that is slower than the run gets
         fewer, longer items. Leaving the loop early cancels the run; `close`, or the end of a `with`, also waits until

@@ -33,7 +33,7 @@ class Chosen:
 
 
 def checked_method(method: str) -> Method:
-    """A way to choose.
+    """A way to choose the next speaker.
 
     Raises:
         ConfigError: There is no such way.
@@ -45,12 +45,12 @@ def checked_method(method: str) -> Method:
 
 
 def after(name: str, names: Sequence[str]) -> str:
-    """The next name in a circle; the first one after nobody."""
+    """Return the next name in turn; the first one at the beginning."""
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
 def another(name: str, names: Sequence[str], chance: random.Random) -> str:
-    """Somebody else by chance."""
+    """Return another agent at random."""
     return chance.choice([other for other in names if other != name] or list(names))
 
 
@@ -105,7 +105,7 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
-        """The events of asking; `chosen` gets the name."""
+        """Ask for the next speaker, and yield the events; `chosen` gets the name."""
         lines = "\n".join(transcript.lines)
         prompt = self._prompts.text(
             "host", parent.run.lang, background=self.background, agents=described(self.agents), transcript=lines

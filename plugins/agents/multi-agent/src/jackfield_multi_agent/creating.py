@@ -67,7 +67,7 @@ class GroupChatCreator(Agent):
         yield RunFinished(answered.stop_reason, messages, parent.spent.usage)
 
     def _design(self, text: str) -> tuple[tuple[Message, ...], str]:
-        """The messages of a design, and why there is none."""
+        """Return the messages of a design, and the reason if there is none."""
         try:
             design = object_in(text)
         except ValueError as error:
@@ -93,7 +93,7 @@ def _role(entry: object) -> dict[str, str] | None:
 
 
 def group_config(messages: Sequence[Message]) -> dict[str, Any]:
-    """The design in a conversation with a `GroupChatCreator` as `GroupChat` takes it; the last one counts."""
+    """Return the last design of a conversation with a `GroupChatCreator`, in the form that `GroupChat` takes."""
     background, roles, is_open = "", list[Any](), False
     for message in messages:
         if message.name == BACKGROUND:

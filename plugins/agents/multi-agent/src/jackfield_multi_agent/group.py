@@ -42,7 +42,7 @@ class GroupChatRunOptions(RunOptions, total=False):
 
 
 class GroupChat(MultiAgentHub, Agent):
-    """Lets agents talk with each other. Each speech is the turns of one agent, until it has answered.
+    """Lets agents talk with each other. A speech consists of the turns of one agent until its answer.
 
     Who speaks next is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
     (`manual`); those whom the last question mentions as `@name` speak first, in that order. At the turn of a person
@@ -128,7 +128,7 @@ class GroupChat(MultiAgentHub, Agent):
         yield RunFinished(chat.reason, tuple(chat.messages), chat.spent.usage)
 
     def first_speakers(self, run: Run) -> list[str]:
-        """The names of the first speakers: the agent whose calls are open, or those that are mentioned.
+        """Return the first speakers: the agent whose calls are open, or the mentioned ones.
 
         Raises:
             ConfigError: The run mentions somebody who is not here.
@@ -162,7 +162,7 @@ class GroupChat(MultiAgentHub, Agent):
             chosen.name = another(transcript.last_speaker, self.agent_names, chance)
 
     def messages_for(self, agent: Agent, transcript: Transcript, run: Run) -> Sequence[Message]:
-        """What an agent sees before it speaks."""
+        """Return the messages that an agent sees before it speaks."""
         name, lang = agent.name or "", run.lang
         told = self._prompts.text("member", lang, name=name, background=self.background, agents=described(self.agents))
         system = Message(SYSTEM, "\n\n".join(part for part in (told, transcript.system_text) if part))
@@ -190,7 +190,7 @@ class _Chat:
         self.reason = self.reason or reason
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
-        """Choose who speaks, unless the chat is over; nobody where a person has spoken just now."""
+        """Choose the next speaker, unless the chat is over; none right after a person has spoken."""
         parent = ParentRun(self._run, self.spent, f"speech {self._speeches + 1}")
         chosen.name = self._known(parent)
         if chosen.name is not None or self.reason is not None:
@@ -209,7 +209,7 @@ class _Chat:
             chosen.name = None  # somebody is chosen after what was said
 
     def _known(self, parent: ParentRun) -> str | None:
-        """Who speaks without having to be chosen; None if somebody has to be, or the chat is over."""
+        """Return the next speaker if it is known without choosing; None otherwise, or if the chat is over."""
         spoke = self._run.later_parts[0].agent if self._run.later_parts else ""  # before the run was interrupted
         if not self._left:
             self.stop("finished")
@@ -223,7 +223,7 @@ class _Chat:
         return None
 
     def _has_said(self, name: str) -> bool:
-        """Whether the person whose turn it is has just spoken: what nobody is named for, after the opening question.
+        """Return True if the person whose turn it is has just spoken: a later message without a name.
 
         It comes so from a chat, or a page, that knows nothing of the people in a group.
         """
@@ -236,7 +236,7 @@ class _Chat:
         return True
 
     async def speech(self, name: str) -> AsyncIterator[Event]:
-        """What one of them says and does."""
+        """Yield the events of one speech."""
         agent, self._left = self._agents[name], self._left - 1
         self._speeches += 1
         seen = self._group.messages_for(agent, self._transcript, self._run)
@@ -268,7 +268,7 @@ def _rounds(count: object) -> int:
 
 
 def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
-    """The agents that a dict describes."""
+    """Return the agents that a dict describes."""
     _check_keys(config, _OF_GROUP, "a group chat")
     entries = checked_list(config.get("agents") or (), "agents", "dicts")
     return [_member(entry, group) for entry in entries]

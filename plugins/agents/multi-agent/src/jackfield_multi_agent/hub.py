@@ -52,7 +52,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
 
 
 def described(agents: Iterable[Agent]) -> str:
-    """A line for each agent."""
+    """Return a line for each agent."""
     return "\n".join(
         f"- {agent.name}: {agent.description}" if agent.description else f"- {agent.name}" for agent in agents
     )

@@ -1,4 +1,4 @@
-"""Conversations without people: somebody who asks, and somebody who answers."""
+"""Simulate conversations between a user and an assistant, without people."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class DialogueSimulator(MultiAgentHub, Agent):
 
 @dataclass(slots=True)
 class _Dialogue:
-    """What the two have said so far.
+    """The conversation of the two so far.
 
     Attributes:
         spent: What both have used.
@@ -167,7 +167,7 @@ class _Dialogue:
     reason: StopReason | None = None
 
     async def speech(self, agent: Agent, *, asks: bool) -> AsyncIterator[Event]:
-        """What one of them says: the user, who asks, or the assistant."""
+        """Yield the events of one speech: of the user, who asks, or of the assistant."""
         seen = (*self.run.messages, *self.said)
         part = run_as(agent, self.run, _swapped(seen) if asks else seen, replace(self.spent, turns=0))
         end = RunFinished("finished", (), Usage())
@@ -191,12 +191,12 @@ class _Dialogue:
 
 
 def _is_asked(messages: Sequence[Message]) -> bool:
-    """Whether the assistant is next."""
+    """Return True if the assistant is next."""
     return bool(open_calls(messages) or (messages and messages[-1].role == USER))
 
 
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """A dialogue as its user sees it: the answers are what the user is asked, and the questions what it has said."""
+    """Return a dialogue as its user sees it: the answers are its questions, and the questions its answers."""
     swapped = [Message(_OTHER[message.role], message.get_text_content()) for message in messages if _is_said(message)]
     system = [message for message in messages if message.role == SYSTEM]
     if not swapped or swapped[-1].role == ASSISTANT:

@@ -14,7 +14,7 @@ _LETTER = r"[A-Za-z0-9_-]"
 
 
 class Transcript:
-    """Who said what; each message is looked at once for each that is in the conversation.
+    """The speeches of a conversation. Each message is read once for each participant.
 
     Args:
         names: Of all that are in it.
@@ -57,12 +57,12 @@ class Transcript:
         return self._first if is_ours or (message.function_call and not name) else name
 
     def seen_by(self, name: str, cue: str) -> tuple[Message, ...]:
-        """The conversation as one of them sees it: its own messages, and what others say; `cue` if it spoke last."""
+        """Return the conversation as one participant sees it, with the others' texts; `cue` if it spoke last."""
         return self._views[name].messages(cue)
 
 
 class _View:
-    """What one of them sees."""
+    """The conversation as one participant sees it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -93,14 +93,14 @@ class _View:
 
 
 def _line(message: Message, speaker: str) -> str:
-    """What somebody says as a line of text, with the names of files; '' if it is nothing, or not said to the others."""
+    """Return a message as a line of text, with the names of files; '' if it is empty or not for the others."""
     said = [message.get_text_content(), *notes_of(message.items)] if _is_speech(message) else []
     text = " ".join(said).strip()
     return f"{speaker}: {text}" if text and speaker else text
 
 
 def _said(message: Message, speaker: str) -> list[ContentItem]:
-    """What somebody says, with the name before it."""
+    """Return a speech with its speaker's name before it."""
     items = [item for item in message.items if _may_be_shown(item, message)]
     if not speaker or not items:
         return items
@@ -110,7 +110,7 @@ def _said(message: Message, speaker: str) -> list[ContentItem]:
 
 
 def _may_be_shown(item: ContentItem, message: Message) -> bool:
-    """Whether others see an item: a path is a file that tools may open, so it must be in a user's message."""
+    """Return True if others see an item: a path is a file that tools may open, so it must be in a user's message."""
     if item.text is not None:
         return bool(item.text.strip())
     return message.role == USER or (isinstance(item.value, str) and item.value.startswith("data:"))
@@ -121,14 +121,14 @@ def _is_speech(message: Message) -> bool:
 
 
 def caller_of_open_calls(messages: Sequence[Message]) -> str | None:
-    """The name of the agent whose calls are open, '' if it has none; None if no calls are."""
+    """Return the name of the agent whose calls are open, '' if it has none; None if no calls are open."""
     if not open_calls(messages):
         return None
     return next((message.name or "" for message in reversed(messages) if message.function_call), "")
 
 
 def mentioned(text: str, names: Sequence[str]) -> list[str]:
-    """The names that a text mentions as `@name`, in order, each once and whole: `@alice` does not mention `al`."""
+    """Return the names that a text mentions as `@name`, each once, in order: `@alice` does not mention `al`."""
     longest_first = sorted(names, key=len, reverse=True)
     # A lookahead, because what follows a name may be in a name, too.
     found = re.findall(f"@(?=({'|'.join(map(_whole, longest_first))}))", text)
@@ -136,7 +136,7 @@ def mentioned(text: str, names: Sequence[str]) -> list[str]:
 
 
 def named(text: str, names: Sequence[str]) -> str | None:
-    """The one name that a text is or contains as a whole; None if there is none, or several."""
+    """Return the one name that a text is or contains as a whole; None without one, or with several."""
     stripped = text.strip().strip("\"'`*@ .:：。")
     if stripped in names:
         return stripped
@@ -147,7 +147,7 @@ def named(text: str, names: Sequence[str]) -> str | None:
 
 
 def _whole(name: str) -> str:
-    """A pattern for a name with no letter before or after it; between Chinese characters, there is nothing to see."""
+    """Return a pattern for a name without a letter before or after it; Chinese has no such boundaries."""
     before = f"(?<!{_LETTER})" if re.match(_LETTER, name) else ""
     after = f"(?!{_LETTER})" if re.match(_LETTER, name[-1:]) else ""
     return before + re.escape(name) + after

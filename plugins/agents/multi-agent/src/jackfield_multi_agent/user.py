@@ -11,7 +11,7 @@ INPUT_NEEDED = "jackfield-multi-agent.input_needed"
 
 
 class UserAgent(Agent):
-    """Stands for a person: its run ends at once with `input_needed`, and a later one begins with what the person says.
+    """Represents a person: its run ends at once with `input_needed`, and a later run begins with the person's message.
 
     Args:
         name, description: Who it is, for the others. Other arguments are those of every agent, and are not used.

@@ -14,7 +14,7 @@ from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
 
 
 class KeptCorpus(Corpus):
-    """What an index held when it was opened. Whoever uses it after two changes gets a `ChangedIndexError`.
+    """The content of an index when it was opened. After two changes, it raises a `ChangedIndexError`.
 
     Attributes:
         facts: What it holds.
@@ -73,7 +73,7 @@ class KeptChunks(Sequence[Chunk]):
             yield from self._store.chunks(document)
 
     def ids(self) -> list[str]:
-        """The ids of all chunks, in order; no text is read."""
+        """Return the ids of all chunks, in order, without reading texts."""
         return self._store.chunk_ids(self._facts.generation)
 
     @cached_property

@@ -40,7 +40,7 @@ MOST_FILES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is.
+    """The progress of a build.
 
     Attributes:
         done, total: Of the files that there are.
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build has done.
+    """The result of a build.
 
     Attributes:
         read: How many files were parsed.
@@ -92,18 +92,18 @@ class KnowledgeIndex:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The folder of the index."""
         return self._store.folder
 
     @property
     def exists(self) -> bool:
-        """Whether there is such an index."""
+        """True if the index exists."""
         return self._store.exists
 
     # --- what is in it; these block ---
 
     def facts(self) -> IndexFacts:
-        """What it holds.
+        """The facts about its content.
 
         Raises:
             ConfigError: There is no such index, or its file cannot be used.
@@ -112,7 +112,7 @@ class KnowledgeIndex:
         return self._store.facts()
 
     def names(self) -> list[Step]:
-        """The names that came in and went out, in this order.
+        """The names that were added and removed, in this order.
 
         Raises:
             ConfigError: As `facts`.
@@ -138,7 +138,7 @@ class KnowledgeIndex:
         return self._store.documents(self.facts().generation)
 
     def corpus(self) -> KeptCorpus:
-        """What it holds now, to be searched: the same as long as nothing changes.
+        """The present content for searches: the same object as long as nothing changes.
 
         Raises:
             ConfigError: As `facts`.
@@ -165,7 +165,7 @@ class KnowledgeIndex:
         searchers: Mapping[str, Mapping[str, object]] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Make it hold the files of these names; without names, bring it up to date with those it has.
+        """Add the files of these names; without names, update the files that it has.
 
         Only what has changed is parsed. What it held before is found until all is done; a build that ends early, even
         by `kill -9`, loses no document that it has read, and the next one goes on from there.
@@ -259,7 +259,7 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """How documents are to be cut from now on; None for as before."""
+    """The new settings for cutting documents; None if they stay."""
 
     size_tokens: int | None = None
     overlap_chars: int | None = None
@@ -304,7 +304,7 @@ class _Build:
         return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing)
 
     def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
-        """The files that are not surely as they were; all at once, because most of them are."""
+        """Return the files that may have changed; all at once, because most have not."""
         return [path for path in files if path not in stored or not self._is_same(path, stored[path])]
 
     def _is_same(self, path: str, stored: StoredDocument) -> bool:
@@ -364,7 +364,7 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
 
 
 def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
-    """Whether an error is kept in place of what is stored.
+    """Return True if an error replaces the stored document.
 
     What a server cannot give now is found as it was; a file that cannot be read may have become another one.
     """
@@ -374,7 +374,7 @@ def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
 
 
 def _signature(path: str) -> str:
-    """What changes whenever a file does; '' for a URL, and for a file that has changed too lately to show a change."""
+    """Return a text that changes with the file; '' for a URL, and for a file that changed too recently to show it."""
     if is_url(path):
         return ""
     signature = file_signature(path)
@@ -429,12 +429,12 @@ def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
 
 
 def _is_inside(name: str, other: str) -> bool:
-    """Whether a name is another one, or that of something in its folder; a URL has none."""
+    """Return True if a name is another one, or is inside its folder; a URL is in no folder."""
     return name == other or (name.startswith(other + os.sep) and not is_url(other))
 
 
 def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
-    """The files that are left when names have come in and gone out in turn, sorted."""
+    """Return the files that remain after names were added and removed in turn, sorted."""
     files: dict[str, None] = {}
     skipped: dict[str, Skipped] = {}
     missing: list[str] = []

@@ -1,4 +1,4 @@
-"""Where indexes are: each is a folder, below the user's data or where its path says."""
+"""Find the folders of indexes: below the user's data, or at a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^\W_][\w.-]{0,99}", re.ASCII)
 
 
 def index_folder(name: str) -> Path:
-    """The folder of an index.
+    """Return the folder of an index.
 
     Args:
         name: A name of letters, digits, `.`, `-` and `_`, for one below the user's data; or a path, which has a slash.
@@ -37,13 +37,13 @@ def index_folder(name: str) -> Path:
 
 
 def data_folder() -> Path:
-    """Where the indexes with names are: `jackfield/indexes` below `$XDG_DATA_HOME`, or `~/.local/share`."""
+    """Return the folder of named indexes: `jackfield/indexes` below `$XDG_DATA_HOME`, or `~/.local/share`."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share").absolute() / "jackfield" / "indexes"
 
 
 def index_names() -> list[str]:
-    """The names of the indexes that there are, sorted."""
+    """Return the names of existing indexes, sorted."""
     try:
         return sorted(folder.name for folder in data_folder().iterdir() if (folder / FILE).is_file())
     except FileNotFoundError:

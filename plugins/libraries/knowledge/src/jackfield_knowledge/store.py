@@ -1,4 +1,4 @@
-"""The file of an index: documents and chunks, with the old ones until the new ones are all there.
+"""Store the documents and chunks of an index in one file, which keeps the old ones until the new ones are complete.
 
 Each document belongs to the generations from `since` up to, and without, `until`. What is being built belongs to the
 next generation, which nobody reads before it is published; a process that is killed leaves what it has stored of it,
@@ -72,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What an index holds.
+    """The facts about an index.
 
     Attributes:
         generation: Grows with each change.
@@ -143,22 +143,22 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether there is such an index; its file is never empty, but while it is made."""
+        """True if the index exists; its file is empty only while it is created."""
         try:
             return (self.folder / FILE).stat().st_size > 0
         except OSError:
             return False
 
     def facts(self) -> IndexFacts:
-        """What is published."""
+        """Return the published generation."""
         return self._used(_facts)
 
     def steps(self) -> list[Step]:
-        """Which names came in and went out."""
+        """Return the names that were added and removed."""
         return self._used(_steps)
 
     def documents(self, generation: int) -> list[StoredDocument]:
-        """Those of a generation, by location.
+        """Return the documents of a generation, by location.
 
         Raises:
             ChangedIndexError: It is gone.
@@ -167,7 +167,7 @@ class Store:
         return [_document(row) for row in self._rows_of(generation, _documents_where(_OF_GENERATION))]
 
     def chunk_ids(self, generation: int) -> list[str]:
-        """The ids of the chunks of a generation, in order.
+        """Return the ids of the chunks of a generation, in order.
 
         Raises:
             ChangedIndexError: It is gone.
@@ -192,7 +192,7 @@ class Store:
         return self._used(read)
 
     def chunk(self, document: StoredDocument, place: int) -> Chunk:
-        """A chunk.
+        """Return a chunk.
 
         Raises:
             ChangedIndexError: Its generation is gone.
@@ -220,7 +220,7 @@ class Store:
         return [_chunk(document, row) for row in rows]
 
     def searchers(self) -> dict[str, dict[str, object]]:
-        """Which searchers it is made for, with their settings; {} if nobody has said so."""
+        """Return the searchers that it is built for, with their settings; {} if none are recorded."""
         query = "SELECT value FROM facts WHERE name = 'searchers'"
         row = self._used(lambda connection: connection.execute(query).fetchone())
         found: dict[str, dict[str, object]] = json.loads(row[0]) if row else {}
@@ -232,7 +232,7 @@ class Store:
 
     @contextmanager
     def building(self) -> Iterator[Draft]:
-        """The next generation, for one process at a time; the right to it ends with the process, however that ends.
+        """Open the next generation, for one process at a time; the right to it ends with the process.
 
         Raises:
             ConfigError: Another process has it, or the folder cannot be used.
@@ -259,7 +259,7 @@ class Store:
             lock.close()
 
     def _check_folder(self) -> None:
-        """Make sure that a folder of somebody's own files does not become an index by a slip."""
+        """Refuse a folder with files of the user, which must not become an index by mistake."""
         try:
             others = self.folder.is_dir() and not self.exists and any(self.folder.iterdir())
             if not others:
@@ -295,7 +295,7 @@ class _Use(Protocol):
 
 
 class Draft:
-    """The next generation of an index, for the one that builds; nobody reads it before it is published."""
+    """The next generation of an index, for the process that builds it; it is not read before it is published."""
 
     def __init__(self, use: _Use) -> None:
         self._used = use
@@ -323,7 +323,7 @@ class Draft:
         self._used(write)
 
     def documents(self) -> dict[str, StoredDocument]:
-        """What it has so far, by location."""
+        """Return its documents so far, by location."""
         rows = self._used(lambda connection: connection.execute(_documents_where("until IS NULL")).fetchall())
         return {one.location: one for one in map(_document, rows)}
 
@@ -390,7 +390,7 @@ _LOSSLESS = ("utf-8", "surrogatepass")
 
 
 def _bytes(text: str) -> bytes:
-    """A text as SQLite keeps it unchanged: half of a surrogate pair, or a NUL, may be in it."""
+    """Encode a text so that SQLite keeps it unchanged: it may have half a surrogate pair or a NUL."""
     return text.encode(*_LOSSLESS)
 
 
@@ -454,7 +454,7 @@ def _delete(connection: sqlite3.Connection, where: str, *values: object) -> None
 
 
 def _summary(connection: sqlite3.Connection) -> dict[str, object]:
-    """What the next generation holds."""
+    """The content of the next generation."""
     digest = hashlib.sha256()
     documents = chunks = tokens = 0
     rows = connection.execute(

@@ -44,7 +44,7 @@ _SEALED = f'"{SEAL}":'
 
 
 def entry_of(event: Step, *, whole: bool) -> str:
-    """An event as an entry."""
+    """Return an event as an entry."""
     name = type(event).__name__
     if not whole:
         return json.dumps({"event": name, "bare": True, **_bare(event)})
@@ -110,7 +110,7 @@ def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple
 
 
 def event_in(name: object, told: Mapping[str, Any]) -> Step:
-    """The event of this name that an entry stands for.
+    """Return the event of this name that an entry holds.
 
     Raises:
         StoreError: It is not an event that is known here.
@@ -122,7 +122,7 @@ def event_in(name: object, told: Mapping[str, Any]) -> Step:
 
 
 def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:
-    """The messages of an entry.
+    """Return the messages of an entry.
 
     Raises:
         StoreError: They cannot be read.
@@ -183,7 +183,7 @@ _WHOLE: Mapping[type, Callable[[Any], str]] = {
 
 
 def _bare(event: Step) -> Mapping[str, object]:
-    """What an event says without what was said."""
+    """Return an event without its texts."""
     told = _BARE.get(type(event))
     return {} if told is None else told(event)
 

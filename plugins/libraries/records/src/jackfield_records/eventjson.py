@@ -24,7 +24,7 @@ _PLACE = ("run_id", "number", "agent", "depth")
 
 
 def event_to_json(event: Event, *, whole: bool = True) -> Json:
-    """An event as one object.
+    """Return an event as one object.
 
     Args:
         event: Any event of a model or a run.
@@ -43,7 +43,7 @@ def event_to_json(event: Event, *, whole: bool = True) -> Json:
 
 
 def run_event_to_json(event: RunEvent) -> Json:
-    """An event of a run with its place, as one object.
+    """Return an event of a run with its place, as one object.
 
     Raises:
         ValueError: The event holds a value that cannot be written as JSON.
@@ -52,7 +52,7 @@ def run_event_to_json(event: RunEvent) -> Json:
 
 
 def model_event_from_json(told: object) -> ModelEvent:
-    """The event of a model that an object stands for; a field that is missing has its default.
+    """Return the model's event that an object describes; a missing field has its default.
 
     Raises:
         ValueError: The object is not an event of a model: its name, a field or the type of a value is unknown.
@@ -62,7 +62,7 @@ def model_event_from_json(told: object) -> ModelEvent:
 
 
 def event_from_json(told: object) -> Event:
-    """The event that an object stands for, of a model or a run; a field that is missing has its default.
+    """Return the event of a model or a run that an object describes; a missing field has its default.
 
     Raises:
         ValueError: The object is not an event: its name, a field or the type of a value is unknown.
@@ -72,7 +72,7 @@ def event_from_json(told: object) -> Event:
 
 
 def run_event_from_json(told: object) -> RunEvent:
-    """The event of a run that an object with a place stands for.
+    """Return the event of a run that an object with a place describes.
 
     Raises:
         ValueError: The object is not an event, or has no place.
@@ -88,7 +88,7 @@ def run_event_from_json(told: object) -> RunEvent:
 
 @cache
 def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
-    """The names of an event's fields, each with its default, or MISSING."""
+    """Return the names of an event's fields, each with its default, or MISSING."""
     if kind is RunEvent:  # a named tuple, whose fields are all required
         return tuple((name, MISSING) for name in RunEvent._fields)
     return tuple(
@@ -98,7 +98,7 @@ def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it. What would come back as something else is refused, but a tuple, which is a list."""
+    """Return a value in JSON types. Values that would be read back differently are refused, except for tuples."""
     match value:
         case None | str() | int():
             return value
@@ -173,7 +173,7 @@ def _what_is_wrong(kind: _Kind, told: Json) -> str:
 
 
 def _reader(hint: object) -> _Reader:
-    """How a value of a field's type is read.
+    """Return the function that reads a value of a field's type.
 
     Raises:
         KeyError: A new event has a field of a type that nothing here reads.

@@ -1,4 +1,4 @@
-"""How far a recorded run is, and the runs below it."""
+"""Follow the progress of a recorded run and of its nested runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Part:
 
 @dataclass(kw_only=True, eq=False)
 class Progress(RunState):
-    """How far a recorded run is: the state of the run, and what a resumed run must know besides.
+    """The progress of a recorded run: its state, and further facts that a resumed run needs.
 
     Attributes:
         began: The ids of calls that may have been made, and have no result.
@@ -96,7 +96,7 @@ class Progress(RunState):
 
     @property
     def has_finished(self) -> bool:
-        """Whether it has come to an end of its own, so that there is nothing to go on with."""
+        """True if it has ended by itself, so that there is nothing to continue."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason == "finished"
 
     @property
@@ -111,7 +111,7 @@ class Progress(RunState):
 
     @property
     def handoffs(self) -> int:
-        """How often the conversation was given to another agent."""
+        """The number of hand-offs to another agent."""
         return len(self.parts) - 1
 
     def feed(self, event: Step) -> None:
@@ -251,7 +251,7 @@ class Progress(RunState):
             )
 
     def _as_approved(self, answers: Mapping[str, bool], waiting: Mapping[str, FunctionCall]) -> dict[str, bool]:
-        """The answers, but for approvals of calls that are not those that were shown to be approved."""
+        """Return the answers without approvals of calls that differ from the calls that a person saw."""
         changed = [
             one
             for one, said in answers.items()
@@ -274,7 +274,7 @@ class Progress(RunState):
         return self.made if self._instead is None else tuple(self._instead)
 
     def ask(self, told: Mapping[str, Any], number: int) -> Progress:
-        """A run below begins."""
+        """Begin a nested run."""
         run_id, agent = str(told.get("run_id", "")), str(told.get("agent", ""))
         below = Progress(run_id=run_id, agent=agent, number=number, parent=self, depth=self.depth + 1)
         self.asked[str(told.get("place", ""))] = below
@@ -296,7 +296,7 @@ def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progr
 def steps(
     entries: Iterable[str], progress: Progress, secrets: Secrets | None = None
 ) -> Iterator[tuple[Progress, Step]]:
-    """The events among the entries with the run that they belong to, each after that has taken it.
+    """Yield the events among the entries with their run, after the run has taken each.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -330,7 +330,7 @@ def steps(
 
 
 def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
-    """The run that an entry belongs to; the first entry of one below says more of it."""
+    """Return the run that an entry belongs to; the first entry of a nested run describes it."""
     number: object = told.pop("below", 0)
     begins = told.pop("asked", None)
     parent = begins.get("above") if isinstance(begins, dict) else None

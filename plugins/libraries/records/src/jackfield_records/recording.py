@@ -1,4 +1,4 @@
-"""Writes the steps of runs into a store, each before the next begins.
+"""Write the steps of runs into a store, each before the next begins.
 
 The steps of agents below stand in the record of the run above, with the number that their run has there: so one hold,
 one order and one end are those of the whole tree.
@@ -75,7 +75,7 @@ class AgentRecorder:
     recovery: Recovery | None = None
 
     async def load(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
-        """How far a run is; None for a new one.
+        """Return the progress of a run; None for a new one.
 
         Raises:
             StoreError: There is none of this id, or its record cannot be read.
@@ -120,7 +120,7 @@ class AgentRecorder:
         return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
 
     async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
-        """What plugins reported in the last run of a conversation, for what goes on from there, as a summary does."""
+        """Return the reports of plugins in the last run of a conversation, for plugins that continue from there."""
         last = await self.store.runs(session=session, limit=1)
         if not last:
             return ()
@@ -181,7 +181,7 @@ async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
 
 @dataclass(kw_only=True)
 class NestedRecorder:
-    """Records one run that another run waits for, in the record of that run.
+    """Records a nested run in the record of the run that waits for it.
 
     The place identifies the run: the turn and the tool call of the run above, or the place that its agent kind names,
     and how many runs were asked there before. The question does not identify it, because texts change: a prompt has
@@ -205,7 +205,7 @@ class NestedRecorder:
     _note: str = ""
 
     async def load(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """Return its progress when the run above was interrupted; None if it had not begun, or must begin again.
+        """Return its progress when the parent run was interrupted; None if it had not begun, or must begin again.
 
         Raises:
             InDoubtError: It cannot continue, may have called tools, and nobody has agreed to begin again.
@@ -276,7 +276,7 @@ def _question(messages: Sequence[Message]) -> str:
 
 
 async def _ended(progress: Progress, agent: str) -> AsyncIterator[Event]:
-    """The end of a run that had ended, with the agents that had the conversation; the first is this one."""
+    """Yield the end of a run that had ended, after the hand-offs; the first agent is this one."""
     messages = progress.now()
     for part in progress.parts[1:]:
         yield HandedOff(agent, part.agent)
@@ -338,7 +338,7 @@ class RunRecord:
 
     @property
     def waits(self) -> bool:
-        """Whether an answer waits for the next event, to be written together with that."""
+        """True if an answer waits for the next event, to be written together with it."""
         return bool(self._waiting)
 
     async def keep(self, event: Step) -> list[Step]:
@@ -385,7 +385,7 @@ class RunRecord:
         return await self.writer.before_call()
 
     async def resumed(self, approvals: Mapping[str, bool]) -> None:
-        """Write that the run goes on, and what somebody has said to calls that wait."""
+        """Write that the run continues, and the decisions about calls that wait."""
         self._answers = approvals
         self._progress.resumed(approvals)
         await self._append([json.dumps({"event": RESUMED, "approvals": dict(approvals)})])
@@ -421,7 +421,7 @@ class RunRecord:
         )
 
     def asked_before(self, place: str) -> Progress | None:
-        """The run below that was asked at a place before the run was interrupted."""
+        """Return the nested run that was asked at a place before the run was interrupted."""
         return self._progress.asked.get(place)
 
     def as_recorded(self, messages: Sequence[Message]) -> str:
@@ -479,7 +479,7 @@ class RunRecord:
             await self._append(entries, state, patiently=patiently)
 
     def _end(self, event: RunFinished) -> list[str]:
-        """The end, with what the run has made besides its steps: a part of an answer, results of cancelled calls."""
+        """Return the end with the messages that no step has: a part of an answer, results of cancelled calls."""
         known = self._progress.now()
         if event.messages[: len(known)] == known:
             return self._written(replace(event, messages=event.messages[len(known) :]))
@@ -502,7 +502,7 @@ class RunRecord:
 
 
 def _title(messages: Sequence[Message], secrets: Secrets) -> str:
-    """The beginning of the last question, on one line; it is cut after secrets are hidden, so that no part is left."""
+    """Return the beginning of the last question, on one line, cut after secrets are hidden so that no part is left."""
     asked = next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
     line = " ".join(secrets.hide(asked[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())
     return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1] + "…"

@@ -31,7 +31,7 @@ from jackfield_records.progress import Progress, progress_of, steps
 
 
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
-    """The events of a recorded run, as they would come again; no model and no tool is asked.
+    """Return the events of a recorded run again, without asking a model or calling a tool.
 
     Answers come whole. What was not recorded (progress of tools, attempts that failed) does not come.
 
@@ -52,7 +52,7 @@ def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
 
 
 async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
-    """The events of a recorded run, see `events_of`.
+    """Yield the events of a recorded run; see `events_of`.
 
     Raises:
         RunNotFoundError: There is no such run.
@@ -88,7 +88,7 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
 
 
 def _in_full(run: Progress, event: Step) -> list[Step]:
-    """What came with a step, and was not recorded for itself."""
+    """Return the events that came with a step and have no entry of their own."""
     match event:
         case TurnFinished():
             return [TurnStarted(event.turn), *_deltas(event), event]
@@ -100,7 +100,7 @@ def _in_full(run: Progress, event: Step) -> list[Step]:
 
 
 def _deltas(turn: TurnFinished) -> list[Step]:
-    """An answer as the events of a model."""
+    """Return an answer as the events of a model."""
     said = chain.from_iterable(map(_said, turn.messages))
     made = [(message.function_id or "", message.function_call) for message in turn.messages if message.function_call]
     calls = [FunctionCallDelta(index, its, call.name, call.arguments) for index, (its, call) in enumerate(made)]

@@ -26,7 +26,7 @@ _PROGRAMS = ("soffice", "libreoffice")
 
 
 class LegacyConfig(Config):
-    """Where LibreOffice is."""
+    """The settings for LibreOffice."""
 
     soffice: ProgramText = Field(default="", description="The program; looked for on the PATH if it is empty")
     timeout_s: float = Field(default=100.0, gt=0, description="How long turning one file may take")
@@ -80,7 +80,7 @@ class LegacyParser(Parser):
 
 
 def _kind(data: bytes, source: str) -> str:
-    """What it is turned into."""
+    """The format that it is converted to."""
     if not data:
         raise DocParserError(f"{source} is empty")
     if data.startswith(_RTF):

@@ -115,7 +115,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 @cache
 def _without_network() -> tuple[str, ...]:
-    """What stands before a command so that it has no network; () where the machine does not allow that."""
+    """Return the words before a command that cut it off from the network; () if the machine does not allow that."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return ()

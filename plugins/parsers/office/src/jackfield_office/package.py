@@ -39,7 +39,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Where a part refers to: another part, or a URL."""
+    """A reference of a part: another part, or a URL."""
 
     kind: str
     target: str
@@ -47,7 +47,7 @@ class Relation:
 
 
 def links_in(relations: Mapping[str, Relation]) -> dict[str, str]:
-    """The URLs that a part refers to, by the ids that it uses, as they stand in Markdown; without very long ones."""
+    """Return the URLs that a part refers to, by their ids, escaped for Markdown; without very long ones."""
     return {
         key: relation.target.replace("(", "%28").replace(")", "%29")
         for key, relation in relations.items()
@@ -75,7 +75,7 @@ class Package:
         return self._archive.names
 
     def read(self, name: str) -> bytes:
-        """A part as bytes.
+        """Return a part as bytes.
 
         Raises:
             DocParserError: It is missing or damaged.
@@ -83,7 +83,7 @@ class Package:
         return self._archive.read(name)
 
     def part(self, name: str) -> Element:
-        """A part as a tree.
+        """Return a part as a tree.
 
         Raises:
             DocParserError: It is missing or damaged.
@@ -95,12 +95,12 @@ class Package:
         return xml_tree(data, source=self.source)
 
     def part_beside(self, name: str) -> Element | None:
-        """A part next to the main one, or None."""
+        """Return a part next to the main one; None if it is missing."""
         path = posixpath.join(posixpath.dirname(self.main), name)
         return self.part(path) if path in self._archive.names else None
 
     def relations(self, name: str) -> Mapping[str, Relation]:
-        """What a part refers to, by the ids that it uses."""
+        """Return the references of a part, by their ids."""
         folder, file = posixpath.split(name)
         path = posixpath.join(folder, "_rels", f"{file}.rels")
         if path not in self._archive.names:
@@ -108,21 +108,21 @@ class Package:
         return {entry.get("Id", ""): _relation(entry, folder) for entry in self.part(path)}
 
     def stated(self) -> tuple[str, dict[str, str]]:
-        """Its title, and what else it says of itself: `author`, `created`, `modified`, `subject`, `keywords`."""
+        """Return its title, and the metadata `author`, `created`, `modified`, `subject` and `keywords`."""
         if _CORE not in self._archive.names:
             return "", {}
         texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in self.part(_CORE)}
         return texts.get("title", ""), _known(texts)
 
     def _main(self, main: str) -> str:
-        """The part that the others hang on, if its name begins as it does in a file of this kind."""
+        """Return the main part, if its name begins as in files of this kind."""
         stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
         name = next(filter(self._archive.names.__contains__, stated), "")
         return name if name.startswith(main) else ""
 
 
 def _known(texts: Mapping[str, str]) -> dict[str, str]:
-    """What is known of the things that a file says of itself, by the names that they have here."""
+    """Return the known metadata of a file, under our names."""
     return {_STATED[name]: text for name, text in texts.items() if text and name in _STATED}
 
 

@@ -20,7 +20,7 @@ _SAMPLE_LINES = 50
 
 
 class CsvConfig(Config):
-    """How much of a file is read, and what stands between its values."""
+    """The limits for reading a file, and the separator of its values."""
 
     delimiter: str = Field(default="", max_length=1, description="Between two values; found out if it is empty")
     max_columns: int = Field(default=16_384, ge=1, description="A file with more columns is refused")
@@ -69,7 +69,7 @@ def _read(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """What divides the first lines into most, and into equally many values."""
+    """Return the separator that divides the first lines into the most values, and into equally many."""
     lines = [line for line in islice(text.split("\n", 4 * _SAMPLE_LINES), _SAMPLE_LINES) if line.strip()]
 
     def fitness(delimiter: str) -> tuple[float, int]:

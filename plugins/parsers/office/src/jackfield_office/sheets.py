@@ -45,7 +45,7 @@ _FAULTS_OF_XLRD = (
 
 
 class SpreadsheetConfig(Config):
-    """How much of a file is read."""
+    """The limits for reading a file."""
 
     max_rows: int = Field(default=1_048_576, ge=1, description="A sheet with more rows is refused")
 
@@ -90,7 +90,7 @@ def _blocks(rows: Iterable[list[str]], name: str, number: int, comments: Sequenc
 
 
 def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Mapping[str, Sequence[str]], Iterator[_Sheet]]:
-    """The title of a file, what it says of itself, the comments on its cells by sheet, and its sheets."""
+    """Return the title and the metadata of a file, the comments on its cells by sheet, and its sheets."""
     if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
         return "", {}, {}, _old_sheets(data, source)
     package = _checked(data, source)
@@ -132,7 +132,7 @@ def _old_text(cell: Any, datemode: int) -> str:
 
 
 def _checked(data: bytes, source: str) -> Package:
-    """The parts of a file, once it is known that reading it takes no more than its length suggests."""
+    """Return the parts of a file, after a check that reading it takes no more memory than its length suggests."""
     package = Package(data, source=source, kind="xlsx", main="xl/")
     for name in package.names:
         if _SHEET_PART.fullmatch(name):
@@ -195,7 +195,7 @@ def _damaged(source: str, error: Exception) -> DocParserError:
 
 
 def _text(value: Any) -> str:
-    """A value as a reader writes it."""
+    """Return a value as a person would write it."""
     return _WRITTEN.get(type(value), str)(value)
 
 

@@ -70,7 +70,7 @@ def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Bl
 
 
 def _texts(root: Element, links: Mapping[str, str], number: int) -> tuple[str, list[Block]]:
-    """The title of a slide, and the blocks of the rest."""
+    """Return the title of a slide, and the blocks of the rest."""
     etree.strip_elements(root, MC + "Fallback", with_tail=False)
     title, blocks = "", list[Block]()
     for shape in root.iter(_P + "sp", _A + "tbl"):
@@ -90,7 +90,7 @@ def _table(shape: Element, links: Mapping[str, str], number: int) -> Iterator[Bl
 
 
 def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: bool) -> Iterator[Block]:
-    """The paragraphs of a shape: those with bullets, and those of an outline of several, are a list."""
+    """Return the blocks of a shape: paragraphs with bullets, and those of an outline of several, are a list."""
     paragraphs = list(_with_text(shape, links))
     is_list = is_outline and len(paragraphs) > 1
     for is_item, group in groupby(paragraphs, key=lambda paragraph: _is_item(paragraph[0], is_outline=is_list)):
@@ -101,7 +101,7 @@ def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: 
 
 
 def _with_text(shape: Element, links: Mapping[str, str]) -> Iterator[tuple[Element | None, str]]:
-    """The paragraphs of a shape that have text, with their properties."""
+    """Yield the paragraphs of a shape that have text, with their properties."""
     for paragraph in shape.iter(_PARAGRAPH):
         if text := _text(paragraph, links).strip():
             yield next(paragraph.iterchildren(_PROPERTIES), None), text
@@ -121,7 +121,7 @@ def _is_item(properties: Element | None, *, is_outline: bool) -> bool:
 
 
 def _placeholder(shape: Element) -> str:
-    """What a shape is there for; '' for any shape, `obj` for a placeholder that does not say."""
+    """Return the kind of a placeholder; '' for other shapes, `obj` for a placeholder without a kind."""
     found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
     return "" if found is None else found.get("type") or "obj"
 
@@ -163,14 +163,14 @@ def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def _notes(package: Package, relations: Mapping[str, Relation], number: int) -> Iterator[Block]:
-    """What the speaker has noted."""
+    """Return the notes of the speaker."""
     for relation in relations.values():
         if relation.kind == "notesSlide" and (text := _noted(package, relation.target)):
             yield Block(f"Notes: {text}", page=number)
 
 
 def _noted(package: Package, name: str) -> str:
-    """The text of a page of notes; '' if it is missing."""
+    """Return the text of a page of notes; '' if it is missing."""
     if name not in package.names:
         return ""
     shapes = [shape for shape in package.part(name).iter(_P + "sp") if _placeholder(shape) == "body"]

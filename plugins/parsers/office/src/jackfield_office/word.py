@@ -73,7 +73,7 @@ def _blocks_of(package: Package) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """What a style, or what a paragraph says of itself, makes of that paragraph."""
+    """The properties of a paragraph, from itself or from a style."""
 
     level: int = 0
     is_code: bool = False
@@ -85,7 +85,7 @@ class _Style:
         return self.numbering if self.numbering and self.numbering[0] != _NO_LIST else None
 
     def over(self, basis: _Style) -> _Style:
-        """What it makes of a paragraph together with what it stands on: of each, the nearest that says so."""
+        """Return these properties completed by those of base styles; the nearest value counts."""
         return _Style(self.level or basis.level, self.is_code or basis.is_code, self.numbering or basis.numbering)
 
 
@@ -94,7 +94,7 @@ _PLAIN = _Style()
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """How the items of one level of a list are counted."""
+    """The numbering of one level of a list."""
 
     is_counted: bool = False
     start: int = 1
@@ -115,7 +115,7 @@ class _Reader:
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, parent: Element) -> None:
-        """Read what stands in an element, whatever wraps it: content controls, insertions, what is yet to come."""
+        """Read the content of an element through any wrappers: content controls, insertions, unknown ones."""
         for child in _reached(parent, (_P, _TBL)):
             if child.tag == _P:
                 self._paragraph(child)
@@ -139,7 +139,7 @@ class _Reader:
                 self._add(f"[^{mark}{note.get(_W + 'id')}]: {text}", "paragraph")
 
     def finish(self) -> list[Block]:
-        """All that was read."""
+        """Return the blocks that were read."""
         self._end_lines()
         return self.blocks
 
@@ -173,11 +173,11 @@ class _Reader:
         return own.over(self.styles.get(_value(properties, "pStyle") or "", _PLAIN))
 
     def _all_text(self, element: Element) -> str:
-        """The paragraphs that have text, each in lines of its own."""
+        """Yield the paragraphs that have text, each in lines of its own."""
         return "\n".join(filter(None, map(self._text, element.iter(_P))))
 
     def _text(self, paragraph: Element) -> str:
-        """The text of a paragraph; the pages that end in it are counted."""
+        """Return the text of a paragraph, and count the pages that end in it."""
         if self.page is not None:
             self.page += sum(1 for _ in paragraph.iter(_RENDERED_BREAK))
         # All nodes: lxml takes longer to prepare a list of tags than to walk through a paragraph.
@@ -274,18 +274,18 @@ def _begins_a_page(paragraph: Element) -> bool:
 
 
 def _is_frame(table: Element) -> bool:
-    """Whether a table has a single cell: it draws a box around text."""
+    """Return True if a table has a single cell: it draws a box around text."""
     cells = table.iter(_TC)
     return next(cells, None) is not None and next(cells, None) is None
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
-    """The children with this tag, those in content controls and insertions as well; not those of inner tables."""
+    """Yield the children with this tag, also inside content controls and insertions, but not those of inner tables."""
     return _reached(parent, (tag,), through=_WRAPPERS)
 
 
 def _reached(parent: Element, tags: Collection[str], *, through: Collection[str] | None = None) -> Iterator[Element]:
-    """The nearest elements below one with these tags, in order, through all others or through some."""
+    """Yield the nearest descendants with these tags, in order, below any other elements or only below some."""
     stack = [iter(parent)]
     while stack:
         child = next(stack[-1], None)
@@ -298,7 +298,7 @@ def _reached(parent: Element, tags: Collection[str], *, through: Collection[str]
 
 
 def _merging(cell: Element) -> tuple[bool, int]:
-    """Whether a cell is a part of the one above it, and how many columns it spans."""
+    """Return True if a cell continues the one above it, and the number of columns that it spans."""
     properties = _properties(cell, _TCPR)
     merging = _child(properties, _W + "vMerge")
     is_merged = merging is not None and merging.get(_W + "val") in (None, "continue")
@@ -313,12 +313,12 @@ def _title(blocks: list[Block]) -> str:
 
 
 def _properties(parent: Element, tag: str) -> Element | None:
-    """The properties of a paragraph or a cell, which come first if there are any."""
+    """Return the properties of a paragraph or a cell, which are its first child; None without any."""
     return parent[0] if len(parent) and parent[0].tag == tag else None
 
 
 def _child(parent: Element | None, tag: str) -> Element | None:
-    """The first child with a tag, if there are any; lxml's own `find` reads a path each time."""
+    """Return the first child with a tag, or None. lxml's own `find` parses a path each time."""
     return None if parent is None else next(parent.iterchildren(tag), None)
 
 
@@ -332,12 +332,12 @@ def _value(properties: Element | None, name: str) -> str | None:
 
 
 def _small(number: str | None) -> int:
-    """A number that a file states, if it has few digits; else 1."""
+    """Return a number of the file if it has few digits; 1 otherwise."""
     return int(number) if number and number.isdecimal() and len(number) < 6 else 1
 
 
 def _outline_level(properties: Element | None) -> int:
-    """The level of a heading; 0 if it is none."""
+    """Return the level of a heading; 0 for other paragraphs."""
     return LEVELS.get(_value(properties, "outlineLvl") or "", -1) + 1
 
 
@@ -349,7 +349,7 @@ def _numbering_of(properties: Element | None) -> tuple[str, int] | None:
 
 
 def _styles(root: Element | None) -> dict[str, _Style]:
-    """What each style makes of a paragraph; that of '' is the one of paragraphs that name none."""
+    """Return the properties of each style; '' is the style of paragraphs that name none."""
     entries = {
         entry.get(_W + "styleId", ""): entry
         for entry in _all(root, _W + "style")
@@ -364,7 +364,7 @@ def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
 
 
 def _bases(entry: Element | None, entries: Mapping[str, Element]) -> Iterator[Element]:
-    """A style, and those that it stands on; in a hostile file they stand in a circle."""
+    """Yield a style and those that it is based on; in a hostile file they form a circle."""
     for _ in range(10):
         if entry is not None:
             yield entry

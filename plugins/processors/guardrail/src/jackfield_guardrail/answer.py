@@ -53,7 +53,7 @@ class Inspection:
         self.spent = Usage()
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """The events to pass on for one event; nothing of the answer after a violation."""
+        """Return the events to pass on for one event; after a violation, nothing of the answer."""
         match event:
             case TextDelta(text):
                 self._measure(text)
@@ -69,7 +69,7 @@ class Inspection:
                 yield event
 
     async def finish(self) -> list[ModelEvent]:
-        """The rest of the answer, which is complete; nothing if there is a violation."""
+        """Return the rest of a complete answer; nothing after a violation."""
         rest = [
             *self._gone_on(ReasoningDelta, self._reasoning, self._reasoning.finish()),
             *self._gone_on(TextDelta, self._text, self._text.finish()),
@@ -113,7 +113,7 @@ class Inspection:
                 self.notes[name] = 1
 
     def _without_arguments(self, delta: FunctionCallDelta) -> FunctionCallDelta | None:
-        """A delta of a call without its arguments, if these have to be looked at first."""
+        """Return a delta of a call without its arguments, if these must be checked first."""
         if not self._rules.watches["arguments"]:
             return delta
         self._arguments.setdefault(delta.index, []).append(delta.arguments)
@@ -150,7 +150,7 @@ class Inspection:
                 self._failed(name)
 
     def _applies(self, name: str, text: str) -> bool:
-        """Whether a rule looks at the whole text: not after a violation, nor at what is not an answer yet."""
+        """Return True if a rule checks the whole text: not after a violation, and not before there is an answer."""
         is_beside_calls = self._has_calls and (name in self._rules.final or not text.strip())
         return not (self.violation or is_beside_calls)
 

@@ -24,7 +24,7 @@ class ArgumentsScan:
         self.stopped = ""
 
     def of(self, arguments: str) -> str:
-        """The arguments without what is taken out; as they were, if that is nothing."""
+        """Return the arguments without removed parts; unchanged if nothing is removed."""
         try:
             value = loads_lenient(arguments)
             changed = self._value(value)

@@ -38,7 +38,7 @@ class Finder(Protocol):
     window: int
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
-        """The first place from `start` on.
+        """Return the first match from `start` on.
 
         Args:
             text: The text; what stands before `start` is there to be looked back at.
@@ -60,7 +60,7 @@ class RegexFinder:
         self._regex = regexes.compile(regex, regexes.VERSION0)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:  # noqa: ARG002 - the interface's
-        """The first match that is not empty."""
+        """Return the first match that is not empty."""
         while match := self._search(text, start):
             if match.end() > match.start():
                 return Found(match.start(), match.end())

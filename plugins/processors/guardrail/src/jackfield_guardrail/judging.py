@@ -45,7 +45,7 @@ class Judge:
         self._question = question
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """The verdict; an answer that cannot be judged does not pass."""
+        """Return the verdict; an answer that cannot be judged does not pass."""
         reply = Fold()
         try:
             async with closing(self._ask(answer, lang)) as events:

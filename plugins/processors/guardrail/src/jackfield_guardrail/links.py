@@ -53,7 +53,7 @@ _RUNS = frozenset({"javascript", "vbscript", "file", "ftp", "ftps", "sftp", "ws"
 
 
 class _May(IntEnum):
-    """Whether an address may pass; the worst is the greatest."""
+    """The verdicts on an address; the worst is the greatest."""
 
     PASS = 1
     NOT_BE_TOLD = 2
@@ -76,7 +76,7 @@ class LinkFinder:
         self._below = tuple(host[1:] for host in below)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
-        """The first that is not listed, or that cannot be told yet because the text ends in it."""
+        """Return the first address that is not listed, or that is undecided because the text ends inside it."""
         while _HINT.search(text, start) and (opening := _OPENING.search(text, start)):
             found = self._behind(opening, text, complete=complete)
             if found is not None:
@@ -85,7 +85,7 @@ class LinkFinder:
         return None
 
     def _behind(self, opening: re.Match[str], text: str, *, complete: bool) -> Found | None:
-        """The address behind an opening; None if it may pass."""
+        """Return the address after an opening; None if it may pass."""
         is_bare = opening.lastgroup == "bare"
         begins = opening.start() if is_bare else opening.end()
         taken = _taken(_up_to(opening), text, begins)
@@ -98,7 +98,7 @@ class LinkFinder:
         return Found(opening.start(), max(end, opening.end()), begins - opening.start())
 
     def _may(self, address: str, kind: str, *, goes_on: bool) -> _May:
-        """Whether an address may pass; the worst of its readings counts."""
+        """Judge an address; its worst reading counts."""
         if kind == "markdown" and address.endswith("\\") and not goes_on:
             return _May.NOT_PASS  # what it protects belongs to the address, which then has no end that is known here
         if goes_on:
@@ -158,20 +158,20 @@ def _may_if(is_allowed: bool) -> _May:
 
 
 def _up_to(opening: re.Match[str]) -> re.Pattern[str]:
-    """What says how far the address behind an opening goes."""
+    """Return the pattern that matches the rest of an address after an opening."""
     kind, mark = opening.lastgroup or "", opening[0][-1]
     return _UP_TO[mark if kind != "bare" and mark in "<\"'" else kind]
 
 
 def _taken(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]:
-    """What an expression takes that always takes something, if only nothing."""
+    """Return the match of an expression that always matches, if only the empty text."""
     match = pattern.match(text, start)
     assert match is not None  # noqa: S101 - see above
     return match
 
 
 def _readings(address: str) -> set[str]:
-    """How an address may be read: a backslash is a slash to a browser, and less than that to Markdown."""
+    """Yield the readings of an address: browsers read a backslash as a slash, Markdown may drop it."""
     readings: set[str] = set()
     for text in (address, html.unescape(address)):  # who makes links of bare addresses may not know entities
         shown = _IGNORED.sub("", text).strip(_STRIPPED)
@@ -180,7 +180,7 @@ def _readings(address: str) -> set[str]:
 
 
 def _without_the_sentence(server: str, end: str) -> str:
-    """The server of a bare address, behind which a sentence goes on: quotes, brackets, a full stop."""
+    """Return the server of a bare address, without the quotes, brackets and full stops of its sentence."""
     name = _taken(_NAME, server)
     if server.endswith(("http:", "https:")):  # the next address, which is looked at by itself
         end = ""

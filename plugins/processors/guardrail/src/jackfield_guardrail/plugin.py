@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The guardrail, outside everything that changes an answer."""
+    """Return the guardrail, which is outside of everything that changes an answer."""
     return [
         ProcessorSpec(
             name="output_guardrail",

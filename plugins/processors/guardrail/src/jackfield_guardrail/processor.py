@@ -118,7 +118,7 @@ class OutputGuardrail(Processor):
     async def _attempt(
         self, attempt: _Attempt, events: AsyncIterator[ModelEvent], lang: Lang
     ) -> AsyncIterator[ModelEvent]:
-        """What may be given on of one answer; its end is given on only if no rule forbids it.
+        """Yield the events of one answer that may pass; its end passes only if no rule forbids it.
 
         An answer that another is to stand for is read to its end, so that it is known what it cost.
         """
@@ -137,7 +137,7 @@ class OutputGuardrail(Processor):
                 yield out
 
     def _given(self, attempt: _Attempt, event: ModelEvent, lang: Lang) -> Iterable[ModelEvent]:
-        """What may be given on for an event before the end."""
+        """Yield the events that may pass for an event before the end."""
         match event:
             case StreamReset():
                 attempt.inspection = Inspection(self._rules, lang)
@@ -181,17 +181,17 @@ class _Attempt:
 
     @property
     def told(self) -> Usage:
-        """What the caller has been told that all this cost."""
+        """Return the usage that was reported to the caller."""
         return Usage() if self.reported is None else self.reported + self.before
 
     @property
     def cost(self) -> Usage:
-        """What it cost, with everything before it and with judges."""
+        """Return the usage with all earlier attempts and with judges."""
         return (self.reported or Usage()) + self.before + self.inspection.spent
 
 
 def _what_follows(rule: Rule, tries: int) -> Literal["retry", "replace"]:
-    """What follows on an answer that does not keep a rule, after so many tries.
+    """Return the action for an answer that violates a rule, after a number of attempts.
 
     Raises:
         ContentFilterError: Nothing stands in its place.
@@ -212,13 +212,13 @@ def _blocked(rule: Rule) -> ContentFilterError:
 
 
 def _told(rule: Rule, action: str, lang: Lang, *, count: int = 1) -> PluginEvent:
-    """What is told of a rule that was not kept: its name, and what followed; never what it found."""
+    """Return the report of a violation: the rule's name and the action, never the matched text."""
     note = {"note": _NOTES[action][lang].format(name=rule.name)} if action in _NOTES else {}
     return PluginEvent(RULE_EVENT, {"rule": rule.name, "action": action, "count": count, **note})
 
 
 def _with_note(request: ChatRequest, rule: Rule, violation: Violation) -> ChatRequest:
-    """The request with a note at its end, that says what was wrong with the answer to it."""
+    """Return the request with a note at its end that explains the violation of the answer."""
     text = _AGAIN[request.lang].format(reason=violation.reason or rule.hints[request.lang])
     return replace(request, messages=(*request.messages, Message(USER, text)))
 

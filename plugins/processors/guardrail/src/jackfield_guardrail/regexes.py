@@ -1,4 +1,4 @@
-"""Which regular expressions are refused, because they are applied to texts that anybody may write."""
+"""Refuse regular expressions that are too slow for untrusted texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 
 def fault_of_regex(regex: str) -> str:
-    """Why a regular expression is refused; '' if it is accepted.
+    """Return the reason why a regular expression is refused; '' if it is accepted.
 
     Besides those that Python cannot read, and those that match the empty text, these are repeats inside repeats: on a
     hostile text their time doubles with each character. Others that are slow are stopped when they search.
@@ -42,7 +42,7 @@ def fault_of_regex(regex: str) -> str:
 
 
 def _repeats_repeats(regex: str) -> bool:
-    """Whether an unbounded repeat stands around another that can give back what it took."""
+    """Return True if an unbounded repeat contains another one that can backtrack."""
     groups = [_Group()]
     before = False  # whether there is a repeat in the piece that was read last
     for token in _TOKEN.finditer(regex):
@@ -68,17 +68,17 @@ class _Group:
 
     @property
     def gives_back(self) -> bool:
-        """Whether there is a repeat in it that can give back what it took."""
+        """Return True if it contains a repeat that can backtrack."""
         return self.has_repeat and not self.is_atomic
 
 
 def _gives_back(token: re.Match[str]) -> bool:
-    """Whether it is a repeat, of many, that can give back what it took."""
+    """Return True if it is an unbounded repeat that can backtrack."""
     return bool(token["repeat"]) and token["suffix"] != "+" and _is_long(token)
 
 
 def _opens_a_group(token: re.Match[str]) -> bool:
-    """Whether a group begins here: flags for the whole, and references, stand in parentheses, too."""
+    """Return True if a group begins here: global flags and references are in parentheses as well."""
     kind = token["kind"] or ""
     return bool(token["open"]) and not (kind.endswith(")") or kind.startswith("P="))
 

@@ -56,7 +56,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The action if an answer violates it.
+    """The action for an answer that violates it.
 
     Attributes:
         name: What errors and events call it.
@@ -97,7 +97,7 @@ class Rules:
 
     @property
     def hold(self) -> bool:
-        """Whether text has to wait for the end of an answer: a rule that does more than note looks at all of it."""
+        """Return True if text must wait for the end of an answer, because a rule that acts checks all of it."""
         whole = (*self.required, *(name for name, _ in self.checks))
         return any(self.by_name[name].action != "note" for name in whole)
 
@@ -131,7 +131,7 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
 def _whole_checks(
     configs: Sequence[RuleConfig], host: Plugins | None
 ) -> tuple[list[tuple[str, WholeCheck]], tuple[BaseChatModel, ...]]:
-    """What looks at whole texts, with the names of the rules, and the models that were made for it."""
+    """Return the checks of whole texts, with the names of their rules, and the models that were created for them."""
     made = [(config.name, *found) for config in configs if (found := _whole(config, host))]
     return [(name, check) for name, check, _ in made], tuple(model for *_, model in made if model)
 
@@ -141,7 +141,7 @@ def _lengths(configs: Sequence[RuleConfig]) -> tuple[tuple[str, int], ...]:
 
 
 def _names_with(configs: Sequence[RuleConfig], check: str) -> tuple[str, ...]:
-    """The names of the rules that make a check."""
+    """Return the names of the rules that belong to a check."""
     return tuple(config.name for config in configs if getattr(config, check) is not None)
 
 
@@ -183,7 +183,7 @@ def _watch(config: RuleConfig, part: Part) -> Watch | None:
 
 
 def _forbidden(config: RuleConfig) -> tuple[Finder | None, str]:
-    """What finds what a rule forbids, and what usually stands in its place; None for other rules."""
+    """Return the finder of a rule, and the usual replacement; None for rules that find nothing in a text."""
     if config.deny is not None:
         return RegexFinder(config.deny, config.window), REDACTED
     return None if config.hosts is None else LinkFinder(config.hosts), LINK_REDACTED

@@ -32,7 +32,7 @@ _BEFORE = 32  # characters before a block that a regular expression can look bac
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is looked for, and what follows.
+    """A finder, and the action that follows a match.
 
     Attributes:
         name: Whose this is.
@@ -107,7 +107,7 @@ class Scanner:
         return self._advance(final=False) if self._arrived >= self._needed else ""
 
     def finish(self) -> str:
-        """The rest; the text is complete."""
+        """Return the rest of a complete text."""
         return self._advance(final=True)
 
     @property
@@ -116,7 +116,7 @@ class Scanner:
 
     @property
     def _needed(self) -> int:
-        """How much of the text must be there before more of it can be decided."""
+        """Return the length of text that is needed before more of it can be decided."""
         return self._block_end + self._reach
 
     def _advance(self, *, final: bool) -> str:
@@ -156,7 +156,7 @@ class Scanner:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of a block.
+    """The outcome for a block.
 
     Attributes:
         given: Its text, as it is given on.
@@ -199,7 +199,7 @@ class _View:
         self._cut = ""
 
     def decide(self, watches: Sequence[Watch], place: int, seen: dict[str, int]) -> _Outcome | None:
-        """What becomes of the block from `place` on; None if more has to be seen first."""
+        """Return the outcome for the block from `place` on; None if more text is needed first."""
         try:
             hits = [watch for watch in watches if self._find(watch, place)]
             if not hits:  # as nearly always
@@ -212,7 +212,7 @@ class _View:
         return _Outcome(given, end, counts + taken, new_seen, stopped, self._cut)
 
     def _find(self, watch: Watch, place: int) -> Found | None:
-        """The first find of a watch that begins in the block."""
+        """Return the first match of a watch that begins in the block."""
         started_s = time.thread_time()
         found = watch.finder.find(self._text, place - self._first, complete=self._complete)
         self._budget.spend(time.thread_time() - started_s, watch.name)
@@ -229,7 +229,7 @@ class _View:
             self._cut = watch.name
 
     def _finds(self, watches: Sequence[Watch], then: str, place: int) -> list[tuple[Found, Watch]]:
-        """The first find of each watch from which that follows."""
+        """Return the first match of each watch with this action."""
         return [(found, watch) for watch in watches if watch.then == then and (found := self._find(watch, place))]
 
     def _first_stop(self, watches: Sequence[Watch], place: int) -> str:
@@ -249,7 +249,7 @@ class _View:
         return counts, new_seen
 
     def _without(self, watches: Sequence[Watch], place: int) -> tuple[str, int, Counter[str]]:
-        """The block without what is taken out, and where that ends."""
+        """Return the block without removed parts, and the end of the last one."""
         out: list[str] = []
         counts: Counter[str] = Counter()
         while place < self._block_end:

@@ -44,11 +44,11 @@ class WholeCheck(Protocol):
     """Looks at the text of a whole answer."""
 
     async def __call__(self, answer: str, lang: Lang, /) -> Verdict:
-        """The verdict; `lang` is the language of reasons."""
+        """Return the verdict; `lang` is the language of reasons."""
 
 
 class JsonCheck:
-    """Whether an answer is JSON, and fits a schema.
+    """Checks that an answer is JSON and fits a schema.
 
     Args:
         schema: The schema; True for any JSON.
@@ -58,7 +58,7 @@ class JsonCheck:
         self._checker = None if isinstance(schema, bool) else SchemaChecker(schema)
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """What is wrong, as a JSON parser or the schema says it."""
+        """Return the problem in the words of a JSON parser or of the schema; '' without one."""
         return await sync.in_worker(self._look, answer, lang)
 
     def _look(self, answer: str, lang: Lang) -> Verdict:
@@ -83,7 +83,7 @@ _MUST_BE_IN: Mapping[Lang, Mapping[Lang, str]] = {
 
 
 class LanguageCheck:
-    """Whether an answer is in a language, as far as letters can tell: Latin ones for English, Han for Chinese.
+    """Checks the language of an answer by its letters: Latin for English, Han for Chinese.
 
     Code is not looked at, and fewer than ten letters pass.
     """
@@ -92,7 +92,7 @@ class LanguageCheck:
         self._language = language
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """Which language it must be in."""
+        """The required language."""
         text = _CODE.sub(" ", answer)
         letters = sum(map(str.isalpha, text))
         if letters < _FEW_LETTERS or self._fits(text, letters):
@@ -113,7 +113,7 @@ class FunctionCheck:
         self._function = function
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:  # noqa: ARG002 - the interface's
-        """Its opinion as a verdict."""
+        """Return the judge's opinion as a verdict."""
         if inspect.iscoroutinefunction(self._function):
             opinion = await self._function(answer)
         else:

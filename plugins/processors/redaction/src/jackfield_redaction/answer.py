@@ -25,7 +25,7 @@ class Rewriter(Protocol):
         """Take more text; gives what is decided."""
 
     def finish(self) -> str:
-        """The rest; the text is complete."""
+        """Return the rest of a complete text."""
 
 
 MakeRewriter = Callable[[], Rewriter]
@@ -52,7 +52,7 @@ class AnswerTransform:
         self._calls: dict[int, Rewriter] = {}
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """What to pass on for one event."""
+        """Return the events to pass on for one event."""
         match event:
             case TextDelta() | ReasoningDelta():
                 yield from self._feed_text(event)

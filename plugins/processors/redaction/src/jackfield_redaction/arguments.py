@@ -20,7 +20,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def quoted(text: str) -> str:
-    """A text as it stands between the quotes of a JSON string."""
+    """Return a text as it is written between the quotes of a JSON string."""
     inside = json.dumps(text, ensure_ascii=False)[1:-1]
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", inside)
 
@@ -56,7 +56,7 @@ class ArgumentsScanner:
         return self._advance(text, final=False)
 
     def finish(self) -> str:
-        """The rest; the arguments are complete, or will never be."""
+        """Return the rest of arguments that are complete, or that will never be."""
         if self._plain:
             return self._plain.finish()
         rest = self._advance("", final=True)
@@ -78,7 +78,7 @@ class ArgumentsScanner:
         return "".join(pieces)
 
     def _outside(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
-        """One step outside of strings: what to give, and how far it went; nowhere if the text has to go on first."""
+        """Take a step outside of strings: return the output and the new position, the same if more text is needed."""
         if text[place] == '"':
             self._string = Scanner(self._finder, self._replace, self._budget)
             return '"', place + 1
@@ -94,7 +94,7 @@ class ArgumentsScanner:
         return number[0] if replaced == number[0] else f'"{quoted(replaced)}"', number.end()
 
     def _in_string(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
-        """One step inside of a string, as `_outside`."""
+        """Take one step inside of a string, as `_outside` does outside."""
         assert self._string is not None  # noqa: S101 - `_advance` sees to it
         if text[place] == '"':
             rest = quoted(self._string.finish())

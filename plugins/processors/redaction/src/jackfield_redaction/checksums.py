@@ -56,19 +56,19 @@ _CN_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
 def iban_length(country: str) -> int:
-    """How many characters an IBAN of a country has; 0 if it has none."""
+    """Return the length of a country's IBANs; 0 if it has none."""
     return _IBAN_LENGTHS.get(country, 0)
 
 
 def is_iban(compact: str) -> bool:
-    """Whether an IBAN without spaces has its country's length and the right check digits (ISO 7064, mod 97-10)."""
+    """Return True if an IBAN without spaces has its country's length and valid check digits (ISO 7064, mod 97-10)."""
     if len(compact) != iban_length(compact[:2]):
         return False
     return int("".join(str(int(character, 36)) for character in compact[4:] + compact[:4])) % 97 == 1
 
 
 def is_card(digits: str) -> bool:
-    """Whether a number is of a known card scheme, has its length, and the right check digit (ISO 7812, Luhn)."""
+    """Return True if a number is of a known card scheme, with its length and a valid check digit (ISO 7812, Luhn)."""
     scheme = int(digits[:4])
     if not any(first <= scheme <= last and len(digits) in lengths for first, last, lengths in _CARDS):
         return False
@@ -80,7 +80,7 @@ def is_card(digits: str) -> bool:
 
 
 def is_cn_id(number: str) -> bool:
-    """Whether 18 characters are a Chinese resident identity number (GB 11643): region, birthday and check character."""
+    """Return True if 18 characters are a Chinese identity number (GB 11643): region, birthday, check character."""
     if number[0] not in "12345689":
         return False
     try:

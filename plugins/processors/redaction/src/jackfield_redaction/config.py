@@ -41,7 +41,7 @@ class PatternConfig(Config):
 
 
 class RedactionConfig(Config):
-    """What is found, what happens to it, and what is left alone."""
+    """The settings: what to find, what to do with it, and what to leave alone."""
 
     mode: Mode = Field(default="placeholder", description="placeholder: restored in answers; remove: never restored")
     kinds: tuple[Kind, ...] | None = Field(default=None, description="Which built-in kinds to find; all if unset")

@@ -1,4 +1,4 @@
-"""What each built-in kind looks like.
+"""Detect the built-in kinds of values.
 
 Texts arrive in pieces, so every detector has two parts. Its `reach` is an expression that matches, from where a value
 would begin, all the text the detector may look at; it decides each character by those before it alone. While the reach
@@ -42,7 +42,7 @@ _NUMBER = rf"0-9{_SPACE}.()/{_HYPHEN}"
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """How to find one form of one kind.
+    """Finds one form of one kind.
 
     Attributes:
         kind: What it is.
@@ -68,7 +68,7 @@ def _detector(
 
 
 def _begun(literal: str, rest: str) -> str:
-    """An expression for a literal and what follows it, or for a beginning of the literal at the end of the text."""
+    """Return a pattern for a literal and its continuation, or for a beginning of the literal at the end of the text."""
     begun = "|".join(rf"{re.escape(literal[:length])}\Z" for length in range(1, len(literal)))
     return rf"(?:{re.escape(literal)}{rest}|{begun})"
 
@@ -192,7 +192,7 @@ def _measure_ipv4(text: str, start: int, end: int) -> int:
 
 
 def _goes_on(text: str, end: int) -> bool:
-    """Whether a word goes on at this place; `_END` for those that use no expression."""
+    """Return True if a word continues at this place; `_END` is for detectors without a pattern."""
     after = text[end : end + 1]
     return after.isascii() and (after.isalnum() or after == "_")
 
@@ -208,14 +208,14 @@ def _measure_ipv6(text: str, start: int, end: int) -> int:
 
 
 def _end_before_the_sentence(text: str, end: int) -> int:
-    """Where an address ends that a full stop or a colon follows."""
+    """Return the end of an address that is followed by a full stop or a colon."""
     while text[end - 1] == "." or (text[end - 1] == ":" and text[end - 2] != ":"):
         end -= 1
     return end
 
 
 def _is_somebodys(address: str) -> bool:
-    """Whether it is an address that belongs to one machine: 127.0.0.1 and 0.0.0.0 are everybody's."""
+    """Return True if the address belongs to one machine; every machine has 127.0.0.1 and 0.0.0.0."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -306,7 +306,7 @@ def _measure_phone(text: str, start: int, end: int) -> int:
 
 
 def _phone_length(groups: str) -> int:
-    """How much of some groups of digits is a number: E.164 has at most 15 digits, and fewer than 9 are too common."""
+    """Return the length of a number in groups of digits: E.164 has at most 15, and fewer than 9 are too common."""
     digits = -2 if groups.startswith("00") else 0
     length = 0
     for group in _DIGIT_GROUP.finditer(groups):

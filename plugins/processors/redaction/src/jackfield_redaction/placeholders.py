@@ -1,4 +1,4 @@
-"""Placeholders: what stands for a value while a model is asked, and how values come back into its answer."""
+"""Replace values by placeholders while a model is asked, and put the values back into its answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Vault:
         self.values: dict[str, str] = {}
 
     def placeholder(self, kind: str, value: str) -> str:
-        """The placeholder of a value."""
+        """Return the placeholder of a value."""
         known = self._by_value.get((kind, value))
         if known is None:
             known = self._by_value[kind, value] = self._next(kind)
@@ -61,7 +61,7 @@ class Restorer:
         return self._restored(text[: begun.start()] if begun else text)
 
     def finish(self) -> str:
-        """The rest, which contains no placeholder."""
+        """Return the rest, which contains no placeholder."""
         rest, self._rest = self._rest, ""
         return rest
 
@@ -88,5 +88,5 @@ class ArgumentsRestorer:
         return self._restorer.feed(text)
 
     def finish(self) -> str:
-        """The rest."""
+        """Return the rest."""
         return self._restorer.finish() if self._restorer else ""

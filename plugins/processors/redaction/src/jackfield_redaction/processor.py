@@ -97,7 +97,7 @@ def _counting(vault: Vault, counts: Counter[str]) -> Replace:
 
 
 async def _with_counts(events: AsyncIterator[ModelEvent], counts: Mapping[str, int]) -> AsyncIterator[ModelEvent]:
-    """The events, after one that tells what was replaced in the request: how many times, by kind."""
+    """Yield the events, after one that reports the number of replacements in the request, by kind."""
     async with closing(events):
         if counts:
             yield PluginEvent(REQUEST_EVENT, dict(counts))
@@ -109,7 +109,7 @@ async def _with_counts(events: AsyncIterator[ModelEvent], counts: Mapping[str, i
 
 
 def _texts(request: ChatRequest) -> Iterator[str]:
-    """All that a model reads of a request."""
+    """Yield all texts of a request that a model reads."""
     for message in request.messages:
         yield from _texts_of(message.content)
         yield from _texts_of(message.reasoning_content or "")
@@ -127,7 +127,7 @@ def _texts_of(content: str | Sequence[ContentItem]) -> Iterator[str]:
 
 
 def _rewritten(request: ChatRequest, finder: Finder, hide: Replace) -> ChatRequest:
-    """The request with the values in its messages replaced; the same object if there are none."""
+    """Return the request with the values in its messages replaced; the same object without any."""
     messages = tuple(_rewritten_message(message, finder, hide) for message in request.messages)
     if all(new is old for new, old in zip(messages, request.messages, strict=True)):
         return request
@@ -150,7 +150,7 @@ def _rewritten_reasoning(message: Message, finder: Finder, hide: Replace) -> str
 
 
 def _rewritten_call(call: FunctionCall | None, finder: Finder, hide: Replace) -> FunctionCall | None:
-    """The call with values in its arguments replaced; the same object if there are none."""
+    """Return the call with values in its arguments replaced; the same object without any."""
     if call is None:
         return None
     arguments = _rewritten_arguments(call.arguments, finder, hide)
@@ -158,7 +158,7 @@ def _rewritten_call(call: FunctionCall | None, finder: Finder, hide: Replace) ->
 
 
 def _rewritten_content(content: str | list[ContentItem], finder: Finder, hide: Replace) -> str | list[ContentItem]:
-    """The content with values replaced; the same object if there are none."""
+    """Return the content with values replaced; the same object without any."""
     if isinstance(content, str):
         return replace_in(content, finder, hide)
     items = [_rewritten_item(item, finder, hide) for item in content]
@@ -173,7 +173,7 @@ def _rewritten_item(item: ContentItem, finder: Finder, hide: Replace) -> Content
 
 
 def _rewritten_arguments(arguments: str, finder: Finder, hide: Replace) -> str:
-    """The arguments with values replaced; as they were, escapes and all, if there are none."""
+    """Return the arguments with values replaced; unchanged, escapes included, without any."""
     found = False
 
     def noticing(kind: str, value: str) -> str:

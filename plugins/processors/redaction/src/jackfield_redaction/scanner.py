@@ -31,7 +31,7 @@ _LONG = 64  # a reach of more characters is past all that only begins like a val
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """Where a value of a kind stands."""
+    """The position of a value, and its kind."""
 
     kind: str
     start: int
@@ -40,7 +40,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Undecided:
-    """Whether a value begins at `start` depends on text that has not arrived; `detector` is the one that waits."""
+    """A possible value at `start` that depends on text that has not arrived; `detector` waits for it."""
 
     start: int
     detector: Detector | None = None
@@ -93,7 +93,7 @@ class Budget:
 
 
 class Finder:
-    """What is looked for; made once from the settings, and never changed."""
+    """Finds values; created once from the settings, and never changed."""
 
     def __init__(self, config: RedactionConfig) -> None:
         kinds = ALL_KINDS if config.kinds is None else config.kinds
@@ -106,7 +106,7 @@ class Finder:
                     self._by_first[character] = (*self._by_first.get(character, ()), detector)
 
     def is_kept(self, value: str) -> bool:
-        """Whether the settings say to leave this value alone."""
+        """Return True if the settings exempt this value."""
         return bool(self._kept and self._kept.match(value))
 
     def make_budget(self) -> Budget:
@@ -114,7 +114,7 @@ class Finder:
         return Budget(len(self._patterns))
 
     def next_value(self, text: str, place: int, budget: Budget, *, final: bool) -> _Value | _Undecided | None:
-        """The first value from `place` on; None if there is none. `final` says that the text is complete.
+        """Return the first value from `place` on, or None. `final` means that the text is complete.
 
         Raises:
             ConfigError: A pattern takes too long at one place, or all of them for this text.
@@ -144,7 +144,7 @@ class Finder:
         return None
 
     def _next_candidate(self, text: str, place: int) -> int:
-        """The next place, from `place` on, where a built-in kind may begin; the end of the text if there is none."""
+        """Return the next place from `place` on where a built-in kind may begin; the end of the text without one."""
         while self._by_first:
             trigger = TRIGGER.search(text, place)
             nearest = trigger.start() if trigger else len(text)
@@ -223,7 +223,7 @@ class Scanner:
         return self._advance(final=False)
 
     def finish(self) -> str:
-        """The rest; the text is complete."""
+        """Return the rest of a complete text."""
         return self._advance(final=True)
 
     def _goes_on(self, detector: Detector) -> bool:
@@ -263,7 +263,7 @@ class Scanner:
 
 
 def replace_in(text: str, finder: Finder, replace: Replace) -> str:
-    """A whole text with its values replaced; the same object if it has none."""
+    """Return a whole text with its values replaced; the same object without any."""
     scanner = Scanner(finder, replace)
     replaced = scanner.feed(text) + scanner.finish()
     return text if replaced == text else replaced
