@@ -53,6 +53,7 @@ def needed(needs: Needs) -> set[str]:
         ({"agent": "jackfield-assistant/assistant"}, RAG),
         ({"function_list": ["retrieval"]}, RAG - {"jackfield-assistant"}),
         ({"agent": "assistant", "files": ["a.PDF", "b.md"]}, RAG | {"jackfield-pdf", "jackfield-text"}),
+        ({"agent": "basic", "files": ["a.PDF"]}, {"jackfield-multimodal", "jackfield-pdf"}),
         ({"llm": "acme-llm/acme:m"}, {"acme-llm"}),
         (
             {"llm": {"model": "m", "model_type": "openai", "processors": [{"name": "fallback", "any": "offline:x"}]}},

@@ -271,6 +271,18 @@ def test_without_a_terminal_every_line_is_a_message(said: Said) -> None:
     assert "(4 messages)" in text
 
 
+def test_after_an_attachment_that_cannot_be_sent_the_chat_goes_on_without_it(
+    said: Said, command_line: CommandLine
+) -> None:
+    (command_line.folder / "a.xyz").write_bytes(bytes(range(256)))
+    (command_line.folder / "a.txt").write_text("forty sockets")
+    text = said("/attach a.xyz", "look", "and now", "/attach a.txt", "read", options="")
+    assert "a.xyz cannot be read" in text
+    assert "the next question has no attachments" in text
+    assert "you said: and now\\x1b[31m (1 messages)" in text
+    assert "forty sockets" in text
+
+
 def test_an_attachment_goes_with_the_first_question(said: Said, command_line: CommandLine) -> None:
     (command_line.folder / "a.png").write_bytes(b"x")
     text = said("look", "and now", options="-a a.png")

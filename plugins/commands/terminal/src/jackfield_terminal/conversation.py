@@ -10,7 +10,7 @@ from pathlib import Path
 from jackfield import sync
 from jackfield.agents import RunView, with_calls_closed
 from jackfield.cli import escape_line
-from jackfield.errors import ConfigError, JackfieldError
+from jackfield.errors import ConfigError, ContextLengthError, JackfieldError, UnsupportedInputError
 from jackfield.events import ModelEvent
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
 from jackfield.runs import RunResources
@@ -118,6 +118,9 @@ class Conversation:
             self._run(messages, view, completed)
         except JackfieldError as error:
             self._report(error)
+            if self.attachments and isinstance(error, UnsupportedInputError | ContextLengthError):
+                self.attachments = []  # otherwise every further question would fail
+                self.screen.renderer.note("! the next question has no attachments", always=True)
             if not any(message.function_call for message in completed.messages()):
                 return
             view = completed  # without the start of an answer that never came

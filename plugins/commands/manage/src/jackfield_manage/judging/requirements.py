@@ -165,6 +165,8 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
     for component in host.settings.enabled:
         yield component
         yield from _models_in(host.settings.options_of(*component.split(".", 1)), host)
+    if config.files and config.agent in CORE_AGENTS and not config.function_list:
+        yield "processor.multimodal"  # it reads files with the parsers
     for file in config.files:
         yield f"parser.{_find_parser(Path(file), host)}"
 
