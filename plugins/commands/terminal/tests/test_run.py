@@ -314,3 +314,11 @@ def test_a_plot_of_the_code_interpreter_is_saved(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "jackfield-output/chart.svg").read_text()
     assert "saved jackfield-output/chart.svg\n" in done.stderr
     assert done.stderr.count("isolation of code_interpreter") == 1
+
+
+@pytest.mark.parametrize("words", [("run",), ("chat",), ("runs",), ("runs", "list"), ("runs", "search")])
+def test_help_fits_into_80_columns(command_line: CommandLine, words: tuple[str, ...]) -> None:
+    done = command_line(*words, "--help", COLUMNS="80")
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    if words[0] != "runs":
+        assert "--no-record" in done.stdout.split("options:")[1], "how to record nothing is said where people look"

@@ -20,11 +20,11 @@ OUTPUT = "jackfield-output"
 """The folder for files without `--output`."""
 STORE = "sqlite"
 """The default store of runs."""
-_RECORDS = (
-    f"Runs are recorded in the store {STORE}, if it is installed: a file that only you can read. jackfield runs lists, "
-    "searches\nand deletes them. To switch this off: --no-record, JACKFIELD_RECORD=0, or record = false in "
-    "jackfield/config.toml."
-)
+_RECORDS = f"""Runs are recorded in the store {STORE} if it is installed: in a file that only
+you can read. jackfield runs lists, searches and deletes them. To record
+nothing: --no-record, JACKFIELD_RECORD=0, or record = false in
+jackfield/config.toml.
+"""
 
 _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
@@ -32,7 +32,7 @@ _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME -f docs -f '*.pdf' "What do they say about costs?"
   jackfield run -m openai:NAME -a picture.png "What is this?"
   jackfield run -c "And what is it worth?"
-  jackfield run -m openai:NAME --schema 'name str, height int: in metres' "The highest mountain?"
+  jackfield run -m openai:NAME --schema 'name str, age int' "Invent a person."
   jackfield run -C explain.yaml -p topic=tides
 """
 
@@ -172,7 +172,7 @@ def _add_agent_options(parser: Parser) -> None:
         "--file",
         action="append",
         default=[],
-        help="a document, folder or pattern for the agent; can be repeated",
+        help="a document, folder, pattern or URL for the agent; can be repeated",
     )
     parser.add_argument(
         "--index",

@@ -24,7 +24,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="runs",
             target="jackfield_terminal.runs:main",
-            summary="List, show, replay and resume recorded runs of agents.",
+            summary="List, search, show, replay and resume recorded runs of agents.",
             effects=frozenset({"files", "network"}),
         ),
     ]

@@ -1,4 +1,4 @@
-"""`jackfield runs`: list, show, replay, resume, fork and delete recorded runs."""
+"""`jackfield runs`: list, search, show, replay, resume, fork and delete recorded runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def runs_parser() -> Parser:
     """Return the parser of `jackfield runs`."""
-    parser = Parser(prog="jackfield runs", description="List, show, replay and resume recorded runs of agents.")
+    parser = Parser(prog="jackfield runs", description="List, search, show, replay and resume recorded runs of agents.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     listing = _command(commands, "list", "list runs, the newest first", _list, takes_run=False)
     listing.add_argument("--session", metavar="NAME", help="only runs of this conversation")
