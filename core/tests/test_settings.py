@@ -75,6 +75,10 @@ def test_recording_is_the_users_to_switch_off_and_not_the_projects(files: Files)
     assert not files.load(JACKFIELD_RECORD="off").record
     assert files.load(user="record = false", JACKFIELD_RECORD="1").record
     assert not files.load(user="record = false", JACKFIELD_RECORD="").record
+    assert files.load(user="record = {keep_days = 9}", JACKFIELD_RECORD="1").record == {"keep_days": 9}
+    assert files.load(user="record = {keep_days = 9}", JACKFIELD_RECORD="0").record is False
+    with pytest.raises(ConfigError, match="'record' must be true, false or a table"):
+        files.load(user="record = 5")
     with pytest.raises(ConfigError, match="unknown setting 'record'"):
         files.load(project="record = false")
 

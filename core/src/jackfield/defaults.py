@@ -32,6 +32,9 @@ READER_OF_FILES = "jackfield-multimodal"
 AGENT_WITH_FILES = "assistant"
 """The kind of agent that the command line makes for documents."""
 
+STORE = "sqlite"
+"""The store in which the command line records runs, if it is installed."""
+
 MANAGER = "jackfield-manage"
 """The package whose commands manage the installation.
 

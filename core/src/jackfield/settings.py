@@ -61,7 +61,8 @@ class Settings:
         safe: Load no plugin at all.
         strict: Any problem with a plugin is an error.
         trace: Print every plugin that is loaded, with its time, to stderr.
-        record: Record what is asked on the command line, if a store is installed.
+        record: Record what is asked on the command line, if a store is installed; a table also has the settings of the
+            store, and its name if it is not the default one.
         options: The settings of enabled components, by their entries in `enabled`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether it applies or not; None if there is none.
@@ -78,7 +79,7 @@ class Settings:
     safe: bool = False
     strict: bool = False
     trace: bool = False
-    record: bool = True
+    record: bool | Mapping[str, object] = field(default=True, repr=False)
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     project: Project | None = field(default=None, repr=False, compare=False)
@@ -236,12 +237,19 @@ def _merge(
         safe="safe" in origins,
         strict=bool(first.get("strict")),
         trace=bool(first.get("trace")),
-        record=bool(first.get("record", True)),
+        record=_merge_record([table["record"] for table in tables if "record" in table]),
         options=_join([table.get("settings", {}) for table in tables]),
         origins=origins,
         local=local,
         _secrets=secrets,
     )
+
+
+def _merge_record(values: Sequence[bool | Mapping[str, object]]) -> bool | Mapping[str, object]:
+    """Return the first value; if it is true, the settings of a weaker layer still apply."""
+    if values and values[0] is True:
+        return next((value for value in values if isinstance(value, Mapping)), True)
+    return values[0] if values else True
 
 
 def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[str]:
@@ -385,7 +393,7 @@ _KEYS: Mapping[str, tuple[str, object]] = {
     "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
 }
 """The type of each setting in a file, in words and as an annotation."""
-_USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"], "record": _KEYS["safe"]}
+_USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"], "record": ("true, false or a table", bool | dict[str, Any])}
 
 
 def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _KEYS) -> dict[str, Any]:

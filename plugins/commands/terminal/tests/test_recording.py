@@ -22,7 +22,7 @@ from jackfield.plugins import PluginHost
 from jackfield.settings import Settings, load_settings
 from jackfield.testing import ScriptedModel, answer
 from jackfield_terminal import recording
-from jackfield_terminal.recording import BestEffortStore, open_recording
+from jackfield_terminal.recording import BestEffortStore, open_recording, open_store
 from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.server import FakeOpenAI, text
 
@@ -77,14 +77,30 @@ def test_the_environment_and_the_settings_switch_recording_off(
     (tmp_path / "config.toml").write_text(setting)
     environ = {"JACKFIELD_RECORD": variable}
     settings = load_settings(environ, project_dir=tmp_path, user_file=tmp_path / "config.toml")
-    assert (open_recording("sqlite", PluginHost(settings=settings)) is not None) == is_recorded
+    assert (open_recording(PluginHost(settings=settings)) is not None) == is_recorded
+
+
+def test_the_settings_of_the_default_store_apply_wherever_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"record = {{path = '{tmp_path}/mine.sqlite', keep_days = 30}}\n")
+    for environ in ({}, {"JACKFIELD_RECORD": "1"}):
+        settings = load_settings(environ, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+        host = PluginHost(settings=settings)
+        recording = open_recording(host)
+        assert recording is not None
+        FnCallAgent(llm=ScriptedModel([answer("The sea.")]), store=recording).ask("What is a tide?")
+        for name in (None, "sqlite"):
+            assert asyncio.run(open_store(name, host).runs(limit=1))[0].title == "What is a tide?"
+    assert (tmp_path / "mine.sqlite").exists()
+    (tmp_path / "config.toml").write_text("record = {name = 'absent'}\n")
+    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+    assert open_recording(PluginHost(settings=settings)) is None
 
 
 def test_without_an_allowed_store_nothing_is_recorded_and_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     host = PluginHost(settings=Settings(block=frozenset({"jackfield-sqlite-store"})))
-    assert open_recording("sqlite", host) is None
+    assert open_recording(host) is None
     assert capsys.readouterr().err == ""
 
 

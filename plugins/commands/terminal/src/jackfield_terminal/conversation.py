@@ -10,19 +10,21 @@ from pathlib import Path
 from jackfield import sync
 from jackfield.agents import RunView, with_calls_closed
 from jackfield.cli import escape_line
+from jackfield.defaults import STORE
 from jackfield.errors import ConfigError, ContextLengthError, JackfieldError, UnsupportedInputError
 from jackfield.events import ModelEvent
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message
+from jackfield.plugins import default_host
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
 from jackfield_terminal.approval import Asker, can_ask
 from jackfield_terminal.inputs import make_attachment, make_question
 from jackfield_terminal.interrupts import cancel_on_ctrl_c
-from jackfield_terminal.options import STORE, create_agent_from, read_agent_file
-from jackfield_terminal.recording import name_session
+from jackfield_terminal.options import create_agent_from, read_agent_file
+from jackfield_terminal.recording import name_session, open_store
 from jackfield_terminal.saved_runs import load_run, save_run, write_text
 from jackfield_terminal.screen import Screen, show_warnings
-from jackfield_terminal.stored_runs import choose_model, find_last_chat, load_conversation, open_store
+from jackfield_terminal.stored_runs import choose_model, find_last_chat, load_conversation
 
 
 class Conversation:
@@ -47,7 +49,7 @@ class Conversation:
             if options.no_record:
                 raise ConfigError("--no-record records nothing, so there is no session: leave one of them out")
             if not options.config:  # a file names its own model, and perhaps its own store
-                choose_model(options, find_last_chat(open_store(options), options.session))
+                choose_model(options, find_last_chat(open_store(options.store, default_host()), options.session))
             options.store = options.store or STORE
         settings = read_agent_file(options)
         self.unused_prompt: str = settings.get("prompt", "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jackfield.cli import Parser
+from jackfield.defaults import STORE
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 OUTPUT = "jackfield-output"
 """The folder for files without `--output`."""
-STORE = "sqlite"
-"""The default store of runs."""
 _RECORDS = f"""Runs are recorded in the store {STORE} if it is installed: in a file that only
 you can read. jackfield runs lists, searches and deletes them. To record
 nothing: --no-record, JACKFIELD_RECORD=0, or record = false in
@@ -29,7 +28,7 @@ jackfield/config.toml.
 _RUN_EPILOG = """examples:
   jackfield run -m openai:NAME "What is 2**100?" -t code_interpreter
   cat error.log | jackfield run -m openai:NAME "What went wrong?"
-  jackfield run -m openai:NAME -f docs -f '*.pdf' "What do they say about costs?"
+  jackfield run -m openai:NAME -f docs -f '*.pdf' "What about costs?"
   jackfield run -m openai:NAME -a picture.png "What is this?"
   jackfield run -c "And what is it worth?"
   jackfield run -m openai:NAME --schema 'name str, age int' "Invent a person."
@@ -294,7 +293,7 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
     config |= _overrides(options, config)
     # The other commands have a store of their own.
     if hasattr(options, "no_record") and not config.get("store"):
-        recording = None if options.no_record else open_recording(STORE, default_host())
+        recording = None if options.no_record else open_recording(default_host())
         return create_agent(config, store=recording), documents
     return create_agent(config), documents
 
@@ -348,6 +347,8 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     """Return the settings that options replace in an agent's configuration."""
     from jackfield import Limits
     from jackfield.errors import ConfigError
+    from jackfield.plugins import default_host
+    from jackfield_terminal.recording import configure_store
 
     if options.ask and options.allow:
         raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
@@ -369,7 +370,7 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     store = getattr(options, "store", None)
     # The default of the option does not replace the store of the file.
     if store and not (store == STORE and config.get("store")):
-        overrides["store"] = store
+        overrides["store"] = configure_store(store, default_host())
     return overrides
 
 

@@ -7,11 +7,12 @@ import logging
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from jackfield.cli import escape_line
+from jackfield.defaults import STORE
 from jackfield.errors import JackfieldError, PluginBlockedError, PluginNotFoundError, RunBusyError, StoreError
 from jackfield.plugins import Plugins
 from jackfield.stores import RUNNING, Store, StoredRun, load_store
@@ -107,21 +108,35 @@ class BestEffortStore(RecordingStore):
         await self._store.aclose()
 
 
-def open_recording(name: str, host: Plugins) -> BestEffortStore | None:
-    """Return the store that records what is asked on the command line.
+def configure_store(name: str | None, host: Plugins) -> dict[str, object]:
+    """Return the name and the settings of a store; the user's settings apply to the default one, which None means."""
+    settings = host.settings.record
+    if name in (None, STORE) and isinstance(settings, Mapping):
+        return {"name": STORE, **settings}
+    return {"name": name or STORE}
 
-    Args:
-        name: The name of the store.
-        host: Where it is looked up.
+
+def open_store(name: str | None, host: Plugins) -> Store:
+    """Return the store that `configure_store` describes.
+
+    Raises:
+        ConfigError: A setting of the store does not fit.
+        PluginError: The store is not installed, or cannot be loaded.
+    """
+    return load_store(configure_store(name, host), host)
+
+
+def open_recording(host: Plugins) -> BestEffortStore | None:
+    """Return the store that records what is asked on the command line.
 
     Returns:
         None if the user has switched recording off, no store is installed or allowed, or it cannot be loaded; only
         the last is reported.
     """
-    if not host.settings.record:
+    if host.settings.record is False:
         return None
     try:
-        return BestEffortStore(load_store(name, host))
+        return BestEffortStore(open_store(None, host))
     except (PluginNotFoundError, PluginBlockedError):
         return None
     except JackfieldError as error:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table
+from jackfield.defaults import STORE
 from jackfield.errors import RunNotFoundError
+from jackfield.plugins import default_host
 from jackfield.stores import RUNNING, Store, StoredRun
-from jackfield_terminal.options import STORE, add_run_options, create_agent_from
-from jackfield_terminal.recording import ONE_SHOT
+from jackfield_terminal.options import add_run_options, create_agent_from
+from jackfield_terminal.recording import ONE_SHOT, open_store
 from jackfield_terminal.safe_text import Terminal
-from jackfield_terminal.stored_runs import MAX_RUNS, open_store, run_id_of
+from jackfield_terminal.stored_runs import MAX_RUNS, run_id_of
 
 if TYPE_CHECKING:
     from jackfield.messages import FunctionCall
@@ -100,7 +102,7 @@ def _command(
 
 
 def _list(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     # A state is a fact about the moment, which stores do not select by.
     limit = MAX_RUNS if options.state else options.limit
     runs = sync.run(store.runs(session=options.session, limit=limit))
@@ -118,7 +120,7 @@ def _list(options: argparse.Namespace, _bare: TextIO) -> int:
 def _search(options: argparse.Namespace, _bare: TextIO) -> int:
     from jackfield_records import search_words
 
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     text = " ".join(options.text)
     runs = sync.run(store.search(text, limit=options.limit))
     words = search_words(text)
@@ -171,7 +173,7 @@ def _run_to_json(run: StoredRun) -> dict[str, object]:
 
 
 def _show(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     run, entries = sync.run(store.read(run_id_of(store, options.run)))
     record = [json.loads(entry) for entry in entries]
     if options.json:
@@ -192,7 +194,7 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
     from jackfield_records.eventjson import run_event_to_json
     from jackfield_terminal.screen import Screen
 
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     events = events_of(*sync.run(store.read(run_id_of(store, options.run))))
     if options.events:
         for event in events:
@@ -259,13 +261,13 @@ def _recover(options: argparse.Namespace, _bare: TextIO) -> int:
 def _fork(options: argparse.Namespace, _bare: TextIO) -> int:
     from jackfield_records import fork
 
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     print(sync.run(fork(store, run_id_of(store, options.run), at=options.at)))
     return 0
 
 
 def _delete(options: argparse.Namespace, _bare: TextIO) -> int:
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     for run_id in [run_id_of(store, text) for text in options.runs]:
         sync.run(store.delete(run_id))
         print(f"deleted {run_id}")

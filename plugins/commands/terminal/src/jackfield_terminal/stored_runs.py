@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from jackfield import sync
 from jackfield.errors import ConfigError, RunNotFoundError
+from jackfield.plugins import default_host
 from jackfield.secrets import placeholders_in
 from jackfield.stores import Store, StoredRun
-from jackfield_terminal.options import STORE
-from jackfield_terminal.recording import ONE_SHOT
+from jackfield_terminal.recording import ONE_SHOT, open_store
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10_000
 """The number of runs that a search in a store looks through."""
-
-
-def open_store(options: argparse.Namespace) -> Store:
-    """Return the store that a command line names, or the default one."""
-    from jackfield.plugins import default_host  # which takes time, and --help needs no store
-    from jackfield.stores import load_store
-
-    return load_store(options.store or STORE, default_host())
 
 
 def run_id_of(store: Store, text: str) -> str:
@@ -92,7 +84,7 @@ def choose_last_run(options: argparse.Namespace) -> LastRun:
     Raises:
         ConfigError: There is none, or its model must be named.
     """
-    store = open_store(options)
+    store = open_store(options.store, default_host())
     for run in sync.run(store.runs(limit=MAX_RUNS)):
         if run.session.startswith(ONE_SHOT):
             choose_model(options, run)
