@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import codecs
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -252,16 +251,18 @@ def test_an_agent_that_takes_a_conversation_over_brings_its_files_along(tmp_path
         (tmp_path / "b.txt").rename(path)
 
 
-@pytest.mark.parametrize("make", [lambda path: path.write_text(TEXT), lambda path: path.write_bytes(BINARY)])
-def test_a_tool_for_files_gets_them_and_the_model_their_names(tmp_path: Path, make: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(("content", "is_sent"), [(TEXT.encode(), True), (b"word " * 10_000, False), (BINARY, False)])
+def test_where_a_tool_opens_files_short_texts_are_sent_and_the_names_of_others(
+    tmp_path: Path, content: bytes, is_sent: bool
+) -> None:
     path = tmp_path / "a.txt"
-    make(path)
+    path.write_bytes(content)
     scripted = ScriptedModel([calls(("count", {})), answer("One.")], processors=[])
     result = FnCallAgent([count], scripted, files=[str(path)]).ask("How many files?")
-    assert "[file: a.txt]" in sent(scripted)
-    assert TEXT not in sent(scripted)
+    assert (TEXT in sent(scripted)) == is_sent
+    assert ("[file: a.txt]" in sent(scripted)) != is_sent
     assert [message.content for message in result.messages if message.role == "function"] == ["1"]
-    assert result.warnings == ()
+    assert [warning.partition(":")[0] for warning in result.warnings] == ["only its name was sent"] * (not is_sent)
 
 
 def test_an_unreadable_file_is_named_with_a_warning_where_a_tool_may_open_it(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _PDF = b"%PDF"
 _NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are written in ASCII
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
+_SHORT_CHARS = 40_000
 _MOST_BYTES_PER_TOKEN = 6  # tables and prose have less, so a file that is refused by this figure never fits
 
 
@@ -211,6 +212,8 @@ async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str
             raise UnsupportedInputError(
                 f"{file.name} has no text that can be read: if it has scanned pages, send them as images"
             )
+    if request.files == "read_short" and len(text) > _SHORT_CHARS:
+        raise UnsupportedInputError(f"{file.name} has {len(text):,} characters, and a tool can open it")
     if must_fit:
         _check_length(file.name, text, request)
     return text_of_file(file.name, text)

@@ -62,12 +62,13 @@ class ModelFacts:
 _FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", "video": "video"}
 
 
-FileUse: TypeAlias = Literal["read", "read_if_possible", "name", "done"]
+FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "done"]
 """How attached files reach the model.
 
 - `read`: each is sent, or the request is refused.
 - `read_if_possible`: the same, but only the name of an unreadable file is sent, with a warning.
-- `name`: only names are sent, because an agent or a tool uses the files.
+- `read_short`: the same, and of a long file only the name is sent as well, because a tool opens it.
+- `name`: only names are sent, because the agent uses the files.
 - `done`: they have been read. The files that are left are for the backend.
 """
 

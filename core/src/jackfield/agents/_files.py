@@ -57,15 +57,15 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
     """Return how attached files reach the model of a run.
 
     Args:
-        tools: The tools of the run. One with `file_access` and the effect `files` opens them itself; for any other
-            tool with `file_access`, they are read if that is possible.
+        tools: The tools of the run. One with `file_access` and the effect `files` can open long and unreadable files
+            itself; any other with `file_access` may know what to do with unreadable ones.
         reads_files: The agent kind reads them itself.
     """
     if reads_files:
         return "name"
     with_access = [safety for tool in tools if (safety := tool.safety()).file_access]
     if any("files" in safety.effects for safety in with_access):
-        return "name"
+        return "read_short"
     return "read_if_possible" if with_access else "read"
 
 

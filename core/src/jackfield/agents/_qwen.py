@@ -27,6 +27,9 @@ from jackfield.tools._plan import PlannedCall
 from jackfield.tools._rules import Approve
 from jackfield.tools._workspace import Workspace
 
+_NAMED = frozenset({"name", "read_short"})
+"""Uses of files that `chat` does not have: as in Qwen-Agent, the model then gets names, and the tools the files."""
+
 _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 """The run whose `_run` executes, in the context of the worker thread that executes it."""
 
@@ -115,7 +118,7 @@ class QwenMethods:
         if run is not None and run.agent is own and run.config is not None:
             config = run.config
         config = config.merged(extra_generate_cfg)
-        if file_use_of(self.executor.tools.values(), reads_files=self.reads_files) == "name":
+        if file_use_of(self.executor.tools.values(), reads_files=self.reads_files) in _NAMED:
             messages = name_files(as_messages(messages))
         if stream:
             yield from self.model.chat(messages, functions, extra_generate_cfg=config)

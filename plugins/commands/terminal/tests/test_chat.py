@@ -272,15 +272,16 @@ def test_without_a_terminal_every_line_is_a_message(said: Said) -> None:
 
 
 def test_after_an_attachment_that_cannot_be_sent_the_chat_goes_on_without_it(
-    said: Said, command_line: CommandLine
+    echo: None, shell: Callable[..., Any], command_line: CommandLine
 ) -> None:
     (command_line.folder / "a.xyz").write_bytes(bytes(range(256)))
     (command_line.folder / "a.txt").write_text("forty sockets")
-    text = said("/attach a.xyz", "look", "and now", "/attach a.txt", "read", options="")
-    assert "a.xyz cannot be read" in text
-    assert "the next question has no attachments" in text
-    assert "you said: and now\\x1b[31m (1 messages)" in text
-    assert "forty sockets" in text
+    (command_line.folder / "typed").write_text("/attach a.xyz\nlook\nand now\n/attach a.txt\nread\n")
+    done = shell("jackfield chat -m echo:m < typed")
+    assert "a.xyz cannot be read" in done.stderr
+    assert "the next question has no attachments" in done.stderr
+    assert "you said: and now\\x1b[31m (1 messages)" in done.stdout
+    assert "forty sockets" in done.stdout
 
 
 def test_an_attachment_goes_with_the_first_question(said: Said, command_line: CommandLine) -> None:
