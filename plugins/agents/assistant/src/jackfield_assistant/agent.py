@@ -91,7 +91,7 @@ class Assistant(FnCallAgent):
         return self.memory.recall(run, parent, recalled)
 
     def _knowing(self, block: str, lang: Lang) -> str:  # noqa: ARG002 - other kinds say more about it
-        """What the system message says of the passages."""
+        """Return the part of the system message about the passages."""
         return block
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:

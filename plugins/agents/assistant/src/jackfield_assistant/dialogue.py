@@ -1,4 +1,4 @@
-"""An agent for conversations that are too long for a model: what was said before is searched like a document."""
+"""An agent for conversations that are too long for a model: it searches earlier messages like a document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DialogueRunOptions(AssistantRunOptions, total=False):
 
 
 class DialogueRetrievalAgent(Assistant):
-    """Answers the last question from the last exchange and what fits of all that was said before it.
+    """Answers the last question from the last exchange and from matching parts of the earlier conversation.
 
     What was said before is written to a text file below `dialogues` in the agent's workspace, one for each session, and
     searched as a document. Of a question longer than 1000 characters, the model first says what it asks.
@@ -86,6 +86,6 @@ class DialogueRetrievalAgent(Assistant):
 
 
 def _recent(messages: Sequence[Message]) -> int:
-    """Where the part begins that the model sees as it is: at the last question but one; 0 if there are fewer."""
+    """Return the start of the part that the model sees unchanged: the last question but one; 0 with fewer questions."""
     questions = [index for index, message in enumerate(messages) if message.role == USER]
     return questions[-SEEN] if len(questions) >= SEEN else 0

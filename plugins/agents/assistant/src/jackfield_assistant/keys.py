@@ -1,4 +1,4 @@
-"""What is searched for: the question, or the words that a model makes of it."""
+"""Choose the search text: the question, or the keywords that a model extracts from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VOCABULARY = "extract_doc_vocabulary"
 
 @dataclass(slots=True)
 class Query:
-    """What is searched for; filled in while the events are read."""
+    """The search text; set while the events are read."""
 
     text: str
 
@@ -51,7 +51,7 @@ class QueryMaker:
     async def query(
         self, question: str, files: Sequence[str], parent: ParentRun, made: Query
     ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
-        """The events of asking; `made` gets what is to be searched for.
+        """Ask for keywords, and yield the events; `made` gets the search text.
 
         A model that fails, or answers something else, costs only its words: the question itself is searched for, and an
         event says so.

@@ -1,4 +1,4 @@
-"""How retrieved passages appear in a system message: fenced, each under a heading that names its source."""
+"""Write retrieved passages into a system message: fenced, each under a heading that names its source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BETWEEN_PASSAGES = "\n\n...\n\n"
 
 
 def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> str:
-    """The block that is appended to the system message; '' if there are no passages.
+    """Return the block for the system message; '' without passages.
 
     Args:
         passages: A list of `{"url": …, "text": [passage, …]}`, also as JSON text; any other text is one source without
@@ -43,7 +43,7 @@ def _sources(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> list[tu
 
 
 def _parsed(text: str) -> list[Mapping[str, Any]] | None:
-    """The sources that a JSON text lists, or None if it is any other text."""
+    """Return the sources that a JSON text lists; None for any other text."""
     try:
         value = json.loads(text)
     except ValueError:

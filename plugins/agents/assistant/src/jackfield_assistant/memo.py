@@ -60,7 +60,7 @@ class MemoAssistant(Assistant):
 
 
 def kept_in(messages: Sequence[Message]) -> dict[str, str]:
-    """What was put into the storage in a conversation, and not deleted; calls that failed count for nothing."""
+    """Return the entries that a conversation stored and did not delete; failed calls do not count."""
     calls: dict[str | None, dict[str, Any]] = {}
     kept: dict[str, str] = {}
     for message in messages:

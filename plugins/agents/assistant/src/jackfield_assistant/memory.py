@@ -1,4 +1,4 @@
-"""What an agent knows of documents: an agent that retrieves passages, and the part of others that does so."""
+"""Retrieve passages from documents: as an agent of its own, and as a part of other agents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAME = "memory"
 
 
 class Retrieved(Protocol):
-    """What the retrieval tool finds: passages by source, and what could not be read."""
+    """The result of the retrieval tool: passages by source, and the files that could not be read."""
 
     @property
     def passages(self) -> Sequence[Mapping[str, Any]]:
@@ -42,7 +42,7 @@ class Retrieved(Protocol):
 
 @runtime_checkable
 class Described(Protocol):
-    """What a retrieval tool finds that says more of it."""
+    """The result of a retrieval tool that returns further facts."""
 
     def metadata(self) -> Mapping[str, Any]:
         """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
@@ -57,7 +57,7 @@ class Retriever(Protocol):
 
 @dataclass(slots=True)
 class Recalled:
-    """What was found; filled in while the events are read."""
+    """The retrieved passages; set while the events are read."""
 
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
@@ -119,7 +119,7 @@ class Memory(Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def recall(self, run: Run, parent: ParentRun, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
-        """The events of looking up what fits the last question of a run; `recalled` gets what was found.
+        """Search for the last question of a run, and yield the events; `recalled` gets the passages.
 
         Args:
             run: Whose messages and files count.
@@ -157,14 +157,14 @@ class Memory(Agent):
 
 
 def documents_of(run: Run) -> tuple[str, ...]:
-    """The files of a run, but for those that the user sent as pictures."""
+    """Return the files of a run, without the user's pictures."""
     items = [item for message in run.messages if message.role == USER for item in message.items]
     pictures = {item.image for item in items} - {item.file for item in items}
     return tuple(file for file in run.context.files if file not in pictures)
 
 
 def question_in(messages: Sequence[Message]) -> str:
-    """The text of the last question."""
+    """Return the text of the last question."""
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 

@@ -132,7 +132,7 @@ class _Reading:
         self.answers: dict[int, str] = {}
 
     async def events(self, at_once: int) -> AsyncIterator[Event]:
-        """What happens meanwhile.
+        """Yield the events of the parallel work.
 
         Raises:
             ModelServiceError: The model failed at every part.

@@ -26,7 +26,7 @@ RETRIEVAL = "retrieval"
 
 
 class VirtualMemoryAgent(Assistant):
-    """Has its model look things up with the tool `retrieval`; the passages stand in the system message from then on.
+    """Lets its model search with the tool `retrieval`; the passages are in the system message from then on.
 
     The system message has as much as fits into `max_ref_token`, the newest first; what was found before that, the model
     can look up again. In the history of the result, passages stay where they were found.
@@ -92,7 +92,7 @@ class Paging(Preprocessor):
         self._most = most
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request with passages in its system message; the same one if there are none."""
+        """Return the request with passages in its system message; the same one without any."""
         found = {place: result for place, message in enumerate(request.messages) if (result := found_in(message))}
         if not found:
             return request
@@ -105,7 +105,7 @@ class Paging(Preprocessor):
         return replace(request, messages=with_system_text(tuple(messages), block, first=False))
 
     def _newest(self, found: Mapping[int, _Found]) -> list[int]:
-        """The places of the results that are shown, in their order."""
+        """Return the positions of the results that are shown, in order."""
         shown: list[int] = []
         left = self._most
         for place in sorted(found, reverse=True):
@@ -136,7 +136,7 @@ class Paged(Toolset):
 
 
 def found_in(message: Message) -> _Found | None:
-    """The passages in a result of the tool; None if there are none, as where it failed."""
+    """Return the passages in a result of the tool; None without any, for example if it failed."""
     if message.role != FUNCTION or message.name != RETRIEVAL:
         return None
     text = message.get_text_content()
@@ -157,7 +157,7 @@ def _is_passage(entry: object) -> bool:
 
 
 def _joined(results: Iterable[_Found]) -> list[Mapping[str, Any]]:
-    """The passages of several results by source; one that was found twice is there once."""
+    """Return the passages of several results by source, without duplicates."""
     texts: dict[str, dict[str, None]] = {}
     for result in results:
         for passage in result.passages:

@@ -1,4 +1,4 @@
-"""From the chunks of an answer to events: what servers send, and what they send instead."""
+"""Turn the chunks of an answer into events, for standard and for deviating servers."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ _READERS: Sequence[tuple[str, Callable[[ChatReader, Any], Iterator[ModelEvent]]]
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
-    """The counts of a `usage` object; a missing or invalid count is 0.
+    """Return the counts of a `usage` object; a missing or invalid count is 0.
 
     Args:
         wire: The object as received.
@@ -260,7 +260,7 @@ class _Call:
         self.arguments: list[str] = []
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a complete JSON object."""
+        """Return True if the arguments are a complete JSON object."""
         try:
             return isinstance(_decode("".join(self.arguments)), dict)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -278,7 +278,7 @@ class _Calls:
         return bool(self._all)
 
     def read_all(self, deltas: Iterable[Mapping[str, Any]], *, are_whole: bool) -> Iterator[FunctionCallDelta]:
-        """The events of deltas, or of calls that came at once, each of which is another."""
+        """Yield the events of deltas, or of whole calls, each of which is a new one."""
         for number, delta in enumerate(deltas):
             yield self._read({"index": number, **delta} if are_whole else delta)
 
@@ -308,7 +308,7 @@ class _Calls:
 
 
 def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
-    """Whether a delta that stands where `call` stood begins another call.
+    """Return True if a delta at the index of `call` begins another call.
 
     A name begins one if it differs, if its id differs, or if the arguments begin anew after a whole object. An id alone
     does not: some servers make up a new one for each delta.

@@ -42,7 +42,7 @@ _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECAS
 
 
 def error_of_response(failures: Failures, status: int, body: bytes, *, where: str = WHERE) -> ModelServiceError:
-    """The error for an HTTP response.
+    """Return the error for an HTTP response.
 
     Args:
         failures: The errors of the request.
@@ -57,7 +57,7 @@ def error_of_response(failures: Failures, status: int, body: bytes, *, where: st
 
 
 def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelServiceError:
-    """The error that a chunk of a stream means; without a known code, the server's own failure."""
+    """Return the error of a chunk of a stream; without a known code, a failure of the server."""
     text, codes = _said(chunk)
     code = codes[0]
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
@@ -65,7 +65,7 @@ def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelSer
 
 
 def filtered_categories(results: object) -> str:
-    """What a content filter found, as in ` [violence, jailbreak]`, '' if it does not say.
+    """Return the findings of a content filter, such as ` [violence, jailbreak]`; '' without any.
 
     Args:
         results: By category, as Azure gives them: `{"violence": {"filtered": true, "severity": "high"}}`.
@@ -84,7 +84,7 @@ def _json_or_text(body: bytes) -> object:
 
 
 def _json_in_events(body: bytes) -> object:
-    """The first object of a body that is a stream of events: some servers refuse in the form that was asked for."""
+    """Return the first object of a body that is a stream of events: some servers refuse in the requested form."""
     if not re.search(rb"^(data|event|error):", body, re.MULTILINE):
         return None
     for line in re.findall(rb"^(?:data|error): ?(.*)$", body, re.MULTILINE):

@@ -11,7 +11,7 @@ _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 
 
 def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, object]:
-    """The part of a message for an image, audio or video.
+    """Return the part of a message for an image, audio or video.
 
     Raises:
         UnsupportedInputError: A local file is missing, too large, or of another type.
@@ -27,7 +27,7 @@ def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, ob
 
 
 def file_part(address: str) -> dict[str, object] | None:
-    """The part of a message for a PDF; None for a URL, which the protocol does not have, and for any other file.
+    """Return the part of a message for a PDF; None for a URL, which the protocol lacks, and for any other file.
 
     Raises:
         UnsupportedInputError: A local file is missing, or too large.

@@ -25,7 +25,7 @@ _DIALECT = ("send_reasoning", "stream_usage", "max_tokens_key", "continuation")
 
 @dataclass(frozen=True, slots=True)
 class ChatServer(Server):
-    """Where requests go, with which headers and key, and how to talk to the server (`dialect`)."""
+    """The address, headers and key of requests, and the server's dialect."""
 
     dialect: Dialect = field(default_factory=Dialect)
 
@@ -42,11 +42,11 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
     config: ChatCompletionsConfig
 
     def server_profile(self) -> ServerProfile:
-        """The kind of server; computed once, from the configuration alone."""
+        """The profile of the server, computed once from the configuration alone."""
         return self.profile
 
     def server(self) -> ChatServer:
-        """Where the server is, and how to authenticate. The first call asks for it, in a worker thread.
+        """Return the server's address and credentials. The first call runs it, in a worker thread.
 
         Raises:
             ConfigError: The configuration has no address, or not one that HTTP can reach.
@@ -61,7 +61,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return ChatServer(url + PATH, headers, key, self.dialect(profile))
 
     def dialect(self, profile: ServerProfile) -> Dialect:
-        """The profile's dialect, with the configuration's settings applied to it."""
+        """The profile's dialect, changed by the configuration's settings."""
         dialect = profile.dialect
         chosen = {name: value for name in _DIALECT if (value := self._set(name)) is not None}
         return replace(dialect, **chosen, body={**dialect.body, **self._body()})
@@ -84,7 +84,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return self.server_profile().models
 
     def _set(self, name: str) -> Any:
-        """The value of a setting that somebody set; None for a default."""
+        """Return the value of a setting if it was set; None for a default."""
         return getattr(self.config, name) if name in self.config.model_fields_set else None
 
     def post(self, request: ChatRequest, server: ChatServer) -> Post:
@@ -106,7 +106,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return error_of_response(failures, status, body, where=self.server_profile().where)
 
     def adjust_server(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
-        """The request with the other name of the limit, if the server refuses `max_tokens` and names that one."""
+        """Return the request with the other name of the limit, if the server refuses `max_tokens` and names it."""
         if (
             status == 400
             and request.config.max_tokens is not None
@@ -120,6 +120,6 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
 
 
 def _sound_format(request: ChatRequest, dialect: Dialect) -> str:
-    """The format of sound that the request asks for, '' if it asks for none."""
+    """Return the audio format that the request asks for; '' for no audio."""
     asked = request.config.extra_body.get("audio", dialect.body.get("audio"))
     return str(asked.get("format") or "") if isinstance(asked, Mapping) else ""

@@ -1,4 +1,4 @@
-"""How Chat Completions servers differ, as values. A profile is chosen by its name, never by a model's.
+"""The differences of Chat Completions servers, as values. A profile is chosen by its name, never by a model's.
 
 Whatever is not known about a server follows what most servers do. Sources, as of November 2026:
 
@@ -34,7 +34,7 @@ ServerName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to talk to a server.
+    """The dialect of a server.
 
     Attributes:
         send_reasoning: Send the history's reasoning back, as `reasoning_content`.
@@ -86,7 +86,7 @@ class ServerProfile:
 
     @property
     def key_rule(self) -> KeyRule:
-        """Where the API key in the environment may go."""
+        """The servers that get the API key of the environment."""
         own = urlsplit(self.url).hostname
         return KeyRule(self.key, (*self.hosts, own) if own else self.hosts)
 

@@ -15,7 +15,7 @@ _CONTAINERS = ("audio/wav", "audio/ogg", "audio/flac")
 
 
 def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
-    """The sound as a `data:` URI.
+    """Return the audio as a `data:` URI.
 
     Raw samples get the header of a WAV file; a complete file is left as it is.
 

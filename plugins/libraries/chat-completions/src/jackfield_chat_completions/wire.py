@@ -1,4 +1,4 @@
-"""From a request to the JSON that Chat Completions takes. Pure, except that local media are read."""
+"""Turn a request into the JSON of Chat Completions. Pure, except that local media are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_http import Wire, json_bytes
 
 
 def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
-    """The body of the HTTP request.
+    """Return the body of the HTTP request.
 
     Raises:
         UnsupportedInputError: A local file is missing, or of another type.
@@ -24,7 +24,7 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """The request as a dict; `extra_body` overrides everything else."""
+    """Return the request as a dict; `extra_body` overrides everything else."""
     messages = wire_messages(request.messages, dialect, files=request.facts.files)
     body: Wire = {"model": request.model, "messages": messages, "stream": True}
     if dialect.stream_usage:
@@ -71,7 +71,7 @@ def _options(config: GenerateConfig, dialect: Dialect) -> Wire:
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool = False) -> list[Wire]:
-    """The history in the form Chat Completions takes.
+    """Return the history in the form of Chat Completions.
 
     Args:
         messages: The history.
@@ -108,7 +108,7 @@ def _part(item: ContentItem, dialect: Dialect, *, files: bool) -> Wire:
 
 
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
-    """An answer, a tool message for each call, then what those cannot carry: media, and results nobody asked for."""
+    """Return an answer, a tool message for each call, then the rest: media, and results without a call."""
     wire: list[Wire] = [_said(answer, dialect)] if answer.messages else []
     wire += [{"role": "tool", "tool_call_id": call.id, "content": call.result.text} for call in answer.calls]
     wire += [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]
@@ -143,7 +143,7 @@ def _as_user(result: Result, texts: list[Wire], dialect: Dialect) -> Wire:
 
 
 def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
-    """Have the server continue an answer that stands last; the options that this takes.
+    """Return the options that let the server continue an answer at the end of the history.
 
     Changes the last messages, which are this request's own.
     """
@@ -162,12 +162,12 @@ def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
 
 
 def _has_begun(message: Wire) -> bool:
-    """Whether a message is an answer that can be continued."""
+    """Return True if a message is an answer that can be continued."""
     return message["role"] == ASSISTANT and bool(message["content"]) and "tool_calls" not in message
 
 
 def _fold(messages: list[Wire]) -> None:
-    """Write the answer that stands last into the user's message before it, if there is one."""
+    """Write the answer at the end of the history into the user's message before it, if there is one."""
     if len(messages) < 2 or messages[-2]["role"] != USER:
         return
     begun = messages.pop()["content"]

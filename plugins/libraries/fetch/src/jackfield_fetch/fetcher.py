@@ -39,7 +39,7 @@ class FetchError(ToolServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a server gave.
+    """The response of a server.
 
     Attributes:
         url: Where it was in the end, redirects followed.
@@ -58,7 +58,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps nothing.
+    """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps no connection.
 
     The addresses of each server, those of redirects included, are looked up once and checked, and a checked one is
     connected to: a name that stands for another address a moment later leads nowhere else. Proxies of the environment
@@ -115,7 +115,7 @@ class Fetcher:
         raise FetchError(f"{shown(url)} leads elsewhere more than {self.config.max_redirects} times")
 
     async def _once(self, url: str, known: Fetched | None) -> Fetched | str:
-        """What one server gives, or where it sends us."""
+        """Return the response of one server, which may be a redirect."""
         target = _target(url)
         async with AsyncExitStack() as stack:
             network = _Guarded(self.config, shown(url))
@@ -181,7 +181,7 @@ def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _stated_length(headers: Mapping[str, str]) -> int:
-    """How long a body is to be; 0 if the server does not say."""
+    """Return the announced length of a body; 0 without one."""
     length = headers.get("content-length", "")
     return int(length[:20]) if length.isdecimal() else 0
 
@@ -361,7 +361,7 @@ def _end_of_lines(data: bytes, most: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Why there is no answer, in words; the libraries' often name addresses, or nothing."""
+    """Return the reason of a failure in words; those of libraries often name addresses, or nothing."""
     chain: list[BaseException] = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)

@@ -24,7 +24,7 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 
 
 def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
-    """The images of a conversation, each once, in the order in which they came: URLs, `data:` URIs and paths.
+    """Return the images of a conversation, each once, in order: URLs, `data:` URIs and paths.
 
     A path counts in messages of the user and of the system only: in any other it is a text that somebody wrote. Then
     come those of `files` that are named like images.
@@ -38,7 +38,7 @@ def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
 
 
 async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
-    """The content of an image of a conversation, as it is in its file.
+    """Return the content of an image of a conversation.
 
     Args:
         address: One of `images_in`. A path is read, so it must be one that the caller trusts.
@@ -65,7 +65,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
 
 
 def data_uri(content: bytes) -> str:
-    """An image as a `data:` URI, for a content item: of the type that its first bytes show."""
+    """Return an image as a `data:` URI, with the type that its first bytes show."""
     return f"data:{media_type_of(content[:16])};base64,{base64.b64encode(content).decode()}"
 
 
@@ -127,7 +127,7 @@ def _inside(uri: str, most: int) -> bytes:
 
 
 def _folder(opened: ExitStack, path: str | Path, parent: int | None) -> int:
-    """A folder itself, and not where a link leads."""
+    """Open a folder itself, not the target of a link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     opened.callback(os.close, descriptor)
     return descriptor

@@ -57,7 +57,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)  # the 32 bits before the IPv4 address: RFC 5
 
 
 def is_public(address: Address) -> bool:
-    """True if an address belongs to the public internet, and so does each IPv4 address that is written inside it."""
+    """Return True if an address is public, and so is each IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in NOT_PUBLIC_V4)
     inner = inner_address(address)
@@ -69,7 +69,7 @@ def is_public(address: Address) -> bool:
 
 
 def inner_address(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address leads to: mapped, translated (NAT64) or tunnelled (6to4, ISATAP)."""
+    """Return the IPv4 address inside an IPv6 address: mapped, translated (NAT64) or tunnelled (6to4, ISATAP)."""
     if isinstance(address, IPv4Address):
         return None
     number = int(address)

@@ -1,4 +1,4 @@
-"""Which servers may be asked: by their addresses, because a name can lead anywhere."""
+"""Decide by addresses which servers may be asked, because a name can lead anywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST = re.compile(r"[^/@:*? ]+")
 
 
 class FetchConfig(Config):
-    """What may be fetched, and what a fetch may take."""
+    """The rules for fetching: permitted servers, and limits of size and time."""
 
     allow: tuple[str, ...] = Field(
         default=(),
@@ -49,7 +49,7 @@ class FetchConfig(Config):
         return text
 
     def allows(self, host: str, address: Address) -> bool:
-        """Whether a server may be asked at an address that its name stands for."""
+        """Return True if a server may be asked at one of its addresses."""
         if is_public(address) or _plain(host) in self._hosts:
             return True
         meant = tuple(filter(None, (address, inner_address(address))))
@@ -65,7 +65,7 @@ class FetchConfig(Config):
 
 
 def request_url(url: str) -> str:
-    """A URL as it is asked for: in ASCII, and without its fragment.
+    """Return a URL for a request: in ASCII, and without its fragment.
 
     Raises:
         ValueError: It is not one that can be fetched; the text says why, without what the URL may keep secret.
@@ -102,7 +102,7 @@ def _in_ascii(host: str) -> str:
 
 
 def shown(url: str) -> str:
-    """A URL as it may be shown: without query and user, where keys stand, and no longer than a line."""
+    """Return a URL for people: without query and user, which may hold keys, and no longer than a line."""
     try:
         parts = urlsplit(url[:MAX_URL_CHARS])
         where = parts.netloc.rpartition("@")[2]
@@ -125,5 +125,5 @@ def _is_network(name: str) -> bool:
 
 
 def address_of(text: str) -> Address:
-    """An address as the resolver gives it, without the zone of a link (`fe80::1%eth0`)."""
+    """Return an address of the resolver without the zone of a link (`fe80::1%eth0`)."""
     return ip_address(text.partition("%")[0])

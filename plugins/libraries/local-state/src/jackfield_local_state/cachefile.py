@@ -1,4 +1,4 @@
-"""What is cached, in an SQLite file that many threads and processes share.
+"""Cache entries in an SQLite file that many threads and processes share.
 
 A cache must never make a call fail, nor damage a file that is not its own: a file that cannot be used is left as it is,
 and one warning is logged.
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is cached, and when it was made, in seconds since 1970, UTC."""
+    """A cached value, and its creation time, in seconds since 1970, UTC."""
 
     content: bytes
     made_at: float
@@ -89,7 +89,7 @@ class CacheFile:
         self._warned_of: set[str] = set()
 
     def get(self, key: bytes) -> Kept | None:
-        """The entry for a key; None if there is none, if it has expired, or if the file cannot be used."""
+        """Return the entry for a key; None if it is missing or has expired, or if the file cannot be used."""
         return self._guarded(lambda connection: self._get(connection, key))
 
     def put(self, key: bytes, content: bytes) -> None:
@@ -116,7 +116,7 @@ class CacheFile:
         return Kept(content, made_at)
 
     def _touch(self, connection: sqlite3.Connection, key: bytes, now: float) -> None:
-        """Write down that an entry was used, unless somebody else writes: an entry that is there waits for nobody."""
+        """Record the use of an entry, unless another process is writing: a cached entry must not wait."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (now, key))

@@ -25,14 +25,14 @@ class BusyError(JackfieldError):
 
 
 class State(Protocol):
-    """What is kept for one name. Only one caller changes it at a time."""
+    """The state for one name, which one caller at a time changes."""
 
     def to_json(self) -> str:
-        """The state as text, for `from_json`."""
+        """Return the state as text, for `from_json`."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The state that `to_json` wrote.
+        """Return the state that `to_json` wrote.
 
         Raises:
             ValueError: The text is something else.
@@ -47,7 +47,7 @@ class Ledger(Protocol[StateT_co]):
     """Keeps states by name. All methods may be called from any thread."""
 
     def change(self, name: str, work: Callable[[StateT_co], T]) -> T:
-        """Let `work` read and change a state, while nothing else does.
+        """Let `work` read and change a state exclusively.
 
         It may wait for others: on an event loop, call `achange`.
 
@@ -74,7 +74,7 @@ class Ledger(Protocol[StateT_co]):
 
 
 class MemoryLedger(Generic[StateT]):
-    """For one process.
+    """A ledger for one process.
 
     Args:
         new: Makes the state of a name that has none.
@@ -108,11 +108,11 @@ class MemoryLedger(Generic[StateT]):
         return self.change(name, work)
 
     async def anote(self, name: str, work: Callable[[StateT], T]) -> None:
-        """As `Ledger.anote`."""
+        """Note a change as `Ledger.anote` does."""
         self.change(name, work)
 
     def close(self) -> None:
-        """As `Ledger.close`: nothing is open."""
+        """Do nothing, because nothing is open."""
 
     def _forget_idle(self) -> None:
         if self._is_idle is not None and len(self._states) >= self._MOST_IDLE:
@@ -154,7 +154,7 @@ class FileLedger(Generic[StateT]):
         self._file = OwnFile(path, application_id=application_id, version=version, schema=_SCHEMA, owner=owner)
 
     def change(self, name: str, work: Callable[[StateT], T]) -> T:
-        """As `Ledger.change`."""
+        """Change a state as `Ledger.change` does."""
         try:
             with self._file.use(patience_s=self._patience_s) as connection, writing(connection):
                 row = connection.execute("SELECT content FROM states WHERE name = ?", (name,)).fetchone()
@@ -175,7 +175,7 @@ class FileLedger(Generic[StateT]):
     async def achange(
         self, name: str, work: Callable[[StateT], T], *, undo: Callable[[StateT, T], object] | None = None
     ) -> T:
-        """As `Ledger.achange`, in a worker thread."""
+        """Change a state as `Ledger.achange` does, in a worker thread."""
         change = _Change(self, name, work)
         try:
             return await sync.in_worker(change.make)
@@ -185,7 +185,7 @@ class FileLedger(Generic[StateT]):
             raise
 
     async def anote(self, name: str, work: Callable[[StateT], T]) -> None:
-        """As `Ledger.anote`, in a worker thread."""
+        """Note a change as `Ledger.anote` does, in a worker thread."""
         errors: list[JackfieldError] = []
 
         def make() -> None:
@@ -199,7 +199,7 @@ class FileLedger(Generic[StateT]):
             raise errors.pop()
 
     def close(self) -> None:
-        """As `Ledger.close`."""
+        """Close the file."""
         self._file.close()
 
     def _read(self, text: str) -> StateT:
@@ -210,7 +210,7 @@ class FileLedger(Generic[StateT]):
 
 
 class _Change(Generic[StateT, T]):
-    """A change on its way through a worker thread, and back if nobody waits for it any more."""
+    """A change in a worker thread, which is undone if its caller no longer waits."""
 
     def __init__(self, ledger: FileLedger[StateT], name: str, work: Callable[[StateT], T]) -> None:
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""An SQLite file that belongs to one plugin, used by many threads and processes at once.
+"""Open an SQLite file of one plugin, for many threads and processes at once.
 
 A file of another program, or of another version, is left as it is. Only its user can read it: the mode is set on the
 file and on those that SQLite puts beside it, whoever made them.
@@ -57,7 +57,7 @@ class OwnFile:
 
     @contextmanager
     def use(self, *, patience_s: float) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone; it commits by itself, see `writing`. It waits: not for an event loop.
+        """Return the connection of this thread, which commits each statement; see `writing`. It blocks.
 
         Args:
             patience_s: How long to wait for other threads and processes that use the file, in seconds.
@@ -130,7 +130,7 @@ class OwnFile:
 
 
 def _make_private(path: Path) -> None:
-    """Make sure that the file is there, and that it and its companions are the user's, and nobody else's to read.
+    """Make sure that the file exists, and that only the user can read it and its companions.
 
     Raises:
         UnusableFileError: One of them is a link, no file, or another user's.
@@ -191,7 +191,7 @@ class _Open:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that may write from its beginning, so that it cannot fail halfway for lack of the lock."""
+    """Begin a transaction with the write lock, so that it cannot fail halfway without it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -203,7 +203,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether an error only says that something else is using the file at the moment.
+    """Return True if an error only means that the file is in use at the moment.
 
     SQLite says in the higher bits why it is busy (a snapshot, a recovery …): the lower eight say that it is.
     """
@@ -214,7 +214,7 @@ def is_busy(error: Exception) -> bool:
 
 
 def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, in which nobody who reads waits for somebody who writes."""
+    """Switch to the write-ahead log, in which readers do not wait for writers."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
@@ -234,7 +234,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _statements(script: str) -> list[str]:
-    """The statements of a script; `executescript` would end the transaction."""
+    """Return the statements of a script; `executescript` would end the transaction."""
     statements, begun = [], ""
     for line in script.strip().splitlines():
         begun += line + "\n"

@@ -1,4 +1,4 @@
-"""HTML and XML out of files that anybody may have written.
+"""Read HTML and XML from untrusted files.
 
 - `trees`: bytes and texts as trees of lxml: no entity is followed, nothing is fetched.
 - `blocks`: HTML as the blocks of a document.

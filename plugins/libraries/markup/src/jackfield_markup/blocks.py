@@ -38,7 +38,7 @@ _APART = frozenset(_APART_TAGS.split())
 
 
 def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = None) -> Iterator[Block]:
-    """The blocks of an element and all that is in it, in order.
+    """Yield the blocks of an element and of its content, in order.
 
     Links are Markdown links, inline code stands in backticks, a list is one block, a table that holds data is a GitHub
     table, and one that holds a layout is what stands in it.
@@ -69,7 +69,7 @@ def _stays(_: Element) -> bool:
 
 @dataclass(slots=True)
 class _List:
-    """A list that is being read: its numbers, if it has them, and what stands before the next line."""
+    """A list that is being read: its numbers, if it has any, and the marker of the next line."""
 
     number: int | None
     lead: str = ""
@@ -78,7 +78,7 @@ class _List:
 
 @dataclass(slots=True)
 class _Mark:
-    """Where a link or inline code began."""
+    """The start of a link or of inline code."""
 
     tag: str
     place: int
@@ -87,7 +87,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Writer:
-    """What has been read of a page and is not yet a block."""
+    """The text of a page that is not yet a block."""
 
     leave_out: Callable[[Element], bool]
     skipped: Element | None = None
@@ -100,14 +100,14 @@ class _Writer:
     done: list[Block] = field(default_factory=list)
 
     def take(self) -> list[Block]:
-        """What is finished."""
+        """Return the finished blocks."""
         done, self.done = self.done, []
         return done
 
     # --- elements ---
 
     def start(self, tag: str, element: Element) -> bool:
-        """An element begins; False if it has been read whole, or is left out."""
+        """Begin an element; return False if it has been read as a whole, or is left out."""
         begin = _BEGINNINGS.get(tag)
         if _is_unseen(element, tag) or self.leave_out(element) or (begin and not begin(self, tag, element)):
             self.skipped = element
@@ -117,7 +117,7 @@ class _Writer:
         return True
 
     def end(self, tag: str, element: Element) -> None:
-        """An element ends."""
+        """End an element."""
         end = _ENDS.get(tag)
         if end and element is not self.skipped:
             end(self, tag, element)
@@ -133,7 +133,7 @@ class _Writer:
             self._line(text)
 
     def flush_all(self) -> None:
-        """End the line, and the list that it may stand in."""
+        """End the line, and the list around it."""
         self.flush()
         self._finish_list()
 
@@ -274,7 +274,7 @@ _ENDS: dict[str, Callable[[_Writer, str, Element], None]] = {
 
 
 def _marked(tag: str, text: str, element: Element) -> str:
-    """A link or inline code as it stands in Markdown."""
+    """Return a link or inline code in Markdown."""
     if tag != "a":
         return text if "`" in text else f"`{text}`"
     if text in ("¶", "#"):
@@ -299,12 +299,12 @@ def _level(tag: str, element: Element) -> int:
 
 
 def _number(text: str | None, default: int) -> int:
-    """A small number of an attribute, at least 1."""
+    """Return a small number of an attribute, at least 1."""
     return int(text) if text and _SMALL.fullmatch(text) else default
 
 
 def _lines_of(text: str) -> str:
-    """A text as it is shown: white space runs together, and breaks stay."""
+    """Return a text as browsers show it: white space collapses, and line breaks stay."""
     if _BREAK not in text:
         return " ".join(text.replace("\xad", "").split())
     lines = (" ".join(line.replace("\xad", "").split()) for line in text.split(_BREAK))
@@ -312,7 +312,7 @@ def _lines_of(text: str) -> str:
 
 
 def _target(element: Element) -> str:
-    """Where a link leads; '' if that says nothing to a reader."""
+    """Return the target of a link; '' if it is of no use to a reader."""
     target = "".join(element.get("href", "").split())
     if len(target) > _LONGEST_LINK or target.startswith("#"):
         return ""
@@ -323,7 +323,7 @@ def _target(element: Element) -> str:
 
 
 def _rows_of_data(table: Element) -> list[list[Element]]:
-    """The cells of a table that is one; [] if it is a way to put parts of a page beside each other."""
+    """Return the cells of a real table; [] for a table that only arranges parts of a page."""
     if table.get("role") in ("presentation", "none") or _has(table.iterdescendants("table", "form", *_HEADINGS)):
         return []
     rows = list(map(_cells, table.iter("tr")))
@@ -349,7 +349,7 @@ def _is_long(cell: Element) -> bool:
 
 
 def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
-    """The texts of a table. What spans rows stands in each of them; beside what spans columns stand empty cells."""
+    """Yield the texts of a table. Cells that span rows are repeated; those that span columns are padded."""
     below: dict[int, tuple[str, int]] = {}
     # A few spans of a thousand rows and columns would make a table of gigabytes out of a page of kilobytes.
     spare = 1000 + 4 * sum(map(len, rows))
@@ -370,7 +370,7 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
 
 
 def _spans(cell: Element, spare: int) -> tuple[int, int]:
-    """How many columns and rows a cell spans; one if it would be more columns than are to spare."""
+    """Return the columns and rows that a cell spans; one column if it spans more than are left."""
     if not cell.keys():  # as most
         return 1, 1
     width, height = _number(cell.get("colspan"), 1), _number(cell.get("rowspan"), 1)

@@ -1,4 +1,4 @@
-"""Where on a page the text is, what the page is called, and who wrote it."""
+"""Find the main text of a page, its title and its metadata."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _META = {
 
 
 def main_blocks(root: Element) -> list[Block]:
-    """The blocks of a page without its menus, its header and footer, and whatever else surrounds the text.
+    """Return the blocks of a page without its menus, header, footer and anything else around the text.
 
     Where nothing would be left, they are those of the whole page.
     """
@@ -46,7 +46,7 @@ def main_blocks(root: Element) -> list[Block]:
 
 
 def title_of(root: Element, blocks: Iterable[Block] = ()) -> str:
-    """What a page is called: its title, else what it calls itself elsewhere, else its first main heading."""
+    """Return the title of a page: its title element, or another title of its metadata, or its first main heading."""
     headings = (block.text for block in blocks if block.kind == "heading" and block.level == 1)
     return next(filter(None, chain(_titles(root), headings)), "")
 
@@ -61,7 +61,7 @@ def _titles(root: Element) -> Iterator[str]:
 
 
 def metadata_of(root: Element) -> dict[str, str]:
-    """What a page says of itself: `language`, `author`, `description`, `keywords`, `published`, as far as it does."""
+    """Return the metadata of a page: `language`, `author`, `description`, `keywords`, `published`, if it has them."""
     stated: dict[str, str] = {}
     for name, text in (("language", _language(root)), *map(_named, root.iter("meta"))):
         if name and text:
@@ -74,7 +74,7 @@ def _language(root: Element) -> str:
 
 
 def _named(meta: Element) -> tuple[str, str]:
-    """What an element says, with our name for it; '' for what is not known."""
+    """Return the value of a metadata element, and our name for it; '' for unknown ones."""
     name = meta.get("name") or meta.get("property") or ""
     return _META.get(name.lower(), ""), _content(meta)
 
@@ -84,7 +84,7 @@ def _content(meta: Element) -> str:
 
 
 def _main(root: Element) -> tuple[Element, bool]:
-    """The part of a page that holds its text, and whether the page says so."""
+    """Return the part of a page that holds its text, and True if the page marks it."""
     # Not `body`: where a page leaves it out, the tree has some of the text in `head`.
     enough = _ENOUGH * len(_text(root))
     named = [*root.iter("main"), *root.iterfind(".//div[@role='main']"), *root.iterfind(".//section[@role='main']")]
@@ -95,7 +95,7 @@ def _main(root: Element) -> tuple[Element, bool]:
 
 
 def _is_menu(element: Element) -> bool:
-    """Whether it is a menu or a footer, in the middle of the text as well."""
+    """Return True if it is a menu or a footer, also in the middle of the text."""
     tag = element.tag
     if tag in ("nav", "footer"):
         return True
@@ -112,7 +112,7 @@ def _is_called_a_menu(element: Element) -> bool:
 
 
 def _is_beside(element: Element) -> bool:
-    """Whether it is no part of the text, on a page that does not say what is."""
+    """Return True if it does not belong to the text, on a page that does not mark its text."""
     if _is_menu(element):
         return True
     if element.tag == "header":

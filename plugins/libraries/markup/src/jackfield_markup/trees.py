@@ -35,7 +35,7 @@ _XML_SAFE: dict[str, Any] = {
 
 
 def xml_tree(data: bytes, *, source: str) -> Element:
-    """A tree of XML that a program has written. A document type is refused: in what offices write there is none.
+    """Return the tree of XML that a program wrote. A document type is refused: office files have none.
 
     Raises:
         DocParserError: It is not well-formed, nested too deeply, or has a document type; the text names `source`.
@@ -50,7 +50,7 @@ def xml_tree(data: bytes, *, source: str) -> Element:
 
 
 def decode_html(data: bytes, *, source: str) -> Decoded:
-    """The text of an HTML file: by its byte order mark, by what it says of itself, else by what it looks like.
+    """Decode an HTML file: by its byte order mark, by its declared encoding, or by its content.
 
     Raises:
         DocParserError: It is empty, binary, or in an unknown encoding; the text names `source`.
@@ -65,7 +65,7 @@ def decode_html(data: bytes, *, source: str) -> Decoded:
 
 
 def html_tree(text: str, *, source: str) -> Element:
-    """The tree of an HTML page, which may be as broken as browsers bear.
+    """Return the tree of an HTML page, however malformed.
 
     Raises:
         DocParserError: It has no element, or is nested too deeply; the text names `source`.
@@ -84,7 +84,7 @@ def html_tree(text: str, *, source: str) -> Element:
 
 
 def xhtml_tree(data: bytes, *, source: str) -> Element:
-    """The tree of a page that should be XML, as in e-books; one that is not well-formed is read as HTML.
+    """Return the tree of a page that should be XML, as in e-books; a malformed one is read as HTML.
 
     Raises:
         DocParserError: It is empty, binary, without any element, or nested too deeply; the text names `source`.

@@ -54,13 +54,13 @@ class LostConnectionError(ToolServiceError):
 
 
 def is_passing(error: ToolServiceError) -> bool:
-    """True if the same statement may work later, with nothing changed but the state of the server."""
+    """Return True if the same statement may succeed later, when only the state of the server has changed."""
     return isinstance(error, LostConnectionError) or error.code in _PASSING
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is. Neither its text nor its repr shows more than that."""
+    """The address of a database. Neither its text nor its repr shows more than host and name."""
 
     host: str
     port: int
@@ -74,7 +74,7 @@ class Address:
 
     @classmethod
     def parse(cls, dsn: str) -> Address:
-        """The address in a DSN, `postgresql://…`.
+        """Return the address in a DSN, `postgresql://…`.
 
         Raises:
             ConfigError: It is not a valid one. It is not shown: a password is in it.
@@ -89,7 +89,7 @@ class Address:
         return cls(unquote(host), port, unquote(parts.path[1:]) or user, user, _password(parts), options)
 
     def connect(self, timeout_s: float) -> Driver:
-        """A new connection; every error of the driver is possible."""
+        """Return a new connection; it may raise any error of the driver."""
         place: dict[str, Any] = {"host": self.host, "port": self.port, "ssl_context": self._ssl()}
         if self.host.startswith("/"):
             place = {"unix_sock": f"{self.host}/.s.PGSQL.{self.port}"}
@@ -103,7 +103,7 @@ class Address:
         )
 
     def _ssl(self) -> bool | ssl.SSLContext | None:
-        """As libpq reads `sslmode`: what is only required is not checked."""
+        """Return the TLS context for `sslmode` as libpq reads it: `require` checks no certificate."""
         match self.options.get("sslmode", "prefer"):
             case "disable":
                 return False
@@ -117,7 +117,7 @@ class Address:
 
 
 def _split(dsn: str) -> tuple[SplitResult, int]:
-    """The parts of a DSN, and its port."""
+    """Return the parts of a DSN, and its port."""
     try:
         parts = urlsplit(dsn)
         port = parts.port or 5432
@@ -145,7 +145,7 @@ def _password(parts: SplitResult) -> str | None:
 
 
 class Connection:
-    """A connection in the hands of one thread. Values are bound, always: no text of anybody is part of a statement.
+    """A connection for one thread. Values are always bound: no foreign text is part of a statement.
 
     Args:
         driver: The driver's connection.
@@ -157,7 +157,7 @@ class Connection:
         self._database = database
 
     def run(self, sql: str, **values: object) -> list[Row]:
-        """The rows of a statement, whose `:name` stand for values.
+        """Return the rows of a statement with `:name` in place of values.
 
         Raises:
             LostConnectionError: The server went away.
@@ -168,7 +168,7 @@ class Connection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. An error ends the connection, and the transaction with it."""
+        """Run a transaction: all or nothing. An error ends the connection, and the transaction with it."""
         self.run("BEGIN")
         yield
         self.run("COMMIT")
@@ -183,7 +183,7 @@ class OwnConnection(Connection):
 
 
 class Database:
-    """Connections to one database, kept for the next search. Any thread may use it; making one connects to nothing.
+    """Connections to one database, kept for later use by any thread. Creating it connects to nothing.
 
     Args:
         dsn: Where it is, as a URL. It is in no error, nor is its password.
@@ -206,7 +206,7 @@ class Database:
         weakref.finalize(self, _close_all, self._idle)
 
     def ask(self, sql: str, **values: object) -> list[Row]:
-        """The rows of one statement that changes nothing; it is sent again where a kept connection turns out dead."""
+        """Return the rows of one read-only statement; it is repeated if a kept connection turns out to be dead."""
         while True:
             is_fresh = not self._idle
             try:
@@ -218,7 +218,7 @@ class Database:
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """A connection for one thread; after an error it is closed.
+        """Open a connection for one thread; after an error it is closed.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -233,7 +233,7 @@ class Database:
             self._put_back(driver)
 
     def connect(self) -> OwnConnection:
-        """A connection of the caller's own, which is not among those that are kept.
+        """Return a connection of the caller's own, which is not among the kept ones.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -242,7 +242,7 @@ class Database:
 
     @contextmanager
     def use_for_long(self, *, timeout_s: float) -> Iterator[Connection]:
-        """As `use`, for statements that take their time, on a connection that is closed afterwards."""
+        """Open a connection as `use` does, for slow statements; it is closed afterwards."""
         with self._free:
             driver = self._connected(timeout_s)
             try:
@@ -271,7 +271,7 @@ class Database:
             ) from None
 
     def _refusal(self, error: DatabaseError) -> ToolServiceError:
-        """The error for what the server says."""
+        """Return the error for a message of the server."""
         facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         code = str(facts.get("C", ""))
         # Only the message: details quote rows.
@@ -281,7 +281,7 @@ class Database:
         return kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the connections that are not in use."""
         _close_all(self._idle)
 
     def _connected(self, timeout_s: float) -> Driver:
@@ -309,7 +309,7 @@ class Database:
 
 @contextmanager
 def alone_in(connection: Connection, *names: str) -> Iterator[None]:
-    """A transaction that no other one with the same names runs beside; the server ends it with the connection."""
+    """Run a transaction that excludes others with the same names; the server ends it with the connection."""
     with connection.transaction():
         connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=" ".join(("jackfield", *names)))
         yield

@@ -90,7 +90,7 @@ def _table(shape: Element, links: Mapping[str, str], number: int) -> Iterator[Bl
 
 
 def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: bool) -> Iterator[Block]:
-    """Return the blocks of a shape: paragraphs with bullets, and those of an outline of several, are a list."""
+    """Yield the blocks of a shape: paragraphs with bullets, and those of an outline of several, are a list."""
     paragraphs = list(_with_text(shape, links))
     is_list = is_outline and len(paragraphs) > 1
     for is_item, group in groupby(paragraphs, key=lambda paragraph: _is_item(paragraph[0], is_outline=is_list)):
@@ -163,7 +163,7 @@ def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def _notes(package: Package, relations: Mapping[str, Relation], number: int) -> Iterator[Block]:
-    """Return the notes of the speaker."""
+    """Yield the notes of the speaker."""
     for relation in relations.values():
         if relation.kind == "notesSlide" and (text := _noted(package, relation.target)):
             yield Block(f"Notes: {text}", page=number)

@@ -173,7 +173,7 @@ class _Reader:
         return own.over(self.styles.get(_value(properties, "pStyle") or "", _PLAIN))
 
     def _all_text(self, element: Element) -> str:
-        """Yield the paragraphs that have text, each in lines of its own."""
+        """Return the paragraphs that have text, each in lines of its own."""
         return "\n".join(filter(None, map(self._text, element.iter(_P))))
 
     def _text(self, paragraph: Element) -> str:

@@ -102,7 +102,7 @@ def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) ->
 
 
 def _outline(document: Any) -> Iterator[Entry]:
-    """Return the entries of the outline that lead to pages. A circular outline ends where it would repeat."""
+    """Yield the entries of the outline that lead to pages. A circular outline ends where it would repeat."""
     for entry in islice(document.get_toc(), _MOST_ENTRIES):
         title, page = _stated(entry.get_title), _page_of(entry)
         if title and page > 0:

@@ -52,7 +52,7 @@ _MOST_INDENT = 100  # characters
 
 
 def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
-    """Return the blocks of a document, page by page; no block spans two pages.
+    """Yield the blocks of a document, page by page; no block spans two pages.
 
     Pages that are pictures without text are named where they stand, so that a reader knows of them.
     """
@@ -80,7 +80,7 @@ def _compounds(pages: Sequence[Page]) -> set[str]:
 
 
 def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
-    """Return the first and the last page of each row of pages that are pictures."""
+    """Yield the first and the last page of each row of pages that are pictures."""
     for is_picture, group in groupby(pages, key=lambda page: page.is_picture):
         if is_picture:
             numbers = [page.number for page in group]
@@ -399,7 +399,7 @@ def _single_spaces(text: str) -> str:
 
 
 def _merge_lists(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Return the items of a list as one block."""
+    """Yield the items of a list as one block."""
     with_text = (block for block in blocks if block.text)
     for is_list, group in groupby(with_text, key=lambda block: block.kind == "list"):
         together = list(group)

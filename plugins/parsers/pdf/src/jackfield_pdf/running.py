@@ -55,7 +55,7 @@ def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
 
 
 def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Key, _Place]]:
-    """Return the lines at the top and bottom of each page that may be headers or footers, with their common form."""
+    """Yield the lines at the top and bottom of each page that may be headers or footers, with their common form."""
     for at, page in enumerate(pages):
         placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
         foot = _at_the_edge(page, placed, headings, is_top=False)
@@ -66,7 +66,7 @@ def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Ke
 def _at_the_edge(
     page: Page, ordered: Sequence[tuple[float, int]], headings: Headings, *, is_top: bool
 ) -> Iterator[tuple[_Key, int]]:
-    """Return the lines at one edge that are separated from the rest and are not headings."""
+    """Yield the lines at one edge that are separated from the rest and are not headings."""
     edge = _first_height(page, ordered)
     for _, nearest in ordered[len(edge) : len(edge) + 1]:
         for place in edge:

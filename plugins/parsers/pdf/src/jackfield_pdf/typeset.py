@@ -99,7 +99,7 @@ def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
 
 
 def _texts(text_page: PdfTextPage) -> Iterator[tuple[str, Sequence[int]]]:
-    """Return the lines with the positions of their characters; () if the positions are not known."""
+    """Yield the lines with the positions of their characters; () if the positions are not known."""
     raw = text_page.get_text_range()
     text = _CONTROL.sub(" ", raw)
     places = _places(text_page, raw)
@@ -256,7 +256,7 @@ def _is_wide(before: _Box, after: _Box, size: float) -> bool:
 
 
 def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
-    """Return the parts of a line between its wide gaps."""
+    """Yield the parts of a line between its wide gaps."""
     words = list(_WORD.finditer(line.text))
     lefts = [_char_box(text_page, line, word.start())[0] for word in words]
     rights = [_char_box(text_page, line, word.end() - 1)[1] for word in words]
@@ -346,7 +346,7 @@ def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None,
 
 
 def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
-    """Return the parts of a line by their cells, without the white space between two."""
+    """Yield the parts of a line by their cells, without the white space between two."""
     if not _meets_any(line, grids):
         yield _Piece(line.text, None, 0, 0, len(line.text))
         return

@@ -1,4 +1,4 @@
-"""What was spent in a scope, what running calls will cost, and whether one more may begin. Pure."""
+"""Count the cost of a scope and of its running calls, and decide if another call may begin. Pure."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class Account:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """The account as text, for `from_json`; amounts are texts, so that they stay exact."""
+        """Return the account as text, for `from_json`; amounts are texts, so that they stay exact."""
         spent = {period: str(amount) for period, amount in self.spent.items()}
         running = {one: [str(amount), until] for one, (amount, until) in self.running.items()}
         return json.dumps({"spent": spent, "running": running})
 
     @classmethod
     def from_json(cls, text: str) -> Account:
-        """The account that `to_json` wrote.
+        """Return the account that `to_json` wrote.
 
         Raises:
             ValueError: The text is something else.
@@ -109,7 +109,7 @@ class Account:
 
 
 def period_of(per: Per, now: float) -> str:
-    """The name of the period of a moment, in seconds since 1970: `2026-11-21`, `2026-11`, `total` …"""
+    """Return the name of the period of a time in seconds since 1970: `2026-11-21`, `2026-11`, `total` …"""
     match per:
         case "day":
             return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")

@@ -14,7 +14,7 @@ Unknown = Literal["say", "refuse"]
 
 
 class BudgetConfig(Config):
-    """How much may be spent, per what, and at which prices."""
+    """The limits of cost, their period and scope, and the prices."""
 
     limit: Decimal | None = Field(default=None, gt=0, description="The most money; without it, costs are only reported")
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="The currency of the limit, ISO 4217")

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The budget, next to the backend: inside retries, so that each attempt is paid, and outside rate limits."""
+    """Return the budget, next to the backend: inside retries, so that each attempt is paid, and outside rate limits."""
     return [
         ProcessorSpec(
             name="budget",

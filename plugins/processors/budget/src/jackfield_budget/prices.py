@@ -34,7 +34,7 @@ class Rates(Config):
     )
 
     def cost(self, usage: Usage) -> Decimal:
-        """What a usage costs; cached and reasoning tokens are parts of the prompt and of the answer."""
+        """Return the cost of a usage; cached and reasoning tokens are parts of the prompt and of the answer."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         reasoning = min(usage.reasoning_tokens, usage.completion_tokens)
         total = (
@@ -58,7 +58,7 @@ class Tier(Rates):
 
 
 class PriceRow(Config):
-    """What a model costs, at some servers, from a day on."""
+    """The prices of a model at some servers, from a day on."""
 
     models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
     servers: tuple[str, ...] = Field(
@@ -87,7 +87,7 @@ class PriceRow(Config):
         return self
 
     def rates(self, prompt_tokens: int) -> Rates | None:
-        """The prices of a call with a prompt of this length; None if it is longer than the last tier."""
+        """Return the prices of a call with a prompt of this length; None if it is longer than the last tier."""
         if not self.tiers:
             return Rates(
                 input=self.input or Decimal(0),
@@ -98,7 +98,7 @@ class PriceRow(Config):
         return next((tier for tier in self.tiers if prompt_tokens <= tier.up_to), None)
 
     def fit(self, model: str, server: str, day: date) -> int | None:
-        """How specific the row is to this model, the larger the closer; None if it does not match."""
+        """Return how specific the row is to this model, larger is closer; None if it does not match."""
         if day < self.valid_from or (self.valid_until is not None and day > self.valid_until):
             return None
         if not any(map(partial(fnmatchcase, server), self.servers)):
@@ -108,7 +108,7 @@ class PriceRow(Config):
 
 
 def _closeness(pattern: str) -> int:
-    """A name is closer than any pattern; of patterns, the one that says more."""
+    """Rank a match: a name is closer than any pattern, and a longer pattern closer than a shorter one."""
     wild = sum(letter in "*?[" for letter in pattern)
     return 10_000 if not wild else len(pattern) - wild
 
@@ -130,7 +130,7 @@ class PriceTable:
         self._tables = tables
 
     def find(self, model: str, server: str, day: date) -> PriceRow | None:
-        """The row for a model on a day: of the most specific ones, the one with the latest first day."""
+        """Return the row for a model on a day: of the most specific ones, the one with the latest first day."""
         for rows in self._tables:
             fits = [(fit, row.valid_from, row) for row in rows if (fit := row.fit(model, server, day)) is not None]
             if fits:
@@ -140,7 +140,7 @@ class PriceTable:
 
 @cache
 def shipped_rows() -> tuple[PriceRow, ...]:
-    """The rows that come with this package; each has its source."""
+    """Return the rows that come with this package; each has its source."""
     return parse_rows((files("jackfield_budget") / "prices.toml").read_text(encoding="utf-8"), what="prices.toml")
 
 

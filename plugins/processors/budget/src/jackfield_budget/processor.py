@@ -99,7 +99,7 @@ class Budget(Processor):
             await sync.in_worker(self._ledger.close)
 
     def spent(self) -> Decimal:
-        """The amount spent in the current period, in the currency of the limit. With a file, it waits for the disk.
+        """Return the amount spent in the current period, in the limit's currency. With a file, it waits for the disk.
 
         Raises:
             ConfigError: The file cannot be used.
@@ -132,7 +132,7 @@ class Budget(Processor):
     # --- prices ---
 
     def _row(self, request: ChatRequest) -> PriceRow | None:
-        """The prices for a request today."""
+        """Return the prices for a request today."""
         key = (request.model, request.server, self._today())
         rows = self._rows  # another thread may put a new one in its place
         if key not in rows:
@@ -145,7 +145,7 @@ class Budget(Processor):
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def _unknown(self, request: ChatRequest) -> PluginEvent | None:
-        """What is said of a model without a price; once for each.
+        """Return a report about a model without a price, once for each model; None otherwise.
 
         Raises:
             ConfigError: Such models are refused.
@@ -165,7 +165,7 @@ class Budget(Processor):
         return PluginEvent(UNKNOWN_EVENT, {**data, "note": note})
 
     def _with_cost(self, usage: Usage, request: ChatRequest) -> Usage:
-        """The usage with its cost, if that is known; what a backend says itself is kept."""
+        """Return the usage with its cost, if that is known; a cost reported by the backend is kept."""
         if usage.cost is not None:
             return usage
         row = self._row(request)
@@ -229,7 +229,7 @@ class Budget(Processor):
         return await self._ledger.achange(self._account, begin, undo=take_back)
 
     def _expected(self, request: ChatRequest, row: PriceRow | None) -> tuple[Decimal, Decimal]:
-        """What a call costs at least, and what it is expected to cost."""
+        """Return the minimum and the expected cost of a call."""
         if row is None or row.currency != self.config.currency:
             return Decimal(0), Decimal(0)
         question = self._counter.request(request)
@@ -249,7 +249,7 @@ class Budget(Processor):
             _log.warning("%s %s was spent, but could not be recorded: %s", cost, self.config.currency, error)
 
     def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:
-        """For the limit alone: what a call costs that began to answer, and of which no usage was reported."""
+        """Return the cost, for the limit alone, of a call that began to answer and reported no usage."""
         if row is None or row.currency != self.config.currency or not bill.characters:
             return Decimal(0)
         question = self._counter.request(request)
@@ -259,7 +259,7 @@ class Budget(Processor):
 
 @dataclass(slots=True)
 class _Bill:
-    """What a call comes to.
+    """The cost of a call.
 
     Attributes:
         characters: How much was answered.
@@ -286,7 +286,7 @@ class _Bill:
                 self.usage = None
 
     def cost(self, currency: str) -> Decimal | None:
-        """The sum in a currency; None if nothing was reported, or its price is not known in it."""
+        """Return the sum in a currency; None if nothing was reported, or its price is unknown in it."""
         reported = filter(None, (self.before, self.usage))
         costs = [one.cost for one in reported if one.cost is not None and one.currency == currency]
         return sum(costs, Decimal(0)) if costs else None

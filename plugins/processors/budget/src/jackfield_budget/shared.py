@@ -22,7 +22,7 @@ class Ledgers:
         self._ledgers: dict[Path | None, Ledger[Account]] = {}
 
     def ledger(self, path: Path | None) -> Ledger[Account]:
-        """The ledger in a file; the process's own if None."""
+        """Return the ledger in a file; the process's own if None."""
         with self._lock:
             if path not in self._ledgers:
                 self._ledgers[path] = _file_ledger(path) if path else MemoryLedger(Account)
@@ -40,6 +40,6 @@ _by_process: dict[int, Ledgers] = {}
 
 
 def ledgers() -> Ledgers:
-    """The ledgers of this process, made at first use."""
+    """Return the ledgers of this process, created at first use."""
     pid = os.getpid()
     return _by_process.get(pid) or _by_process.setdefault(pid, Ledgers())

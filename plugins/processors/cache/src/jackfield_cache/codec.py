@@ -1,4 +1,4 @@
-"""The events of an answer as bytes, and back.
+"""Turn the events of an answer into bytes, and back.
 
 The bytes are plain JSON: reading a file that somebody else has written runs no code.
 """
@@ -13,7 +13,7 @@ from jackfield_records.eventjson import event_to_json, model_event_from_json
 
 
 def encode(events: Iterable[ModelEvent]) -> bytes:
-    """The events as bytes.
+    """Return the events as bytes.
 
     Raises:
         ValueError: An event has a value that JSON cannot represent.
@@ -26,7 +26,7 @@ def encode(events: Iterable[ModelEvent]) -> bytes:
 
 
 def decode(content: bytes) -> list[ModelEvent]:
-    """The events that `encode` wrote.
+    """Return the events that `encode` wrote.
 
     Raises:
         ValueError: The bytes are not events.

@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class CacheConfig(Config):
-    """Where answers are kept, which ones, how long, and how many."""
+    """The settings for caching answers: where, which, how long, and how many."""
 
     path: PathText | None = Field(
         default=None,

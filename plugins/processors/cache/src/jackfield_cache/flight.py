@@ -1,4 +1,4 @@
-"""One request in flight, shared by everybody who makes the same request meanwhile."""
+"""Share one request in flight with all callers that make the same request meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Flight:
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
 
     async def follow(self) -> AsyncIterator[ModelEvent]:
-        """All events from the first, as they come; an error arrives as it was raised."""
+        """Yield all events from the first, as they come; an error arrives as it was raised."""
         self._followers += 1
         place = 0
         try:

@@ -70,7 +70,7 @@ def _plain(value: object) -> object:
 
 
 def _options(config: GenerateConfig) -> Iterable[tuple[str, Any]]:
-    """The options that are set, by name; one that a newer core adds and nobody sets changes no key."""
+    """Yield the options that are set, by name, so that a new option of the core changes no key."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if name not in _LEFT_OUT and value is not None and value not in ((), {}):
@@ -105,7 +105,7 @@ def _item(kind: str, value: object) -> list[object]:
 
 
 def _medium(value: object) -> object:
-    """A medium by its content where that is here, else by its address; it may hold others."""
+    """Return a key for a medium: by its content if it is local, otherwise by its address; it may be nested."""
     if isinstance(value, Mapping):
         return {name: _medium(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -118,7 +118,7 @@ def _medium(value: object) -> object:
 
 
 def _path_of(address: str) -> Path | None:
-    """The file an address leads to, if it leads to one."""
+    """Return the file of an address; None if it is not a file."""
     if address.startswith("file:"):
         path = Path(url2pathname(urlsplit(address).path))
     elif _is_no_path(address):

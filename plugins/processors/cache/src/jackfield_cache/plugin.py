@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The cache, next to the backend, outside retries."""
+    """Return the cache, next to the backend, outside retries."""
     return [
         ProcessorSpec(
             name="cache",

@@ -89,7 +89,7 @@ class Cache(Processor):
 
     @property
     def waiting(self) -> int:
-        """How many requests are in flight."""
+        """The number of requests in flight."""
         return len(self._flights)
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ def _joined_texts(events: list[ModelEvent]) -> list[str]:
 
 
 class _Recording:
-    """What a stream comes to: its last attempt, and its end."""
+    """The last attempt of a stream, and its end."""
 
     def __init__(self) -> None:
         self.events: list[ModelEvent] = []
@@ -232,12 +232,12 @@ class _Recording:
 
     @property
     def is_an_answer(self) -> bool:
-        """Whether this is worth keeping: whole, and not empty, which is often a slip that another try mends."""
+        """True if the answer is complete and not empty; an empty one is often an accident."""
         return self.end is not None and self.end.reason not in _BROKEN_OFF and self._said_something
 
 
 async def _shared(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """The events of a question that somebody else has asked, and pays for."""
+    """Yield the events of a request that another caller made and pays for."""
     async with closing(events):
         yield PluginEvent(SHARED_EVENT)
         async for event in events:
@@ -245,7 +245,7 @@ async def _shared(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent
 
 
 def _free(event: ModelEvent) -> ModelEvent:
-    """The event of an answer that costs nothing this time. An unknown price stays unsaid: nothing was paid."""
+    """Return the event of an answer that costs nothing this time, without a note about an unknown price."""
     if not isinstance(event, UsageReported):
         return event
     if event.usage.cost is None:
@@ -254,25 +254,25 @@ def _free(event: ModelEvent) -> ModelEvent:
 
 
 def _saved(events: list[ModelEvent]) -> dict[str, object]:
-    """What the answer cost when it was given; empty if that was not told."""
+    """Return the original cost of the answer; empty if it is unknown."""
     told = [event.usage for event in events if isinstance(event, UsageReported)]
     return told[-1].model_dump(mode="json") if told else {}
 
 
 def _same_terms(one: ChatRequest, other: ChatRequest) -> bool:
-    """Whether two requests that ask the same also wait, retry and sign in the same way."""
+    """Return True if two equal requests also have the same time limits, retries and credentials."""
     return one.config == other.config and one.metadata == other.metadata
 
 
 def _is_deterministic(config: GenerateConfig) -> bool:
-    """Whether the same answer is meant to come each time; `extra_body` wins, as it does on the wire."""
+    """Return True if the caller expects the same answer each time; `extra_body` overrides, as in the request."""
     temperature = config.extra_body.get("temperature", config.temperature)
     seed = config.extra_body.get("seed", config.seed)
     return temperature == 0 or seed is not None
 
 
 def _path(config: CacheConfig) -> Path:
-    """Where the file is, whatever folder the process goes to later."""
+    """Return the absolute path of the file, so that changes of the working directory have no effect."""
     if config.path is not None:
         return Path(config.path).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")

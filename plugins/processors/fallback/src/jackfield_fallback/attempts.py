@@ -35,7 +35,7 @@ class Attempts:
         self._elsewhere = True
 
     def seen(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """The event to pass on."""
+        """Yield the event to pass on."""
         if event.is_delta:
             self.is_out = True
         match event:

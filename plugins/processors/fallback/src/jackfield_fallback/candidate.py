@@ -53,7 +53,7 @@ class Candidate(StatesSecrets):
         return f"<Candidate {self.name}>"
 
     def model(self) -> BaseChatModel:
-        """The model; its backend is imported now if it was not.
+        """Return the model; its backend is imported at the first call.
 
         Raises:
             ConfigError: A key of the configuration is not valid.
@@ -71,7 +71,7 @@ class Candidate(StatesSecrets):
 
 
 def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: float | None) -> GenerateConfig:
-    """The options of a call to another model than the first.
+    """Return the options of a call to another model than the first.
 
     Args:
         model: What the other model's configuration sets; it wins, except for options that are part of the question.
@@ -87,7 +87,7 @@ def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: flo
 
 
 def _name_of(given: str | Mapping[str, Any] | LLMConfig | BaseChatModel) -> str:
-    """What people are told: the backend and the model, and nothing else that a configuration may hold."""
+    """Return the name for people: the backend and the model, and nothing else of the configuration."""
     if isinstance(given, str):
         return given.strip()
     if isinstance(given, BaseChatModel):

@@ -1,4 +1,4 @@
-"""Why a model did not answer, in one word."""
+"""Classify failures of models in one word."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ RESTING: frozenset[str] = frozenset({"rate_limit", "overload", "timeout", "conne
 
 
 def cause_of(error: Exception) -> str:
-    """The cause: a setting of `FallbackConfig`, `request`, or `other`."""
+    """Return the cause: a setting of `FallbackConfig`, `request`, or `other`."""
     return next((cause for kind, cause in _CAUSES if isinstance(error, kind)), OTHER)

@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel
 
 
 def _as_models(value: object) -> object:
-    """One model, or several, as a tuple. No value is shown: it may hold a key."""
+    """Return one or several models as a tuple. Errors show no value: it may hold a key."""
     models = tuple(value) if isinstance(value, list | tuple) else (value,)
     for model in models:
         if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
@@ -29,7 +29,7 @@ Models = Annotated[tuple[Any, ...], BeforeValidator(_as_models)]
 
 
 class FallbackConfig(Config):
-    """Which models to ask instead, by cause: addresses (`backend:model`) or the dicts of LLMConfig, in order."""
+    """The models to ask instead, by cause: addresses (`backend:model`) or dicts of LLMConfig, in order."""
 
     overload: Models = Field(default=(), repr=False, description="The provider failed on its side (HTTP 5xx)")
     rate_limit: Models = Field(
@@ -61,6 +61,6 @@ class FallbackConfig(Config):
     )
 
     def by_cause(self) -> dict[str, tuple[Any, ...]]:
-        """The models for each cause; those for `overload` also help where a rate limit has none of its own."""
+        """Return the models for each cause; those for `overload` also serve rate limits without models of their own."""
         named = {name: getattr(self, name) for name in type(self).model_fields if name not in _SECONDS}
         return named | {"rate_limit": self.rate_limit or self.overload}

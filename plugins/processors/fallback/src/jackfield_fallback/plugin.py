@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The fallback, before a request is written in a model's own format."""
+    """Return the fallback, which acts before a request is written in a model's own format."""
     return [
         ProcessorSpec(
             name="fallback",

@@ -131,7 +131,7 @@ class Fallback(Processor):
             raise ModelResponseError(f"{call.name_of(model)} ended its answer in the middle")
 
     async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
-        """The events of a model: of the rest of this chain, or of another one."""
+        """Return the events of a model: of the rest of this chain, or of another one."""
         if model is None:
             return call.call_next(_once(call.request))
         other = await sync.shared_in_worker(model.model)  # it may have to import a backend
@@ -150,7 +150,7 @@ class Fallback(Processor):
     # --- whom to ask ---
 
     def _whom_to_begin_with(self, call: _Call) -> list[Candidate | None]:
-        """The first model; while it rests, those that stand in for it, and it after them."""
+        """Return the order of models: the first one; while it rests, its substitutes come before it."""
         rest = self._rests.of(_FIRST)
         awake = [one for one in self._for(rest.cause) if not self._rests.of(one.name)] if rest else []
         if rest is None or not awake:
@@ -159,12 +159,12 @@ class Fallback(Processor):
         return [*awake, None]
 
     def _instead(self, cause: str) -> list[Candidate | None]:
-        """Whom to ask when the first model has failed: those that do not rest, if there are any."""
+        """Return the models to ask after the first one failed: those that do not rest, if there are any."""
         models = self._for(cause)
         return [*([one for one in models if not self._rests.of(one.name)] or models)]
 
     def _for(self, cause: str) -> list[Candidate]:
-        """The models for a cause, then those for any, each once."""
+        """Return the models for a cause, then those for any cause, each once."""
         return list(dict.fromkeys([*self._models.get(cause, ()), *self._models["any"]]))
 
 
@@ -188,7 +188,7 @@ class _Call:
     attempts: Attempts = field(default_factory=Attempts)
 
     def announced(self, model: Candidate | None) -> Iterator[ModelEvent]:
-        """What people and the consumer are told before this model is asked: nothing, if it is the first at once."""
+        """Yield the reports before this model is asked; none before the first model."""
         if model is None and not self.failures:
             return
         failed = next(reversed(self.failures), None)
@@ -201,23 +201,23 @@ class _Call:
         self.attempts.begin_another()
 
     def name_of(self, model: Candidate | None) -> str:
-        """What people call a model."""
+        """Return the name of a model for people."""
         return self.request.model if model is None else model.name
 
     def time_left(self, now: float) -> float | None:
-        """What is left of the deadline, in seconds; None if there is none."""
+        """Return the rest of the deadline, in seconds; None without one."""
         deadline = self.request.config.deadline
         return None if deadline is None else deadline - (now - self.began_at)
 
     def may_go_on(self, now: float) -> bool:
-        """Whether another model may still be asked: there is time, and a consumer who can forget what came."""
+        """Return True if another model may be asked: there is time, and the consumer can drop earlier output."""
         left_s = self.time_left(now)
         if left_s is not None and left_s <= 0:
             return False
         return not (self.attempts.is_out and self.request.metadata.get(ONLY_BEFORE_OUTPUT))
 
     def error(self) -> Exception:
-        """The error to raise: of the first model, which the others were to help, with theirs in its notes."""
+        """Return the error to raise: that of the first model, with those of the others in its notes."""
         told = None if None in self.failures else next(iter(self.failures))
         for model, error in self.failures.items():
             if model is not told:
@@ -230,14 +230,14 @@ def _name_of(model: Candidate | None) -> str:
 
 
 def _once(request: ChatRequest) -> ChatRequest:
-    """The request, not to be repeated unless somebody says how often: there is another model."""
+    """Return the request, without retries unless their number is set: there is another model."""
     if "max_retries" in request.config.model_fields_set:
         return request
     return replace(request, config=request.config.merged({"max_retries": 0}))
 
 
 def _candidates(named: Mapping[str, Sequence[Model]], host: Plugins | None) -> Mapping[str, tuple[Candidate, ...]]:
-    """The models for each cause; one that is named for several is made once."""
+    """Return the models for each cause; a model that is named for several causes is created once."""
     if not any(named.values()):
         return dict.fromkeys(named, ())
     host = host or default_host()

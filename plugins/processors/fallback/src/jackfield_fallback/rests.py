@@ -1,4 +1,4 @@
-"""Which models are not asked for a while, because they have just failed."""
+"""Remember models that are not asked for a while, because they have just failed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rests:
         self._rests: dict[str, Rest] = {}
 
     def of(self, name: str) -> Rest | None:
-        """The current pause of a model, if there is one."""
+        """Return the current pause of a model; None without one."""
         rest = self._rests.get(name)
         return rest if rest is not None and self._clock() < rest.until else None
 

@@ -53,7 +53,7 @@ class Inspection:
         self.spent = Usage()
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Return the events to pass on for one event; after a violation, nothing of the answer."""
+        """Yield the events to pass on for one event; after a violation, nothing of the answer."""
         match event:
             case TextDelta(text):
                 self._measure(text)

@@ -171,7 +171,7 @@ def _taken(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]
 
 
 def _readings(address: str) -> set[str]:
-    """Yield the readings of an address: browsers read a backslash as a slash, Markdown may drop it."""
+    """Return the readings of an address: browsers read a backslash as a slash, Markdown may drop it."""
     readings: set[str] = set()
     for text in (address, html.unescape(address)):  # who makes links of bare addresses may not know entities
         shown = _IGNORED.sub("", text).strip(_STRIPPED)

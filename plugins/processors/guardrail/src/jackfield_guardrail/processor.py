@@ -181,12 +181,12 @@ class _Attempt:
 
     @property
     def told(self) -> Usage:
-        """Return the usage that was reported to the caller."""
+        """The usage that was reported to the caller."""
         return Usage() if self.reported is None else self.reported + self.before
 
     @property
     def cost(self) -> Usage:
-        """Return the usage with all earlier attempts and with judges."""
+        """The usage with all earlier attempts and with judges."""
         return (self.reported or Usage()) + self.before + self.inspection.spent
 
 

@@ -68,7 +68,7 @@ class _Group:
 
     @property
     def gives_back(self) -> bool:
-        """Return True if it contains a repeat that can backtrack."""
+        """True if it contains a repeat that can backtrack."""
         return self.has_repeat and not self.is_atomic
 
 

@@ -97,7 +97,7 @@ class Rules:
 
     @property
     def hold(self) -> bool:
-        """Return True if text must wait for the end of an answer, because a rule that acts checks all of it."""
+        """True if text must wait for the end of an answer, because a rule that acts checks all of it."""
         whole = (*self.required, *(name for name, _ in self.checks))
         return any(self.by_name[name].action != "note" for name in whole)
 

@@ -116,7 +116,7 @@ class Scanner:
 
     @property
     def _needed(self) -> int:
-        """Return the length of text that is needed before more of it can be decided."""
+        """The length of text that is needed before more of it can be decided."""
         return self._block_end + self._reach
 
     def _advance(self, *, final: bool) -> str:

@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class RateLimitsConfig(Config):
-    """What a server allows, and who shares the limits."""
+    """The limits of a server, and their scope."""
 
     requests_per_minute: int | None = Field(default=None, ge=1, description="Requests in any 60 seconds (RPM)")
     tokens_per_minute: int | None = Field(

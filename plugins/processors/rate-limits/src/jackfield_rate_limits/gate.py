@@ -1,4 +1,4 @@
-"""Where the requests of a process stand in line for a scope: first come, first served, from any thread and loop."""
+"""Queue the requests of a process for a scope: first come, first served, from any thread and loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class TooLongError(Exception):
-    """There is no place within the time somebody is willing to wait; `wait` says what is missing."""
+    """No place becomes free within the allowed time; `wait` has the reason."""
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait)
@@ -55,11 +55,11 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """How many are waiting."""
+        """The number of waiting requests."""
         return len(self._line)
 
     async def look(self, wanted: Wanted) -> Entry | Wait:
-        """Let a request in if nobody waits in line and there is a place."""
+        """Let a request in if the queue is empty and a place is free."""
         if self._poll_s is None:  # without a file, a look takes no time, and nobody can come in between
             with self._lock:
                 is_alone = not self._line
@@ -80,7 +80,7 @@ class Gate:
             self._leave_the_line(ticket)
 
     async def enter(self, wanted: Wanted, *, max_wait_s: float | None, sleep: Sleep) -> Entry:
-        """Stand in line until there is a place. A cancelled request leaves the line, and the next one moves up.
+        """Queue a request until a place is free. A cancelled request leaves the queue, and the next one moves up.
 
         Raises:
             TooLongError: As soon as it is known that there is no place within `max_wait_s` seconds.
@@ -117,7 +117,7 @@ class Gate:
         await self._note(lambda state: state.renew(entry, until))
 
     async def pause(self, seconds: float, *, max_pause_s: float) -> None:
-        """Let nobody in for some seconds, at most `max_pause_s`."""
+        """Let no request in for some seconds, at most `max_pause_s`."""
         if not seconds <= max_pause_s:  # "not a number", too
             seconds = max_pause_s
         now = self._clock()
@@ -168,7 +168,7 @@ class _Ticket:
         self.woken = asyncio.Event()
 
     def wake(self) -> bool:
-        """Let it look again, from any thread; False if nobody is there any more who could."""
+        """Wake the waiting request, from any thread; return False if it is gone."""
         try:
             self._loop.call_soon_threadsafe(self.woken.set)
         except RuntimeError:  # its loop was closed before it could leave the line

@@ -1,4 +1,4 @@
-"""Which process has a place in a shared file, and whether it still runs."""
+"""Identify the owner of a place in a shared file, and check if it still runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def owner() -> str:
-    """This process, as a name that means the same to all processes of this machine."""
+    """Return the name of this process, which is the same for all processes of this machine."""
     return f"{_machine()}/{os.getpid()}"
 
 
 def is_gone(name: str) -> bool:
-    """Whether a process is known not to run any more; False where that cannot be told from here."""
+    """Return True if a process has surely ended; False if this cannot be known from here."""
     machine, _, pid = name.rpartition("/")
     if os.name != "posix" or machine != _machine() or not pid.isdigit():
         return False
@@ -27,7 +27,7 @@ def is_gone(name: str) -> bool:
 
 
 def _machine() -> str:
-    """The machine since its last start, and where numbers of processes are counted: a container counts its own."""
+    """Return an id of the machine since its last start, and of its process namespace: a container counts its own."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"

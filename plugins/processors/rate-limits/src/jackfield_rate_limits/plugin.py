@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The limits, next to the backend, inside retries: each attempt counts."""
+    """Return the limits, next to the backend and inside retries, so that each attempt counts."""
     return [
         ProcessorSpec(
             name="rate_limits",

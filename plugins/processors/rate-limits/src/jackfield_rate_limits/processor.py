@@ -133,7 +133,7 @@ class RateLimits(Processor):
         return self.config.scope or f"{request.server}:{request.model}"
 
     def _wanted(self, request: ChatRequest, gate: Gate) -> tuple[int, Wanted]:
-        """The tokens of the question, and what is reserved for it and its answer.
+        """Return the tokens of the question, and the tokens reserved for it and its answer.
 
         Raises:
             LimitReachedError: It could never fit.

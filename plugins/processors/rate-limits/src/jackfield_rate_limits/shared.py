@@ -1,4 +1,4 @@
-"""The gates of this process. Limits are a server's, whoever asks it: all agents stand in the same lines."""
+"""The gates of this process. Limits belong to a server, so all agents share its queues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Gates:
         self._gates: dict[tuple[Path | None, Clock, str], Gate] = {}
 
     def gate(self, scope: str, *, path: Path | None, clock: Clock) -> Gate:
-        """The gate of a scope, one for each file and clock."""
+        """Return the gate of a scope, one for each file and clock."""
         key = (path, clock, scope)
         with self._lock:
             gate = self._gates.get(key)
@@ -48,7 +48,7 @@ class Gates:
 
 
 def ledger_of(path: Path | None) -> Ledger[State]:
-    """A new ledger in a file, or in memory."""
+    """Return a new ledger in a file, or in memory."""
     if path is None:
         return MemoryLedger(State, is_idle=lambda state: state.is_idle)
     return FileLedger(
@@ -66,6 +66,6 @@ _by_process: dict[int, Gates] = {}
 
 
 def gates() -> Gates:
-    """The gates of this process, made at first use."""
+    """Return the gates of this process, created at first use."""
     pid = os.getpid()
     return _by_process.get(pid) or _by_process.setdefault(pid, Gates())

@@ -1,4 +1,4 @@
-"""What a scope has used in the last minute, and the one decision: now, or in how many seconds.
+"""Count the usage of a scope in the last minute, and decide: now, or in how many seconds.
 
 Pure: the time is given, and nothing waits here. The minute is kept in slices of one second, each of which counts until
 its last moment has left the minute, so that no 60 seconds ever have more than is allowed.
@@ -17,7 +17,7 @@ SLICE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is allowed; None means unlimited."""
+    """The limits; None means unlimited."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -54,7 +54,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Running:
-    """A place among the requests that run.
+    """A place among the running requests.
 
     Attributes:
         until: When it is free again even if nobody gives it back.
@@ -67,7 +67,7 @@ class Running:
 
 @dataclass(slots=True)
 class State:
-    """All that is known of a scope. One caller at a time.
+    """The state of a scope, for one caller at a time.
 
     Attributes:
         used: Requests and tokens, by the second they count in.
@@ -104,7 +104,7 @@ class State:
         return entry
 
     def leave(self, entry: Entry, tokens: int, now: float) -> None:
-        """A request is over; `tokens` is what it used in truth."""
+        """End a request; `tokens` is its real usage."""
         self.tidy(now)
         self.running.pop(entry.id, None)
         used = self.used.get(entry.slice)
@@ -114,7 +114,7 @@ class State:
             self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
 
     def forget(self, entry: Entry) -> None:
-        """A request that was let in was never sent."""
+        """Withdraw a request that was let in and never sent."""
         self.running.pop(entry.id, None)
         used = self.used.get(entry.slice)
         if used is not None:
@@ -122,17 +122,17 @@ class State:
             used[1] = max(0, used[1] - entry.tokens)
 
     def renew(self, entry: Entry, until: float) -> None:
-        """A request is still being answered."""
+        """Confirm that a request is still being answered."""
         if entry.id in self.running:
             self.running[entry.id].until = until
 
     def pause(self, seconds: float, now: float, *, max_pause_s: float = math.inf) -> None:
-        """Nobody is let in for so long; a longer pause that is on already stays, as far as it counts."""
+        """Pause for some seconds. A longer pause that has begun continues."""
         if seconds > self._pause_left(now, max_pause_s):
             self.paused = (now, now + seconds)
 
     def tidy(self, now: float) -> None:
-        """Forget what has left the minute. A clock that was set back makes nobody wait longer than a minute."""
+        """Forget usage older than a minute. If the clock was set back, no request waits longer than a minute."""
         self._tidy_used(now)
         if self._pause_left(now) <= 0:
             self.paused = None
@@ -149,7 +149,7 @@ class State:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is known that could make anybody wait."""
+        """True if nothing is recorded that could make a request wait."""
         return not (self.used or self.running or self.paused)
 
     def _pause_left(self, now: float, most_s: float = math.inf) -> float:
@@ -161,7 +161,7 @@ class State:
         return min(until, since + most_s) - now
 
     def _has_place(self, most: int | None, is_gone: Callable[[str], bool]) -> bool:
-        """Whether fewer requests are running than may; if not, those of processes that are gone are dropped first."""
+        """Return True if another request may run. If not, first drop those of processes that have ended."""
         if most is None or len(self.running) < most:
             return True
         self._drop(one for one, running in self.running.items() if is_gone(running.owner))
@@ -187,14 +187,14 @@ class State:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """The state as text, for `from_json`."""
+        """Return the state as text, for `from_json`."""
         running = {one: [running.until, running.owner] for one, running in self.running.items()}
         used = [[second, *counts] for second, counts in self.used.items()]
         return json.dumps({"used": used, "running": running, "paused": self.paused})
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """The state that `to_json` wrote.
+        """Return the state that `to_json` wrote.
 
         Raises:
             ValueError: The text is something else.
@@ -212,7 +212,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request that wants in.
+    """A request that waits for a place.
 
     Attributes:
         id: A name that no other has.

@@ -52,7 +52,7 @@ class AnswerTransform:
         self._calls: dict[int, Rewriter] = {}
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Return the events to pass on for one event."""
+        """Yield the events to pass on for one event."""
         match event:
             case TextDelta() | ReasoningDelta():
                 yield from self._feed_text(event)
