@@ -140,6 +140,7 @@ VARIABLES = {
     "JACKFIELD_PLUGINS_TRACE": "1: print every load on standard error, with its duration.",
     "JACKFIELD_MODEL": "The model of `jackfield run` and `chat` if `--model` is not given: `backend:model`.",
     "JACKFIELD_RECORD": "0: `jackfield run` and `chat` record nothing. Like `record` in the user's `config.toml`.",
+    "JACKFIELD_LOG": "info or debug, perhaps followed by ,json: log the steps of runs. Needs `jackfield-log`.",
     "JACKFIELD_WORKSPACE": "The folder in which tools write files; by default `workspace` in the working directory.",
 }
 

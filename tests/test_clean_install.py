@@ -705,6 +705,16 @@ Path("tea.csv").write_text("sort;minutes\\nblack | strong;4\\n")
         "| black \\| strong | 4 |",
     ),
     "jackfield-openai": Job(AGENT, "It is 42."),
+    "jackfield-log": Job(
+        """
+import logging, sys
+from jackfield import BasicAgent
+from jackfield.testing import ScriptedModel, answer
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+BasicAgent(llm=ScriptedModel([answer("Hello.")]), observers=["log"]).ask("Hi")
+""",
+        "run finished: run=",
+    ),
     "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
     "jackfield-redaction": Job(
         """

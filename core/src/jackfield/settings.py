@@ -37,6 +37,9 @@ _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
 _SWITCHES = {"safe": "JACKFIELD_SAFE", "strict": "JACKFIELD_PLUGINS_STRICT", "trace": "JACKFIELD_PLUGINS_TRACE"}
 RECORD_VARIABLE = "JACKFIELD_RECORD"
+LOG_VARIABLE = "JACKFIELD_LOG"
+LOG_OBSERVER = "observer.jackfield-log/log"
+"""The observer that `JACKFIELD_LOG` enables."""
 _VARIABLES = {**_LISTS, **_SWITCHES}
 CONFIG_FILE = "config.toml"
 CHOICES_FILE = "choices.toml"
@@ -268,7 +271,10 @@ def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
     """Map the rules of a layer, named as in `Settings.origins`, to its file or variable."""
     rules = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
     rules += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
-    return {rule: _VARIABLES[rule.partition(":")[0]] if origin == _ENVIRONMENT else origin for rule in rules}
+    if origin != _ENVIRONMENT:
+        return dict.fromkeys(rules, origin)
+    by_log = f"enabled:{LOG_OBSERVER}"
+    return {rule: LOG_VARIABLE if rule == by_log else _VARIABLES[rule.partition(":")[0]] for rule in rules}
 
 
 def _narrow(settings: Settings, project: Project) -> Settings:
@@ -344,7 +350,21 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
     switches = {key: _flag(env[variable], variable) for key, variable in _SWITCHES.items() if variable in env}
     if env.get(RECORD_VARIABLE):  # an empty variable is none: it must not switch off what the user relies on
         switches["record"] = _flag(env[RECORD_VARIABLE], RECORD_VARIABLE)
-    return {**lists, **switches}
+    table: dict[str, object] = {**lists, **switches}
+    if env.get(LOG_VARIABLE) and (log := _log_settings(env[LOG_VARIABLE])):
+        table["enabled"] = [*lists.get("enabled", ()), LOG_OBSERVER]
+        table["settings"] = {LOG_OBSERVER: log}
+    return table
+
+
+def _log_settings(text: str) -> dict[str, str]:
+    """Return the settings of the log for a value of `JACKFIELD_LOG`: a level, and perhaps `,json`; empty for none."""
+    level, _, form = text.lower().replace(" ", "").partition(",")
+    if level in _FALSE and not form:
+        return {}
+    if level not in ("info", "debug") or form not in ("", "text", "json"):
+        raise ConfigError(f"{LOG_VARIABLE} must be info or debug, followed by ,json for lines of JSON; not {text!r}")
+    return {"level": level, "format": form or "text"}
 
 
 def _names(text: str) -> list[str]:

@@ -302,6 +302,7 @@ class Agent(QwenMethods, StatesSecrets):
                 run = recorded.resume(run)
                 if run.later_parts:  # they are counted as they come
                     run = replace(run, passes_events=False)
+            self.observers.prepare(self)
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))

@@ -22,6 +22,12 @@ class Observer(StatesSecrets, ABC):
 
     name: ClassVar[str]
 
+    def prepare(self, agent: object) -> None:
+        """Prepare for a run of an agent, before its first event: collect the secrets to hide, for example.
+
+        It is called for each run, possibly from several threads, and must not wait.
+        """
+
     @abstractmethod
     def observe(self, event: RunEvent) -> None:
         """Take note of one event. It runs between two events of the run: it must not wait, nor change the event."""
@@ -37,6 +43,14 @@ class Observers(StatesSecrets):
 
     def __bool__(self) -> bool:
         return bool(self._active)
+
+    def prepare(self, agent: object) -> None:
+        """Prepare all of them for a run of an agent."""
+        for observer in self._active:
+            try:
+                observer.prepare(agent)
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
 
     def tell(self, event: RunEvent) -> None:
         """Give an event to all of them."""

@@ -1,0 +1,1 @@
+"""Logs the steps of runs."""

@@ -1,0 +1,18 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ObserverSpec, hook
+
+
+@hook.observers
+def observers() -> list[ObserverSpec]:
+    """The log."""
+    return [
+        ObserverSpec(
+            name="log",
+            target="jackfield_log.observer:LogObserver",
+            config="jackfield_log.config:LogConfig",
+            summary="Logs each step of a run with its tokens and seconds",
+        )
+    ]

@@ -1,0 +1,214 @@
+"""Steps of real runs as lines of a log."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent, tool
+from jackfield.errors import ConfigError, ModelRequestError
+from jackfield.events import RetryScheduled, RunEvent, RunFailed
+from jackfield.plugins import PluginHost
+from jackfield.settings import load_settings
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
+from jackfield_log.observer import LOGGER, LogObserver
+
+KEY = "sk-live-Q7rT2mZx9LpW4vNc8KdB"
+
+
+@tool
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"{word} is a tree"
+
+
+@tool
+def burn(word: str) -> str:
+    """Fail with a secret in the error."""
+    raise RuntimeError(f"GET https://api.example.org/x?api_key={KEY}&q={word} failed")
+
+
+@pytest.fixture(autouse=True)
+def _levels(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in (LOGGER, "jackfield")]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+def _agent(*script: Any, observer: LogObserver | str = "log", **options: Any) -> FnCallAgent:
+    return FnCallAgent([look_up, burn], ScriptedModel(list(script)), name="helper", observers=[observer], **options)
+
+
+def _facts(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(record)["jackfield"] for record in caplog.records if record.name == LOGGER]
+
+
+def _lines(caplog: pytest.LogCaptureFixture) -> str:
+    return "\n".join(record.getMessage() for record in caplog.records if record.name == LOGGER)
+
+
+def test_a_run_is_a_line_per_step_with_the_same_run_id(caplog: pytest.LogCaptureFixture) -> None:
+    result = _agent(calls(("look_up", {"word": "oak"})), answer("A tree.")).ask("What is an oak?")
+    facts = _facts(caplog)
+    assert [one["step"] for one in facts] == ["run started", "turn", "tool", "turn", "run finished"]
+    assert {(one["run"], one["agent"]) for one in facts} == {(result.run_id, "helper")}
+    last = facts[-1]
+    assert (last["stop_reason"], last["turns"], last["tool_calls"]) == ("finished", 2, 1)
+    assert (last["prompt_tokens"], last["completion_tokens"]) == (
+        result.usage.prompt_tokens,
+        result.usage.completion_tokens,
+    )
+    assert all("seconds" in one for one in facts[1:])
+
+
+def test_texts_of_the_conversation_are_shown_at_debug_only(caplog: pytest.LogCaptureFixture) -> None:
+    script = (calls(("look_up", {"word": "zelkova"})), answer("A zelkova is a tree."))
+    _agent(*script).ask("What is a zelkova?")
+    assert "zelkova" not in _lines(caplog)
+    caplog.clear()
+    _agent(*script, observer=LogObserver("debug", max_chars=20)).ask("What is a zelkova?" + "?" * 500)
+    starts = {one["step"]: one for one in _facts(caplog)}
+    assert starts["tool started"]["arguments"] == '{"word": "zelkova"}'
+    assert starts["tool"]["result"] == "zelkova is a tree"
+    assert starts["run started"]["question"] == "What is a zelkova??? …"
+
+
+def test_a_level_that_the_program_sets_wins(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("jackfield").setLevel("DEBUG")
+    _agent(calls(("look_up", {"word": "oak"})), answer("A tree.")).ask("Hi")
+    assert "arguments=" in _lines(caplog)
+    caplog.clear()
+    logging.getLogger(LOGGER).setLevel("WARNING")
+    _agent(answer("Hello.")).ask("Hi")
+    assert not _facts(caplog)
+
+
+def test_failed_calls_and_retries_are_warnings_and_a_failed_run_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    _agent(calls(("burn", {"word": "oak"})), answer("No.")).ask("Hi")
+    assert [record.levelname for record in caplog.records if record.name == LOGGER] == [
+        "INFO", "INFO", "WARNING", "INFO", "INFO",
+    ]  # fmt: skip
+    caplog.clear()
+    with pytest.raises(ModelRequestError):
+        _agent([ModelRequestError("no such model")]).ask("Hi")
+    last = caplog.records[-1]
+    assert (last.levelname, vars(last)["jackfield"]["error"]) == ("ERROR", "no such model")
+    caplog.clear()
+    LogObserver().observe(RunEvent("r", 1, "a", 0, RetryScheduled(1, 0.5, "busy")))
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", "retry: run=r agent=a attempt=1 delay_s=0.5 error=busy")
+    ]
+
+
+def test_approvals_and_their_answers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    asks = {"ask": "read_only", "by": lambda call, context: False}
+    _agent(calls(("look_up", {"word": "oak"})), answer("No."), approve=asks).ask("Hi")
+    approval = next(one for one in _facts(caplog) if one["step"] == "approval")
+    assert (approval["tool"], approval["allowed"]) == ("look_up", "no")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_line_has_a_secret(form: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", KEY)
+    own = "pw-9Zk3Qm7Lx2Vt5Rb8"  # only the agent's model knows it
+    address = "https://bob:hunter2-Kq8z@db.example.org/x?token=Zm9vYmFyYmF6cXV4MTIz"
+    script = (
+        calls(("look_up", {"word": f"{KEY} {own} {address}"}), ("burn", {"word": f'"{KEY}"\n'})),
+        answer(f"{KEY} {own} {address}"),
+    )
+    model = ScriptedModel([*script])
+    model.config = model.config.model_copy(update={"api_key": own})
+    observer = LogObserver("debug", form)
+    agent = FnCallAgent([look_up, burn], model, name="helper", observers=[observer])
+    agent.ask(f"{'x' * 290}{KEY} {own}")
+    observer.observe(RunEvent("r", 1, "a", 0, RunFailed(f"{address} refused {KEY}", "ModelRequestError")))
+    whole = _lines(caplog) + repr(_facts(caplog))
+    assert whole.count("[secret") > 10
+    for secret in (KEY, KEY[:14], own, "hunter2-Kq8z", "Zm9vYmFyYmF6cXV4MTIz"):
+        assert secret not in whole
+
+
+def test_a_line_of_json_is_one_object(caplog: pytest.LogCaptureFixture) -> None:
+    odd = "line\nline \x1b[31m \x9b \ud83d 树"
+    for form in ("json", "text"):
+        caplog.clear()
+        _agent(calls(("look_up", {"word": "树"})), answer("树\n\x9b"), observer=LogObserver("debug", form)).ask("Hi\n")  # type: ignore[arg-type]
+        LogObserver("debug", form).observe(RunEvent("r", 1, odd, 0, RunFailed(odd, "E")))  # type: ignore[arg-type]
+        for record in caplog.records:
+            line = record.getMessage()
+            assert line.isprintable(), line
+            line.encode()
+            if form == "json":
+                assert {"time", "level", "step", "run", "agent"} <= json.loads(line).keys()
+
+
+def test_runs_in_several_threads_are_apart(caplog: pytest.LogCaptureFixture) -> None:
+    observer = LogObserver()
+
+    @tool
+    def who(context: ToolContext[str]) -> str:
+        """Say who asks."""
+        return context.deps
+
+    def serve(number: int) -> str:
+        script = [*[calls(("who", {}))] * (number % 3), answer("done")]
+        agent = FnCallAgent([who], ScriptedModel(script), name=f"agent{number}", observers=[observer])
+        return agent.ask("Hi", deps=str(number)).run_id
+
+    with ThreadPoolExecutor(4) as pool:
+        run_ids = list(pool.map(serve, range(12)))
+    by_run = {one["run"]: one for one in _facts(caplog) if one["step"] == "run finished"}
+    assert [(by_run[run_id]["agent"], by_run[run_id]["tool_calls"]) for run_id in run_ids] == [
+        (f"agent{number}", number % 3) for number in range(12)
+    ]
+
+
+def test_lines_that_no_handler_takes_go_to_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    _agent(answer("Hello.")).ask("Hi")
+    text = capsys.readouterr().err
+    assert "info run started: run=" in text
+    assert "info run finished: run=" in text
+    _agent(answer("Hello."), observer=LogObserver(format="json")).ask("Hi")
+    assert [json.loads(line)["step"] for line in capsys.readouterr().err.splitlines()] == [
+        "run started", "turn", "run finished",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [
+        ("info", {"level": "info", "format": "text"}),
+        ("debug,json", {"level": "debug", "format": "json"}),
+        ("INFO", {"level": "info", "format": "text"}),
+        ("", None),
+        ("0", None),
+        ("off", None),
+    ],
+)
+def test_the_variable_enables_the_log(value: str, options: object, tmp_path: Any) -> None:
+    settings = load_settings({"JACKFIELD_LOG": value}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+    assert settings.options.get("observer.jackfield-log/log") == options
+    assert ("observer.jackfield-log/log" in settings.enabled) == (options is not None)
+
+
+def test_a_wrong_value_of_the_variable_is_an_error(tmp_path: Any) -> None:
+    with pytest.raises(ConfigError, match=r"JACKFIELD_LOG must be info or debug"):
+        load_settings({"JACKFIELD_LOG": "verbose"}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+
+
+def test_the_variable_logs_runs_of_any_agent(caplog: pytest.LogCaptureFixture, tmp_path: Any) -> None:
+    settings = load_settings({"JACKFIELD_LOG": "debug"}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+    FnCallAgent(llm=ScriptedModel([answer("Hello.")]), host=PluginHost(settings=settings)).ask("Hi")
+    assert [one["step"] for one in _facts(caplog)] == ["run started", "turn", "run finished"]
+    assert "text=Hello." in _lines(caplog)
