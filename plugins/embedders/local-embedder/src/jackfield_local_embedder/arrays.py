@@ -85,7 +85,7 @@ def softmax(scores: Floats) -> Floats:
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """The vectors, each of length 1; one of zeros stays as it is."""
+    """Return the vectors scaled to length 1; one of zeros stays unchanged."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
     return scaled

@@ -10,7 +10,7 @@ from jackfield.config import Config
 
 
 class TransformersEmbedderConfig(Config):
-    """Which model, what is put before texts, and what computes. What is unset is as the model's own files say."""
+    """The model, the prefixes of texts, and the engine. The model's own files decide what is not set."""
 
     model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
     dimension: int | None = Field(

@@ -73,7 +73,7 @@ class TransformersEmbedder(Embedder):
 
     @property
     def dimension(self) -> int | None:
-        """As configured; None if the model decides."""
+        """The configured dimension; None if the model decides."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:

@@ -24,7 +24,7 @@ _FORBIDDEN = np.float32(-1e30)  # a score, before softmax, of what must not be l
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """How a family of models names its weights and settings.
+    """The names of weights and settings in a family of models.
 
     Attributes:
         prefixes: What may stand before every name.
@@ -76,7 +76,7 @@ _FAMILIES: Mapping[str, _Family] = {
 
 
 def why_not_numpy(config: Mapping[str, Any]) -> str:
-    """Why a model cannot be computed here, from its `config.json`; '' if it can."""
+    """Return the reason why a model cannot be computed here, from its `config.json`; '' if it can."""
     family = _FAMILIES.get(str(config.get("model_type")))
     if family is None:
         return f"its architecture is {config.get('model_type')!r}"
@@ -125,7 +125,7 @@ class NumpyEncoder:
                 self._weights.check(self._family.layer.format(number) + part + ".bias", name)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """The vectors of each row's tokens, one in each line.
+        """Return the vectors of each row's tokens, one in each line.
 
         Args:
             rows: The ids of tokens; of similar length, because shorter rows are padded.
@@ -195,7 +195,7 @@ def _positive(config: Mapping[str, Any], key: str, name: str, *, least: int = 1)
 
 
 def _buckets(distance: np.ndarray[Any, Any], count: int, *, furthest: int = 128) -> np.ndarray[Any, Any]:
-    """The rows of a table of relative positions: one for each near distance, shared by far ones."""
+    """Return the rows of a table of relative positions: one for each near distance, shared ones for far distances."""
     half = count // 2
     near = half // 2
     far = np.maximum(np.abs(distance), 1).astype(np.float32)

@@ -18,7 +18,7 @@ _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
 
 def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
-    """Where the model is.
+    """Return the folder of the model.
 
     Raises:
         ModelServiceError: It is not on this disk and must not be fetched, or could not be fetched.

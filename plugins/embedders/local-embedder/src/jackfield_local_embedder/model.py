@@ -25,7 +25,7 @@ class Encoder(Protocol):
         """See above."""
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """The vectors of each row's tokens, one in each line."""
+        """Return the vectors of each row's tokens, one in each line."""
 
 
 class SentenceModel:
@@ -54,19 +54,19 @@ class SentenceModel:
             self._tokenizer.enable_truncation(self._longest)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text's tokens, none of them empty."""
+        """Return the ids of each text's tokens, none of them empty."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # half of a surrogate pair is not UTF-8
         lowered = [text.lower() for text in clean] if self.recipe.lower_case else clean
         # A text of signs that a tokenizer leaves out has no tokens at all where it adds none of its own.
         return [encoding.ids or [0] for encoding in self._tokenizer.encode_batch(lowered)]
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """The vectors of texts, given as tokens; rows of similar length cost the least."""
+        """Return the vectors of texts, given as tokens; rows of similar length cost the least."""
         return self._pooler.vectors(self._encoder.encode(rows))
 
 
 def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[list[int]]:
-    """The numbers of texts that are computed together: of similar length, about so many tokens with padding."""
+    """Yield the numbers of texts that are computed together: of similar length, about `tokens` tokens with padding."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[number] > tokens_at_once:
@@ -78,7 +78,7 @@ def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[l
 
 
 def _encoder(recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
-    """What computes: numpy where it can and nothing asks for torch."""
+    """Return the engine: numpy if it can compute the model and the settings do not ask for torch."""
     wants_device = config.device not in ("auto", "cpu")
     if config.engine == "torch" or (config.engine == "auto" and wants_device):
         return TorchEncoder(recipe.folder, config)
@@ -91,7 +91,7 @@ def _encoder(recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
 
 
 def _why_not_numpy(folder: Path, name: str) -> str:
-    """Why numpy cannot compute the model of a folder; '' if it can."""
+    """Return the reason why numpy cannot compute the model of a folder; '' if it can."""
     why_not = why_not_numpy(read_json(folder / "config.json", name))
     return why_not or ("" if has_weights(folder) else "it has no model.safetensors")
 

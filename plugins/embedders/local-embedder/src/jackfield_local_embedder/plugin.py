@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import EmbedderSpec, hook
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """The embedder."""
+    """Return the embedder."""
     return [
         EmbedderSpec(
             name="transformers",

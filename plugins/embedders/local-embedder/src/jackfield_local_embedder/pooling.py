@@ -1,4 +1,4 @@
-"""From the vectors of tokens to the vector of a text."""
+"""Pool the vectors of tokens into the vector of a text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pooler:
         self._layers = [_layer(dense, name) for dense in recipe.dense]
 
     def vectors(self, texts: Sequence[Floats]) -> Floats:
-        """The vectors of texts, one in each line.
+        """Return the vectors of texts, one in each line.
 
         Raises:
             ModelRequestError: They have fewer numbers than are to be kept.

@@ -1,4 +1,4 @@
-"""What a model's folder says about how its texts become vectors: the files that sentence-transformers writes.
+"""Read how a model's texts become vectors, from the files that sentence-transformers writes.
 
 Source: the formats are those of sentence-transformers (`modules.json` and the folders that it names), versions 2 to 5.
 """
@@ -42,7 +42,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a model's texts become vectors.
+    """The steps that turn a model's texts into vectors.
 
     Attributes:
         folder: Where the model itself is.
@@ -66,7 +66,7 @@ class Recipe:
 
 
 def read_recipe(root: Path, name: str) -> Recipe:
-    """What the files of a folder say. Without `modules.json`, the mean of all tokens is the vector.
+    """Return the steps from the files of a folder. Without `modules.json`, the mean of all tokens is the vector.
 
     Raises:
         ModelRequestError: A file is damaged, or the model has a part that is not supported.
@@ -103,12 +103,12 @@ def read_recipe(root: Path, name: str) -> Recipe:
 
 
 def unusable(name: str, what: str) -> ModelRequestError:
-    """The error for a model that cannot be used."""
+    """Return the error for a model that cannot be used."""
     return ModelRequestError(f"{BACKEND}: the model {name!r} {what}", backend=BACKEND)
 
 
 def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
-    """The content of a file, or `otherwise` if there is none and that is allowed.
+    """Return the content of a file; `otherwise` if it is missing and may be.
 
     Raises:
         ModelRequestError: The file is damaged, or it is missing and must not be.
@@ -137,7 +137,7 @@ def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
 
 
 def _modes(config: Mapping[str, Any]) -> list[str]:
-    """The ways of pooling that a configuration names: newer ones with one setting, older ones with one for each."""
+    """Return the ways of pooling in a configuration: newer ones have one setting, older ones one for each way."""
     mode = config.get("pooling_mode")
     if isinstance(mode, str):
         return [mode]

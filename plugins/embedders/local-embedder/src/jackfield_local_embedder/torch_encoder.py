@@ -50,7 +50,7 @@ class TorchEncoder:
         self.longest: int | None = getattr(settings, "max_position_embeddings", None)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """The vectors of each row's tokens, one in each line."""
+        """Return the vectors of each row's tokens, one in each line."""
         import torch
 
         longest = max(len(row) for row in rows)
@@ -66,7 +66,7 @@ class TorchEncoder:
 
 
 def tokenizer_by_transformers(folder: Path, config: TransformersEmbedderConfig) -> Any:
-    """The tokenizer of a folder without `tokenizer.json`, made from what it has.
+    """Return the tokenizer of a folder without `tokenizer.json`, built from its other files.
 
     Raises:
         ModelServiceError: It cannot be made.

@@ -31,12 +31,12 @@ class Weights(dict[str, Floats]):
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether the folder has weights that can be read here."""
+    """Return True if the folder has weights that can be read here."""
     return (folder / _ONE_FILE).is_file() or (folder / _LIST_OF_FILES).is_file()
 
 
 def read_weights(folder: Path, name: str, prefixes: Iterable[str], known: str) -> Weights:
-    """All weights of a folder that are numbers with a fraction.
+    """Return all floating-point weights of a folder.
 
     Args:
         folder: Where they are.

@@ -266,7 +266,7 @@ class _Reader:
             yield SendsVariable(found[1].partition(":-")[0], f"whatever reads {key!r}")
 
     def _of_package(self, text: str) -> Iterator[Effect]:
-        """Components of foreign packages are recognised by their names, wherever these stand."""
+        """Find components of foreign packages by their names, anywhere in a setting."""
         names, packages = self._foreign_names()
         for name in dict.fromkeys((text, text.partition(":")[0])):
             distribution, slash, _ = name.rpartition("/")
@@ -276,7 +276,7 @@ class _Reader:
                 yield UsesPackage(*names[name])
 
     def _foreign_names(self) -> tuple[Mapping[str, tuple[str, str]], frozenset[str]]:
-        """The names that foreign packages offer, and these packages, which may offer more when they are asked."""
+        """Return the names in foreign packages, and these packages, which may provide more when they are loaded."""
         if self._foreign is None:
             policy = self.host.policy
             rows = [row for kind in KINDS for row in policy.left_out(kind)]
@@ -288,7 +288,7 @@ class _Reader:
     # --- paths ---
 
     def _of_path(self, key: str, text: str) -> Iterator[Effect]:
-        """A path that leads out of the folder, by itself or by a link in it."""
+        """Yield a path that leads out of the folder, by itself or through a link."""
         base = self.folder if key in BESIDE_THE_FILE else os.getcwd()  # noqa: PTH109 - as the reader of the setting does
         path = os.path.join(base, os.path.expanduser(text))  # noqa: PTH111, PTH118
         if not self._is_inside(path):
@@ -301,7 +301,7 @@ class _Reader:
         return real == self.folder or real.startswith(os.path.join(self.folder, ""))  # noqa: PTH118
 
     def _links_out_of(self, path: str) -> Iterator[str]:
-        """The links below a folder, or below the fixed part of a pattern, that lead out."""
+        """Yield the links below a folder, or below the fixed part of a pattern, that lead out of it."""
         walked = 0
         for root, folders, names in os.walk(_before_magic(path)):
             for name in (*folders, *names):
@@ -378,7 +378,7 @@ class _Reader:
 
 
 def _loosened(key: str, value: object) -> Iterator[Effect]:
-    """The protection that a setting makes weaker, if it makes one weaker."""
+    """Yield the protection that a setting weakens; None if it weakens none."""
     if key == "trust_remote_code" and value:
         yield RunsCode("the repository of the model brings its own (trust_remote_code)")
     elif key in _LIMITS and value is None:
@@ -403,14 +403,14 @@ def _variables_in(value: object) -> Iterator[str]:
 
 
 def _before_magic(path: str) -> str:
-    """The part of a pattern that is fixed."""
+    """Return the fixed part of a pattern."""
     while glob.has_magic(path):
         path = os.path.dirname(path)  # noqa: PTH120
     return path
 
 
 def _is_public(url: str) -> bool:
-    """True unless an address names this machine or a private network."""
+    """Return True unless an address names this machine or a private network."""
     host = (_split(url) or "").strip("[]").rstrip(".").lower()
     if not host or host == "localhost" or not ({".", ":"} & set(host)):
         return False
@@ -436,7 +436,7 @@ def _split(url: str) -> str | None:
 
 
 def _without_secrets(url: str) -> str:
-    """An address without a user, a password and a query, any of which may be a secret."""
+    """Return an address without user, password and query, any of which may be a secret."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]

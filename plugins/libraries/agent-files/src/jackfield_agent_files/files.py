@@ -70,7 +70,7 @@ def _form_of(file: Path) -> Form:
 
 
 def _placed(file: Path, value: Any, key: str = "") -> Any:
-    """A setting, with the paths in it beside the file, wherever it is read from."""
+    """Return a setting with its paths relative to the file's folder."""
     if isinstance(value, list):
         return [_placed(file, entry, key) for entry in value]
     if isinstance(value, dict) and (key in OF_AGENTS or is_agent(value)):
@@ -85,7 +85,7 @@ def _beside(file: Path, name: str) -> str:
 
 
 def text_of(file: Path) -> str:
-    """The text of a file that describes an agent.
+    """Return the text of a file that describes an agent.
 
     Raises:
         ConfigError: It cannot be read, is larger than 1 MiB, or is not UTF-8.

@@ -1,4 +1,4 @@
-"""Read YAML, TOML and JSON that anybody may have written: bounded, without aliases, and without surprises in texts.
+"""Read untrusted YAML, TOML and JSON: bounded, without aliases, and without implicit types in texts.
 
 Every reader of YAML in Jackfield goes through this module.
 """

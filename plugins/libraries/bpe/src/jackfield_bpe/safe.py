@@ -41,7 +41,7 @@ class SafeEncoding:
         self.normal_form = normal_form
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's tokens; a control token counts as plain text, a lone surrogate as U+FFFD."""
+        """Return the ids of a text's tokens; control tokens are plain text, lone surrogates U+FFFD."""
         plain = self._plain(text)
         if len(plain) <= LONGEST:
             return self.encoding.encode_ordinary(plain)
@@ -51,7 +51,7 @@ class SafeEncoding:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; bytes that are not valid UTF-8 become U+FFFD.
+        """Return the text of tokens; invalid UTF-8 becomes U+FFFD.
 
         Raises:
             ValueError: A token is not in the vocabulary.
@@ -62,14 +62,14 @@ class SafeEncoding:
             raise ValueError(f"the vocabulary {self.encoding.name!r} does not have this token: {error}") from error
 
     def count(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Return the number of a text's tokens."""
         plain = self._plain(text)
         if len(plain) <= LONGEST:
             return len(self.encoding.encode_ordinary(plain))
         return sum(self._tokens_of(plain, start, end) for start, end in _parts(plain))
 
     def cut(self, text: str, most: int) -> str:
-        """The longest beginning of a text that has at most `most` tokens.
+        """Return the longest beginning of a text with at most `most` tokens.
 
         It encodes about as much as it returns, however long the text is.
         """
@@ -83,7 +83,7 @@ class SafeEncoding:
         return text[:end]
 
     def _plain(self, text: str) -> str:
-        """The text that tiktoken is given: normalised, and without surrogates."""
+        """Return the text for tiktoken: normalised, and without surrogates."""
         if text.isascii():
             return text
         if self.normal_form is not None:
@@ -98,7 +98,7 @@ class SafeEncoding:
         return len(self.encoding.encode_ordinary(text[start:end]))
 
     def _end(self, text: str, most: int) -> int:
-        """Where the text must end: tokens are counted block by block, and by character in the one that is too much."""
+        """Return the end of the text that fits, counted by blocks, and by characters in the last block."""
         left = most
         for start, end in _blocks(text):
             tokens = self.encoding.encode_ordinary(text[start:end])
@@ -108,7 +108,7 @@ class SafeEncoding:
         return len(text)
 
     def _end_in_block(self, text: str, start: int, end: int, kept: Sequence[int]) -> int:
-        """Where a block must end that has more tokens than are kept of it.
+        """Return the end of a block that has more tokens than fit.
 
         The characters of the kept tokens say where about: between the breaks around that place, ends are tried.
         """
@@ -120,7 +120,7 @@ class SafeEncoding:
 
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """Where a long text is cut: as starts and ends."""
+    """Yield the starts and ends of the blocks of a long text."""
     start = 0
     while len(text) - start > LONGEST:
         end = _part_end(text, start, start + LONGEST)
@@ -149,19 +149,19 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _last_break(text: str, low: int, high: int) -> int:
-    """The last place in a stretch of text where a piece ends for certain; `low` if there is none."""
+    """Return the last place of a range where a piece certainly ends; `low` without one."""
     # One character more, because a break is known by what follows it.
     return max((match.end() for match in _BREAK.finditer(text, low, high + 1)), default=low)
 
 
 def _next_break(text: str, low: int, high: int) -> int:
-    """The first place after `low` where a piece ends for certain; `high` if there is none before it."""
+    """Return the first place after `low` where a piece certainly ends; `high` without one."""
     found = _BREAK.search(text, low, high)
     return found.end() if found else high
 
 
 def _last_within(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """A place that fits and whose next one does not, between one that fits and one that does not."""
+    """Return a place that fits and whose next one does not, by halving a range."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

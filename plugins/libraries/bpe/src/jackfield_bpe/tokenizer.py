@@ -20,7 +20,7 @@ class BPETokenizer(Tokenizer):
 
     @abstractmethod
     def load(self) -> SafeEncoding:
-        """The encoding; called once, or again after it has failed.
+        """Load the encoding; called once, or again after a failure.
 
         Raises:
             ConfigError: The vocabulary cannot be read; the message says what to do.

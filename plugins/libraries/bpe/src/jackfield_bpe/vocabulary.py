@@ -42,7 +42,7 @@ def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
 
 
 def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
-    """The vocabulary in the bytes of a file.
+    """Return the vocabulary in the bytes of a file.
 
     Args:
         data: In tiktoken's format.

@@ -1,1 +1,1 @@
-"""What sandboxes are made of: their contract, limits, namespaces, Landlock, and a guard that ends all it started."""
+"""The parts of sandboxes: limits, namespaces, Landlock, and a guard that ends all that a program started."""

@@ -1,4 +1,4 @@
-"""What keeps a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux.
+"""Keep a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux only.
 
 Only the standard library is used, and nothing of this package: `guard` runs without site-packages. Every function that
 fails raises `OSError`.
@@ -56,13 +56,13 @@ class _LandlockRuleset(ctypes.Structure):
 
 
 def best_barrier(allowed: list[str]) -> str:
-    """The first of `allowed` that works on this machine; `NONE` if none does."""
+    """Return the first of `allowed` that works on this machine; `NONE` if none does."""
     works = {NAMESPACES: _namespaces_work, LANDLOCK: _landlock_works}
     return next((name for name in allowed if _LINUX and name in works and works[name]()), NONE)
 
 
 def enter_namespaces(*, leave_network: bool = False) -> bool:
-    """Give the next child process numbers of its own: it is 1, and it and its children see no others.
+    """Give the next child a process namespace: it is process 1, and sees only itself and its children.
 
     Args:
         leave_network: Have this process and its children in a network of their own, with a loopback device only.
@@ -153,17 +153,17 @@ def _bind(source: str, target: str) -> None:
 
 
 def forbid_signals_outward() -> None:
-    """From now on this process and its children can signal and inspect (`/proc/…/environ`) only each other."""
+    """Let this process and its children signal and inspect (`/proc/…/environ`) only each other from now on."""
     _restrict(_LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL), [])
 
 
 def restricts_files() -> bool:
-    """Whether the system can keep a process from files: Landlock since Linux 6.2."""
+    """Return True if the system can restrict the files of a process: Landlock since Linux 6.2."""
     return _LINUX and _landlock_abi() >= _LANDLOCK_ABI_WITH_TRUNCATE
 
 
 def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network: bool) -> None:
-    """From now on this process and its children can use the files below these paths only; paths that miss are left out.
+    """Let this process and its children use only the files below these paths from now on; missing paths are ignored.
 
     Where the system can, they connect to no TCP port unless `network`, and reach no abstract socket and no process that
     is not restricted as they are.
@@ -197,7 +197,7 @@ def _allow(opened: int, path: str, rights: int) -> None:
 
 
 def give_up_rights() -> None:
-    """Keep of root's capabilities those for files and users only, and let no program give more of any kind.
+    """Keep only root's capabilities for files and users, and let no program gain others.
 
     Somebody who has fewer capabilities than a process cannot look into it: root's code does not find the keys in the
     environment of root's host either.
@@ -221,7 +221,7 @@ def leave_keyring() -> None:
 
 
 def counts_processes_by_namespace() -> bool:
-    """Whether the system counts a user's processes in each user namespace apart: Linux 5.14."""
+    """Return True if the system counts a user's processes per user namespace: since Linux 5.14."""
     release = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return release is not None and (int(release[1]), int(release[2])) >= (5, 14)
 
@@ -238,7 +238,7 @@ def _try_namespaces() -> None:
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:
-    """Whether something can be done, found out in a child."""
+    """Return True if something can be done, after a trial in a child process."""
     child = os.fork()
     if child == 0:
         failed = 1

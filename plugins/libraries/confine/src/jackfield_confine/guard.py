@@ -128,7 +128,7 @@ def give_away(folder: str, user: int) -> None:
 
 
 def _is_roots_alone(facts: os.stat_result) -> bool:
-    """Whether it is root's; a file with several names may be somebody's elsewhere."""
+    """Return True if only root uses it; a file with several names may belong to another place."""
     return facts.st_uid == 0 and (facts.st_nlink <= 1 or stat.S_ISDIR(facts.st_mode))
 
 
@@ -249,7 +249,7 @@ def _lower(which: int, value: int, *, grace: int = 0) -> None:
 
 
 def running_threads() -> int:
-    """How many threads the user has; 0 where this cannot be known."""
+    """Return the number of the user's threads; 0 if it is not known."""
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may have ended meanwhile
@@ -302,7 +302,7 @@ def _wait_for_signal(readable: int) -> None:
 
 
 def _reap(program: int) -> int | None:
-    """The program's wait status if it ended. Orphans that came to us and ended are reaped on the way."""
+    """Return the program's wait status if it has ended. Adopted orphans that have ended are reaped on the way."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == program:
@@ -331,7 +331,7 @@ def _end_descendants(program: int) -> int:
 
 
 def _children() -> list[int]:
-    """The children of this process; [] where only the process group can be known."""
+    """Return the children of this process; [] if only the process group is known."""
     try:
         return list(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()))
     except OSError:

@@ -55,7 +55,7 @@ def guarded(
     is_grouped: bool = False,
     own_processes: int = 0,
 ) -> list[str]:
-    """The command for a program in its limits, which ends with the process that starts it, and all it started with it.
+    """Return the command for a program within limits. It ends with its starter, and everything it started with it.
 
     Args:
         barriers: What may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.

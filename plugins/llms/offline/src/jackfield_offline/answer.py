@@ -78,7 +78,7 @@ class Answer:
 
 
 def write_answer(turn: Turn, lang: Lang) -> Answer:
-    """The answer to a turn in which no more calls are due."""
+    """Return the answer to a turn without further calls."""
     writer = _Writer(_TEXTS[lang])
     used = [filling.sentence for filling in turn.origins]
     found = [sentence for sentence in best_sentences(turn.topic, turn.documents) if sentence not in used]
@@ -94,7 +94,7 @@ def write_answer(turn: Turn, lang: Lang) -> Answer:
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:
-    """The few sentences that say most about some words, best first; [] if there are none."""
+    """Return the few sentences that say most about some words, best first; [] without any."""
     relevant = [match for match in library.find(words) if _is_relevant(match)]
     if not relevant:
         return []
@@ -113,7 +113,7 @@ class _Writer:
     texts: Mapping[str, str]
 
     def listed(self, title: str, write: Callable[[_T], str], entries: Sequence[_T]) -> list[str]:
-        """A title with a list below it; nothing without entries."""
+        """Return a title with a list below it; nothing without entries."""
         return ["\n- ".join([self.texts[title], *map(write, entries)])] if entries else []
 
     def result(self, message: Message) -> str:

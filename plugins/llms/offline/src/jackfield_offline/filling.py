@@ -44,7 +44,7 @@ class ReadyCall:
 
 @dataclass(frozen=True, slots=True)
 class CannotCall:
-    """Why a tool cannot be called; `phrase` is that of the slot that could not be filled, if that is the reason."""
+    """The reason why a tool cannot be called; `phrase` is that of a slot that could not be filled."""
 
     kind: Reason
     tool: str
@@ -55,7 +55,7 @@ Outcome: TypeAlias = ReadyCall | CannotCall
 
 
 class _CannotCallError(Exception):
-    """Caught in `prepare_call`. The phrase is that of the slot that has no value, or none that may stand there."""
+    """Raised for a slot without a permitted value, with its phrase; caught in `prepare_call`."""
 
     def __init__(self, kind: Reason, phrase: str = "") -> None:
         super().__init__(kind)
@@ -64,7 +64,7 @@ class _CannotCallError(Exception):
 
 
 def prepare_call(directive: Directive, schema: FunctionSchema, library: Library) -> Outcome:
-    """The call that a directive asks for, or why it cannot be made."""
+    """Return the call that a directive asks for, or the reason why it cannot be made."""
     try:
         fillings = [_fill(slot, library) for slot in directive.slots]
         arguments = _arguments(directive, schema, fillings)
@@ -110,7 +110,7 @@ def _parsed(template: str) -> object:
 
 
 def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
-    """A value with the sentences put in, wherever in it a text is."""
+    """Return a value with the sentences inserted into all of its texts."""
     match value:
         case str():
             return _with_literals(value, texts) if name == CODE_ARGUMENT else _replaced(value, texts)
@@ -129,7 +129,7 @@ def _replaced(text: str, texts: Mapping[str, Filling]) -> str:
 
 
 def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
-    """Code with each sentence as a string literal.
+    """Return code with each sentence as a string literal.
 
     A document is not trusted: only where the slot stands as an expression of its own, which the parser says, can its
     text not get out of the literal and run.
@@ -145,7 +145,7 @@ def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
 
 
 def _names_in(code: str) -> list[str]:
-    """The names in a program, each as often as it stands there; [] if it is not one."""
+    """Return the names in a program, with repetitions; [] if it is not a program."""
     try:
         return [node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -52,12 +52,12 @@ class Directive:
 
 
 def placeholder(number: int) -> str:
-    """The stand-in for a slot, numbered from 0: a name, so that code and JSON strings can be parsed with it."""
+    """Return the placeholder of a slot, numbered from 0: a name, so that code and JSON can be parsed with it."""
     return f"_jackfield_slot_{number}_"
 
 
 def parse_message(text: str) -> tuple[str, list[Directive]]:
-    """The question in a user's message, '' if it only makes calls, and its directives in order."""
+    """Return the question in a user's message, '' if it only makes calls, and its directives in order."""
     question: list[str] = []
     directives: list[Directive] = []
     # A list of uploads may stand in front, added by what shows files to a model.
@@ -73,7 +73,7 @@ def parse_message(text: str) -> tuple[str, list[Directive]]:
 
 
 def one_text_argument(schema: FunctionSchema) -> str | None:
-    """The argument that a free text is for: the only required one, or the only one, if it is a string; else None."""
+    """Return the argument for a free text: the only required one, or the only one, if it is a string; else None."""
     parameters = schema.get("parameters") or {}
     properties: Mapping[str, Any] = parameters.get("properties") or {}
     required = [name for name in parameters.get("required") or () if name in properties]

@@ -40,7 +40,7 @@ class Passage:
 
 
 def read_passages(messages: Iterable[Message]) -> list[Passage]:
-    """All passages in these messages, in order, without duplicates."""
+    """Return all passages in these messages, in order, without duplicates."""
     passages: list[Passage] = []
     for message in messages:
         if message.role == SYSTEM:
@@ -51,7 +51,7 @@ def read_passages(messages: Iterable[Message]) -> list[Passage]:
 
 
 def passages_in_block(text: str) -> list[Passage]:
-    """The passages under the heading of a knowledge block; [] if the text has none."""
+    """Return the passages under the heading of a knowledge block; [] without one."""
     heading = _HEADING.search(text)
     if heading is None:
         return []
@@ -63,7 +63,7 @@ def passages_in_block(text: str) -> list[Passage]:
 
 
 def passages_in_result(message: Message) -> list[Passage]:
-    """The passages in a tool's result: those of documents if it lists some, else its text as one passage."""
+    """Return the passages in a tool's result: those of listed documents, otherwise its text as one passage."""
     text = message.get_text_content()
     documents = _listed(text)
     if documents:
@@ -77,7 +77,7 @@ def _of_document(document: dict[str, Any]) -> list[Passage]:
 
 
 def _fenced(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The sources of a block, each with its fenced content. Headings inside a fence belong to the content."""
+    """Yield the sources of a block with their fenced content. Headings inside a fence belong to the content."""
     rest = iter(lines)
     source = ""
     for line in rest:
@@ -94,7 +94,7 @@ def _until(fence: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def _pages(chunk: str, source: str) -> list[Passage]:
-    """A chunk, parted where its `[page: N]` lines are."""
+    """Return a chunk split at its `[page: N]` lines."""
     first, *rest = _PAGE.split(chunk)
     pages = (None, *map(int, rest[::2]))
     return [Passage(text, source, page) for page, text in zip(pages, (first, *rest[1::2]), strict=True) if text.strip()]
@@ -108,7 +108,7 @@ def _display_name(source: str) -> str:
 
 
 def _listed(text: str) -> list[dict[str, Any]]:
-    """The documents that a result lists; [] if it is anything else."""
+    """Return the documents that a result lists; [] for any other result."""
     try:
         value = json.loads(text) if text.lstrip().startswith("[") else []
     except (ValueError, RecursionError):

@@ -36,7 +36,7 @@ _ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a text: where it stands, and its value as digits, with a decimal point at most."""
+    """A number in a text: its position, and its value as digits with at most a decimal point."""
 
     value: str
     written: str
@@ -53,7 +53,7 @@ class FoundNumber:
 
 
 def numbers_in(text: str) -> Iterator[Number]:
-    """The numbers of a text, except those inside names (`v1`), versions and addresses."""
+    """Yield the numbers of a text, except those inside names (`v1`), versions and addresses."""
     for match in _NUMBER.finditer(text):
         digits = _SEPARATORS.sub("", match["digits"]) + (match["fraction"] or "")
         power = _POWERS_OF_TEN.get((match["scale"] or "").casefold(), 0)
@@ -61,7 +61,7 @@ def numbers_in(text: str) -> Iterator[Number]:
 
 
 def find_number(phrase: str, library: Library) -> FoundNumber | None:
-    """The number in the sentence that fits a phrase best, nearest to the phrase's words; None if none fits."""
+    """Return the number in the sentence that is nearest to a phrase's words; None if none fits."""
     for match in library.find(phrase):
         if match.coverage < _ENOUGH:
             continue
@@ -73,7 +73,7 @@ def find_number(phrase: str, library: Library) -> FoundNumber | None:
 
 
 def _closeness(text: str, words: frozenset[str]) -> Callable[[Number], float]:
-    """How near a number is to words: the sum over the words, each by its nearest place."""
+    """Return the distance of a number from words: the sum over the words, each by its nearest occurrence."""
     places: dict[str, list[Term]] = {}
     for term in terms(text):
         if term.text in words:

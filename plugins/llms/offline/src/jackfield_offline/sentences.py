@@ -66,7 +66,7 @@ class Term:
 
 
 def split_sentences(passage: Passage) -> list[Sentence]:
-    """The sentences, list items and table rows of a passage, without headings and what has no content."""
+    """Return the sentences, list items and table rows of a passage, without headings and empty ones."""
     sentences = []
     for start, end in _blocks(passage.text):
         position = start
@@ -78,7 +78,7 @@ def split_sentences(passage: Passage) -> list[Sentence]:
 
 
 def terms(text: str) -> Iterator[Term]:
-    """What a text is about, in its order: words without plural and case, and pairs of Chinese characters."""
+    """Yield the terms of a text, in order: words without plural and case, and pairs of Chinese characters."""
     for match in _TOKEN.finditer(text):
         if match["cjk"]:
             yield from _chinese_terms(match["cjk"], match.start())
@@ -99,7 +99,7 @@ class Library:
         self._mean_length = max(1.0, sum(lengths) / max(1, len(lengths)))
 
     def find(self, words: str) -> list[Match]:
-        """The sentences that have any of the words, best first; equally good ones in document order."""
+        """Return the sentences that have any of the words, best first; equally good ones in document order."""
         wanted = {term.text for term in terms(words)}
         if not wanted:
             return []
@@ -121,7 +121,7 @@ class Library:
 
 
 def _sentences_of(passages: Iterable[Passage]) -> tuple[Sentence, ...]:
-    """The sentences of passages, which overlap where they are chunks; each once for each source."""
+    """Return the sentences of passages, each once per source, because chunks overlap."""
     unique: dict[tuple[str, str], Sentence] = {}
     for passage in passages:
         for sentence in split_sentences(passage):
@@ -136,7 +136,7 @@ def _about(sentence: Sentence) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Where the paragraphs, list items and table rows of a text begin and end, their markers left out."""
+    """Yield the starts and ends of a text's paragraphs, list items and table rows, without their markers."""
     begun: list[
         tuple[int, int | None]
     ] = []  # where each line stands that goes on with nothing, and what is a block of it

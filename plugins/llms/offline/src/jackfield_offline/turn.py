@@ -1,4 +1,4 @@
-"""What the user asked for, what has been done so far, and what is next. Pure."""
+"""Determine the next step of a turn from the user's request and the calls so far. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_offline.sentences import Library
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a conversation stands since the user last spoke.
+    """The state of a conversation since the user's last message.
 
     Attributes:
         question: What the user wrote besides directives.
@@ -66,13 +66,13 @@ def _asked_of_tools(directives: Sequence[Directive]) -> str:
 
 
 def _calls_since(messages: Sequence[Message], since: int) -> list[tuple[int, FunctionCall]]:
-    """The calls after the user's message, each with its place in the history."""
+    """Return the calls after the user's message, each with its position in the history."""
     after = enumerate(messages[since:], since)
     return [(index, message.function_call) for index, message in after if message.function_call is not None]
 
 
 def _are_asked_for(made: Sequence[tuple[int, FunctionCall]], directives: Sequence[Directive]) -> bool:
-    """Whether what was called is what the user asked for, as far as it goes."""
+    """Return True if the calls so far are those that the user asked for."""
     return [call.name for _, call in made] == [directive.tool for directive in directives[: len(made)]]
 
 
@@ -108,7 +108,7 @@ def _outcome(request: ChatRequest, directive: Directive, library: Library) -> Ou
 def _origins(
     request: ChatRequest, directives: Sequence[Directive], made: Sequence[tuple[int, FunctionCall]]
 ) -> tuple[Filling, ...]:
-    """Where the values in calls already made came from: each call prepared again, from what was known before it."""
+    """Return the sources of the values in earlier calls: each call is prepared again from the messages before it."""
     fillings: list[Filling] = []
     for directive, (index, call) in zip(directives, made, strict=False):
         if not directive.slots or _refusal(request, directive):
@@ -120,7 +120,7 @@ def _origins(
 
 
 def _documents(messages: Sequence[Message], since: int) -> Library:
-    """What can be quoted. What tools said since the user spoke is shown whole, and not quoted once more."""
+    """Return the passages that can be quoted. New results of tools are shown as a whole, and not quoted again."""
     before = read_passages(messages[:since])
     brought = [passage for passage in read_passages(messages[since:]) if not passage.from_tool]
     return Library(dict.fromkeys([*before, *brought]))

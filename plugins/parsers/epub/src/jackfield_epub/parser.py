@@ -1,4 +1,4 @@
-"""From an e-book to a document."""
+"""Turn an e-book into a document."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class _Item:
 
     @property
     def is_navigation(self) -> bool:
-        """Whether it is the page of EPUB 3 that leads to the chapters."""
+        """True for the navigation document of EPUB 3."""
         return "nav" in self.properties.split()
 
     @property
     def is_chapter(self) -> bool:
-        """Whether it is a page of the book."""
+        """True for a page of the book."""
         return self.media_type in _PAGES and not self.is_navigation
 
     @property
     def lists_chapters(self) -> bool:
-        """Whether it is a table of contents."""
+        """True for a table of contents."""
         return self.is_navigation or self.media_type == _CONTENTS
 
 
@@ -89,7 +89,7 @@ def _why_nothing(chapters: int, unreadable: Collection[str]) -> str:
 def _read(
     archive: Archive, chapters: Iterable[str], names: Mapping[str, str], source: str
 ) -> tuple[list[Block], list[str]]:
-    """The blocks of chapters, and those that cannot be read."""
+    """Return the blocks of chapters, and the chapters that cannot be read."""
     blocks: list[Block] = []
     unreadable: list[str] = []
     for path in chapters:
@@ -119,7 +119,7 @@ def _manifest(book: Element, folder: str) -> dict[str, _Item]:
 
 
 def _spine(book: Element) -> list[str]:
-    """The ids of what is read, in order, each once: a book that names a chapter a million times is not that long."""
+    """Return the ids of the chapters, in order, each once, even if a book names one a million times."""
     return list(dict.fromkeys(entry.get("idref") or "" for entry in book.iter("itemref")))
 
 
@@ -132,7 +132,7 @@ def _check_open(archive: Archive, paths: set[str], source: str) -> None:
 
 
 def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[str, str]:
-    """What the tables of contents call each chapter; the first one that names it decides."""
+    """Return the name of each chapter in the tables of contents; the first one that names it counts."""
     names: dict[str, str] = {}
     for item in items:
         if item.path in archive.names and item.lists_chapters:
@@ -143,7 +143,7 @@ def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[
 
 
 def _entries(read: Callable[[str], bytes], item: _Item, source: str) -> Iterable[tuple[str, str]]:
-    """Where a table of contents leads, and what it calls that; nothing if it cannot be read."""
+    """Yield the targets of a table of contents with their names; nothing if it cannot be read."""
     try:
         tree = xhtml_tree(read(item.path), source=source)
     except DocParserError:  # a book can be read without it
@@ -171,7 +171,7 @@ def _chapter(data: bytes, name: str, source: str) -> Iterator[Block]:
 
 
 def _stated(book: Element) -> tuple[str, dict[str, str]]:
-    """The title of a book, and what else it says of itself."""
+    """Return the title and the metadata of a book."""
     found: dict[str, list[str]] = {}
     for metadata in book.iter("metadata"):
         for entry in metadata.iter(*_STATED):
@@ -186,7 +186,7 @@ def _heading(blocks: list[Block]) -> str:
 
 
 def _path(folder: str, reference: str) -> str:
-    """The file that a reference leads to, as the zip file has it."""
+    """Return the name in the zip file of the target of a reference."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
 
 

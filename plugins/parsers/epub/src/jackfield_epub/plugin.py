@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""The components of this distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """The parser for e-books."""
+    """Return the parser for e-books."""
     return [
         ParserSpec(
             name="epub",

@@ -1,4 +1,4 @@
-"""From an HTML file to a document."""
+"""Turn an HTML file into a document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield_markup import blocks_of, decode_html, html_tree, main_blocks, met
 
 
 class HtmlConfig(Config):
-    """What is read of a page."""
+    """The settings for reading a page."""
 
     whole_page: bool = Field(default=False, description="Menus, headers and footers are read, too")
 

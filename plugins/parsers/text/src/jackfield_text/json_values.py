@@ -24,7 +24,7 @@ _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*$")
 
 
 class JsonConfig(Config):
-    """How much of a file is read."""
+    """The limits for reading a file."""
 
     max_bytes: int = Field(default=32 * 2**20, ge=1, description="Larger files are refused; parsing takes 5 times that")
     max_values: int = Field(default=200_000, ge=1, description="Values after these are left out, and a block says so")
@@ -103,7 +103,7 @@ def _value_of(text: str, source: str) -> object:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """The values of JSON Lines, or None if that is not what it is."""
+    """Return the values of JSON Lines; None for any other text."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         return [_load(line) for line in lines] if len(lines) > 1 else None
@@ -117,7 +117,7 @@ _load = json.JSONDecoder(
 
 
 def _records(value: Any) -> Iterator[tuple[int, str]]:
-    """The lines of a value, each with the number of the record it belongs to."""
+    """Yield the lines of a value, each with the number of its record."""
     entries = _children("", value) if isinstance(value, list) else iter([("", value)])
     for number, record in enumerate(chain.from_iterable(starmap(_in_records, entries))):
         for line in _lines(*record):
@@ -125,13 +125,13 @@ def _records(value: Any) -> Iterator[tuple[int, str]]:
 
 
 def _in_records(path: str, entry: Any) -> Iterable[tuple[str, Any]]:
-    """An entry as one record; the entries of a list below a key are some too: {"users": [{…}, {…}]} is frequent."""
+    """Yield the records of an entry: itself, or the entries of a list below a key, as in {"users": [{…}, {…}]}."""
     is_listed = isinstance(entry, list) and not isinstance(entry, _Object) and any(isinstance(e, list) for e in entry)
     return _children(path, entry) if is_listed else [(path, entry)]
 
 
 def _lines(path: str, value: object) -> Iterator[str]:
-    """One line for each value, in order; a stack, because files are nested deeper than Python's calls may be."""
+    """Yield one line for each value, in order; with a stack, because files may be nested deeper than Python's calls."""
     stack: list[Iterator[tuple[str, Any]]] = [iter([(path, value)])]
     while stack:
         path, value = next(stack[-1], ("", _END))
@@ -145,7 +145,7 @@ def _lines(path: str, value: object) -> Iterator[str]:
 
 
 def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
-    """The entries of an object or a list with their paths, each made when it is reached."""
+    """Yield the entries of an object or a list with their paths."""
     if isinstance(value, _Object):
         return ((_key(path, key), entry) for key, entry in value)
     return ((_short(f"{path}[{place}]"), entry) for place, entry in enumerate(value))
@@ -167,7 +167,7 @@ def _key(path: str, key: str) -> str:
 
 
 def _short(path: str) -> str:
-    """The end of a path that is longer than anybody reads: it stands before each value below it."""
+    """Return the end of a long path: it is repeated before each value below it."""
     return path if len(path) <= _MOST_PATH else f"…{path[-_MOST_PATH + 1 :]}"
 
 

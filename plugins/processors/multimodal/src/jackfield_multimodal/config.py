@@ -12,7 +12,7 @@ Unsupported = Literal["refuse", "note"]
 
 
 class MultimodalConfig(Config):
-    """What happens to images, audio and video that the model does not take, and to unreadable files."""
+    """The treatment of media that the model does not take, and of unreadable files."""
 
     unsupported: Unsupported = Field(
         default="refuse",

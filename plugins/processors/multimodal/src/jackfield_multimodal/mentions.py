@@ -1,4 +1,4 @@
-"""How a file, image, sound or video is mentioned in a text: by its kind and its base name, and nothing else."""
+"""Mention files, images, sounds and videos in texts, by their kind and base name alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTES: Mapping[Lang, str] = {"en": "(Uploaded {}) ", "zh": "（上传了 {}）"
 
 
 def mention(item: ContentItem, lang: Lang) -> str:
-    """An item that is not text, as `![image](cat.png)` or `[file](report.pdf)`.
+    """Return the mention of an item, such as `![image](cat.png)` or `[file](report.pdf)`.
 
     The name is for readers only. It is on one line and does not end the mention, whatever a URL has encoded in it; it
     may be cut, and may hold separators, so nobody can open a file by it.
@@ -30,12 +30,12 @@ def mention(item: ContentItem, lang: Lang) -> str:
 
 
 def is_mentioned(item: ContentItem, texts: Sequence[str]) -> bool:
-    """Whether one of the texts mentions the item, in any language."""
+    """Return True if one of the texts mentions the item, in any language."""
     return any(mention(item, lang) in text for lang in _LABELS for text in texts)
 
 
 def note(mentions: Sequence[str], lang: Lang) -> str:
-    """The note before the text of a message with attachments; in English, a space follows it."""
+    """Return the note before the text of a message with attachments; in English, a space follows it."""
     return _NOTES[lang].format(" ".join(mentions))
 
 
@@ -54,7 +54,7 @@ def _name(value: object) -> str:
 
 
 def _shown(location: str) -> str:
-    """The base name, on one line."""
+    """Return the base name, on one line."""
     if location[:5].lower() == "data:":
         return INLINE
     name = basename_of(location)

@@ -79,7 +79,7 @@ class Multimodal(Preprocessor):
         return await self._reader.read(file)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request with its notes."""
+        """Return the request with its notes."""
         # A history is long, and most of it is plain text.
         itemized = [message for message in request.messages if not isinstance(message.content, str)]
         if not any(_has_more_than_text(message) for message in itemized):
@@ -110,7 +110,7 @@ class Multimodal(Preprocessor):
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """Which kinds of items a note lists, and which leave their message."""
+    """The kinds of items that a note lists, and those that leave their message."""
 
     left_out: frozenset[ItemKind]
     listed: frozenset[ItemKind]
@@ -123,7 +123,7 @@ def _has_more_than_text(message: Message) -> bool:
 
 
 def _rewritten(message: Message, rules: _Rules) -> Message:
-    """The message, or a new one if anything is to be said or left out."""
+    """Return the message, or a new one with mentions and without items that leave it."""
     before = message.items
     items = (_with_note if message.role in (SYSTEM, USER) else _with_mentions)(before, rules)
     if items == before:
@@ -132,21 +132,21 @@ def _rewritten(message: Message, rules: _Rules) -> Message:
 
 
 def _with_note(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """What a person says: a note at its beginning lists what is new."""
+    """Return a user's message with a note at its beginning that lists new items."""
     new = _new_in(before, rules)
     items = [item for item in before if item.type not in rules.left_out]
     return _with_text_first(note([mention(item, rules.lang) for item in new], rules.lang), items) if new else items
 
 
 def _new_in(items: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """What is to be listed, and is not mentioned yet."""
+    """Return the items to list that are not mentioned yet."""
     listed = [item for item in items if item.type in rules.listed]
     texts = [item.text for item in items if item.text is not None]
     return [item for item in listed if not is_mentioned(item, texts)]
 
 
 def _with_mentions(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """What a model or a tool says: a mention stands in the place of what is left out."""
+    """Return the message of a model or a tool with mentions in place of items that leave it."""
     return [ContentItem(text=mention(item, rules.lang)) if item.type in rules.left_out else item for item in before]
 
 

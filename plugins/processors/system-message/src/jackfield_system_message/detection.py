@@ -1,4 +1,4 @@
-"""Whether a text is Chinese, by its script. One Chinese word does not make it so, nor do the kanji of Japanese."""
+"""Detect Chinese texts by their script. One Chinese word is not enough, nor are the kanji of Japanese."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOKED_AT = 1000  # characters at each end of a text: more say no more about it
 
 
 def language_of_text(text: str) -> Lang | None:
-    """`zh` if the text is Chinese, `en` if it is in any other language, None if it has no words.
+    """Return `zh` for a Chinese text, `en` for one in any other language, None without words.
 
     What the writer wants stands at an end of a text, before or after what it is about. So the first and the last line
     decide, and the text is Chinese if one of them has at least as many Chinese words as words of other scripts.
@@ -37,7 +37,7 @@ def language_of_text(text: str) -> Lang | None:
 
 
 def language_of_most(texts: Sequence[str]) -> Lang | None:
-    """The language of most of these texts, of the last of them where two are even; None if none has words."""
+    """Return the language of most texts, of the last one for a draw; None if none has words."""
     found = [lang for lang in map(language_of_text, texts) if lang]
     if not found:
         return None
@@ -56,7 +56,7 @@ def _ends(text: str) -> str:
 
 
 def _count(run: re.Pattern[str], text: str) -> int:
-    """How many characters of a text are in runs of this kind."""
+    """Count the characters of a text in runs of this kind."""
     return sum(map(len, run.findall(text)))
 
 

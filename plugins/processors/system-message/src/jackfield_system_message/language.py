@@ -38,7 +38,7 @@ class Language(Preprocessor):
         return f"<Language lang={self.config.lang!r} look_at={self.config.look_at!r}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request in its language."""
+        """Return the request with its language set."""
         found = self.config.lang or self._found(request.messages)
         lang = request.config.lang or found or request.lang
         messages = self._instructed(request.messages, found)
@@ -47,7 +47,7 @@ class Language(Preprocessor):
         return replace(request, lang=lang, messages=messages)
 
     def _instructed(self, messages: tuple[Message, ...], found: Lang | None) -> tuple[Message, ...]:
-        """The history with the language of the answer in its system message, if that is wanted."""
+        """Return the history with the answer's language in its system message, if the settings ask for it."""
         if not self.config.instruct:
             return messages
         # Not as `generate_cfg.lang` says: that is about texts of Jackfield's.
@@ -63,7 +63,7 @@ class Language(Preprocessor):
 
 
 def _asking(messages: tuple[Message, ...], sentence: str) -> tuple[Message, ...]:
-    """The history with a sentence in its system message, unless it is there."""
+    """Return the history with a sentence in its system message, unless it is there."""
     if any(sentence in message.get_text_content() for message in messages if message.role == SYSTEM):
         return messages
     return with_system_text(messages, sentence, first=False)

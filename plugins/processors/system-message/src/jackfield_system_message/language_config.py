@@ -12,7 +12,7 @@ LookAt = Literal["last", "all"]
 
 
 class LanguageConfig(Config):
-    """Where the language is looked for, and how it is used."""
+    """The settings for detecting and using the language."""
 
     lang: Lang | None = Field(default=None, description="The language, whatever the user writes; detected if unset")
     look_at: LookAt = Field(

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """The language, before all that writes texts in it; and the system message, before anything is counted."""
+    """Return the language processor, which comes before all that write texts, and the one for system messages."""
     return [
         ProcessorSpec(
             name="language",

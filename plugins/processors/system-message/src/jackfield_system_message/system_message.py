@@ -20,7 +20,7 @@ from jackfield_system_message.system_message_config import SystemMessageConfig
 
 
 class SystemMessage(Preprocessor):
-    """Adds a text to the system message, or a system message with it where there is none.
+    """Adds a text to the system message, or a new system message if there is none.
 
     The text is in the language of the request, with the date, if wanted, on a line of its own at its end. A request
     whose system message has it already is passed on as the same object.
@@ -54,7 +54,7 @@ class SystemMessage(Preprocessor):
         return f"<SystemMessage where={self.config.where!r}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request with the text in its system message."""
+        """Return the request with the text in its system message."""
         said = next((message for message in request.messages if message.role == SYSTEM), None)
         text = self._text(request.lang)
         if not text or (said is not None and self._is_enough(said, text)):
@@ -64,7 +64,7 @@ class SystemMessage(Preprocessor):
         return replace(request, messages=messages)
 
     def _is_enough(self, said: Message, text: str) -> bool:
-        """Whether nothing is to be added to a system message."""
+        """Return True if a system message needs no addition."""
         stays = self.config.where == "if_missing" and _says_something(said)
         return stays or text in said.get_text_content()
 
