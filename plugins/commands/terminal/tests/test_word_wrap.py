@@ -25,3 +25,11 @@ def test_the_pieces_do_not_matter_and_no_word_is_cut(cuts: list[int], columns: i
     assert [word for word in words if word not in out.split()] == []
     whole = WordWrapper()
     assert out == whole.feed(TEXT, columns) + whole.finish(columns)
+
+
+def test_every_width_gives_whole_words_also_character_by_character() -> None:
+    for columns in range(16, 80):
+        wrapper = WordWrapper()
+        out = "".join(wrapper.feed(char, columns) for char in TEXT) + wrapper.finish(columns)
+        assert max(width_of(line.rstrip()) for line in out.split("\n")) <= columns
+        assert [word for word in TEXT.split() if word.isascii() and word not in out.split()] == []

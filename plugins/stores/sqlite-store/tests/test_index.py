@@ -51,6 +51,16 @@ def test_many_runs_are_indexed_in_steps_between_which_others_can_write(store: SQ
     assert [run.run_id for run in asyncio.run(store.search("question 1", limit=500))][-1] == "r1"
 
 
+def test_a_deleted_run_leaves_nothing_in_the_index(store: SQLiteStore) -> None:
+    record(store, "r", "a private question")
+    assert asyncio.run(store.search("private"))
+    asyncio.run(store.release("r", 1))
+    asyncio.run(store.delete("r"))
+    with store._file.use(patience_s=10) as connection:
+        assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM indexed_runs").fetchone() == (0,)
+
+
 def test_without_fts5_the_records_are_read(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_sqlite_store.store.can_index", lambda _: False)
     record(store, "r", "潮汐 and tides")

@@ -499,7 +499,8 @@ class StoreSuite(Suite):
         assert (found("first later"), found("first")) == (["r"], ["r"])
         asyncio.run(store.delete("r"))
         assert found("first") == []
-        _begun(store, "s", json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": "other"}]}))
+        other = json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": "other"}]})
+        _begun(store, "s", other, "another entry, so that there are as many as the deleted run had")
         assert (found("first"), found("other")) == ([], ["s"])
 
     def test_it_does_what_it_declares_and_nothing_else(self, make: Callable[[], Store]) -> None:
