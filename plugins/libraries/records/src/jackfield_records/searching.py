@@ -31,7 +31,7 @@ def texts_of(entry: str) -> list[str]:
         fields = json.loads(entry)
     except (ValueError, RecursionError):
         return []
-    if not isinstance(fields, dict) or "below" in fields or "asked" in fields:
+    if not isinstance(fields, dict) or "below" in fields:
         return []
     messages = fields.get("messages")
     texts = list(_texts(messages if isinstance(messages, list) else ()))
