@@ -45,7 +45,7 @@ class AzureChat(ChatCompletionsModel):
     config: AzureConfig
 
     def server(self) -> ChatServer:
-        """The deployment's address, by the SDK's rules, and the API key or the token.
+        """Return the deployment's address, by the SDK's rules, with the API key or the token.
 
         Raises:
             ConfigError: There is no endpoint, or there are both an API key and a token.
@@ -67,7 +67,7 @@ class AzureChat(ChatCompletionsModel):
         return ChatServer(_deployment_url(endpoint, deployment, version), headers, key, self.dialect(profile))
 
     def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
-        """The secret, and the header that carries it. What is configured wins over secrets, and of those a token."""
+        """Return the secret and its header. Configured ones win over the environment; there, a token wins."""
         if self.config.api_key and self.config.azure_ad_token:
             raise ConfigError("api_key and azure_ad_token are both set, but Azure takes only one: leave the other out")
         token = find_key(
@@ -85,7 +85,7 @@ class AzureChat(ChatCompletionsModel):
 
 
 def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
-    """The URL of a deployment's chat, as the SDK has it; it is loaded only where it would write the URL otherwise."""
+    """Return the URL of a deployment's chat. The SDK is loaded only for an address that it would write differently."""
     base_url = f"{endpoint}/openai/deployments/{quote(deployment, safe='', errors='replace')}"
     query: Mapping[str, object] = {"api-version": version}
     if not is_plain(base_url):
@@ -94,7 +94,7 @@ def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
 
 
 def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:
-    """The deployment's base URL and the query of every request, by the SDK itself."""
+    """Ask the SDK for the deployment's base URL and the query of every request."""
     import httpx2
     import openai
 

@@ -22,7 +22,7 @@ class OpenAIChat(ChatCompletionsModel):
     config: OpenAIConfig
 
     def server_profile(self) -> ServerProfile:
-        """The kind of server that the configuration names; a generic one if it names none."""
+        """Return the profile of the server that the configuration names; a generic one if it names none."""
         return self.config.named_profile or self.profile
 
     def model_table(self) -> str:
@@ -30,10 +30,10 @@ class OpenAIChat(ChatCompletionsModel):
         return self.server_profile().models or openai_table(self.config)
 
     def server(self) -> ChatServer:
-        """The server: a named one from its profile; OpenAI, or a bare address, from the SDK's settings."""
+        """Return a named server from its profile, and OpenAI or a bare address from the SDK's settings."""
         if self.config.named_profile not in (None, PROFILES["openai"]):
             # Without the SDK, which would send organization, project and key of OpenAI.
             return super().server()
-        asked = sdk_server(PATH, self, self.config)
-        profile = PROFILES["openai"] if is_openai(asked.url) else self.profile
-        return ChatServer(asked.url, asked.headers, asked.key, self.dialect(profile))
+        server = sdk_server(PATH, self, self.config)
+        profile = PROFILES["openai"] if is_openai(server.url) else self.profile
+        return ChatServer(server.url, server.headers, server.key, self.dialect(profile))

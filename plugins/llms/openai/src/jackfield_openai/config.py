@@ -18,7 +18,7 @@ class OpenAIConfig(ChatCompletionsConfig):
 
     @property
     def named_profile(self) -> ServerProfile | None:
-        """The profile of the server that `server`, or a name in `model_server`, stands for.
+        """The profile of the server that `server` or `model_server` names; None if they name none.
 
         Raises:
             ConfigError: There is no profile of that name.

@@ -31,7 +31,7 @@ _OF_THE_SERVER = ("model", "server", "model_server", "api_base", "base_url", "ap
 
 
 class OpenAIEmbedderConfig(Config):
-    """Which model, on which server, and how much is sent to it at once."""
+    """The settings of the embedder: its model, its server, and the size of requests."""
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
@@ -75,7 +75,7 @@ class _Answer(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Server(Server):
-    """Where the texts go, and whether the server takes a word for the form of vectors (`as_base64`)."""
+    """The server of the embeddings; `as_base64` is false once it has refused to send base64."""
 
     as_base64: bool = True
 
@@ -83,8 +83,8 @@ class _Server(Server):
 class OpenAIEmbedder(Embedder):
     """Sends `batch_size` texts in a request, and up to `concurrency` requests of one call at the same time.
 
-    The server's address and its API key are found as for the backend `openai`. Vectors come as base64; a server
-    that sends numbers anyway is understood, and one that refuses is asked for numbers from then on.
+    The server's address and its API key are found as for the backend `openai`. Vectors are requested as base64. If a
+    server refuses, it is asked for numbers from then on; it may also send numbers unasked.
 
     Args:
         host: Where the API key is looked up.
@@ -119,7 +119,7 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def dimension(self) -> int | None:
-        """As configured; None if the model decides."""
+        """The configured length of the vectors; None if the model decides."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
@@ -127,7 +127,7 @@ class OpenAIEmbedder(Embedder):
         prefix = self.config.query_prefix if purpose == "query" else self.config.document_prefix
         return await embed_in_batches(
             texts,
-            lambda batch: self._asked([prefix + text for text in batch]),
+            lambda batch: self._ask([prefix + text for text in batch]),
             backend=self.backend,
             size=self.config.batch_size,
             concurrency=self.config.concurrency,
@@ -141,11 +141,11 @@ class OpenAIEmbedder(Embedder):
 
     # --- one request ---
 
-    async def _asked(self, batch: Sequence[str]) -> Embedded:
-        with ForgetLocals():  # what the server sent is among them
-            return await self._ask(batch)
-
     async def _ask(self, batch: Sequence[str]) -> Embedded:
+        with ForgetLocals():  # they hold the server's answer
+            return await self._exchange(batch)
+
+    async def _exchange(self, batch: Sequence[str]) -> Embedded:
         opened, extra = await self._access.open(), self.config.extra_headers
         as_base64 = opened.server.as_base64
         post = Post(json_bytes(self._body(batch, as_base64=as_base64)))
@@ -155,7 +155,7 @@ class OpenAIEmbedder(Embedder):
         refusal = error_of_response(opened.failures(self.backend, reply.headers, extra=extra), reply.status, reply.body)
         if as_base64 and isinstance(refusal, ModelRequestError) and "encoding_format" in str(refusal):
             self._access.change(opened, replace(opened.server, as_base64=False))
-            return await self._ask(batch)
+            return await self._exchange(batch)
         raise refusal
 
     def _body(self, batch: Sequence[str], *, as_base64: bool) -> Mapping[str, Any]:
@@ -163,13 +163,13 @@ class OpenAIEmbedder(Embedder):
             "model": self.config.model,
             "input": batch,
             **({"dimensions": self.config.dimension} if self.config.dimension else {}),
-            # Numbers are what a server sends that is not asked: some know no word for them.
+            # Servers send numbers by default, and some do not know `encoding_format`.
             **({"encoding_format": "base64"} if as_base64 else {}),
             **self.config.extra_body,
         }
 
     def _server(self) -> _Server:
-        """Which server and which key: as the backend decides it, environment variables included."""
+        """Return the server and the key that the backend `openai` would use."""
         config = self.config
         same = {name: value for name in _OF_THE_SERVER if (value := getattr(config, name)) is not None}
         chat = OpenAIChat(same, processors=(), host=self._host or default_host()).server()
@@ -185,25 +185,27 @@ class OpenAIEmbedder(Embedder):
     def _read(self, body: bytes, count: int) -> Embedded:
         try:
             answer = msgspec.json.decode(body, type=_Answer)
-            found = {item.index: _vector(item.embedding) for item in answer.data}
+            vectors = {item.index: _read_vector(item.embedding) for item in answer.data}
         except (msgspec.DecodeError, binascii.Error, ValueError) as error:
             raise self._wrong(
                 f"sent an answer without embeddings ({error}): check its address, and that the model can embed"
             ) from error
-        if len(answer.data) != count or found.keys() != set(range(count)):
+        if len(answer.data) != count or vectors.keys() != set(range(count)):
             raise self._wrong(f"sent {len(answer.data)} vectors for {count} texts, or numbered them wrongly")
         tokens = answer.usage.prompt_tokens if answer.usage else 0
-        return Embedded(tuple(found[index] for index in range(count)), Usage(prompt_tokens=tokens, total_tokens=tokens))
+        return Embedded(
+            tuple(vectors[index] for index in range(count)), Usage(prompt_tokens=tokens, total_tokens=tokens)
+        )
 
     def _wrong(self, what: str) -> ModelResponseError:
         return ModelResponseError(f"{self.backend}: the server {what}", backend=self.backend)
 
 
-def _vector(embedding: Vector | str) -> Vector:
-    """A vector out of numbers, or out of the base64 of floats of 32 bits, the lowest byte first.
+def _read_vector(embedding: Vector | str) -> Vector:
+    """Return a vector that is sent as numbers, or as base64 of 32-bit floats in little-endian order.
 
     Raises:
-        ValueError: It is none, or none to calculate with.
+        ValueError: The vector is empty, or has infinite or undefined values.
     """
     if isinstance(embedding, str):
         numbers = array.array("f", binascii.a2b_base64(embedding, strict_mode=True))

@@ -26,7 +26,7 @@ PATH = "/images/generations"
 
 
 class OpenAIImagesConfig(LLMConfig):
-    """Where the model is, and what its images are like. All else that a server takes goes into `extra_body`."""
+    """Where the model is, and the form of its images. Other options of a server go into `extra_body`."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
@@ -36,7 +36,7 @@ class OpenAIImagesConfig(LLMConfig):
 
 
 class OpenAIImages(HTTPBackend[Server]):
-    """A model that makes images. An answer is the images, without a text: each is inside of it, or at a URL."""
+    """A model that makes images. An answer has images alone, each with its content or by its URL."""
 
     backend: ClassVar[str] = "openai_images"
     config_class: ClassVar[type[LLMConfig]] = OpenAIImagesConfig
@@ -49,7 +49,7 @@ class OpenAIImages(HTTPBackend[Server]):
 
     def post(self, request: ChatRequest, _: Server) -> Post:
         """See `HTTPBackend`."""
-        # Not for a stream: what comes in one are sketches, which cost, and are thrown away.
+        # Without a stream, which would add sketches that cost money.
         options = {"n": self.config.count, "size": self.config.size, "quality": self.config.quality}
         body: dict[str, Any] = {"model": request.model, "prompt": image_prompt(request)}
         body |= {name: value for name, value in options.items() if value is not None}
@@ -69,7 +69,7 @@ class ImagesReader(AnswerReader):
 
     Args:
         failures, patience_s: As for `AnswerReader`.
-        model: The model that was asked; the answer does not say.
+        model: The model that was asked, because the answer does not name it.
     """
 
     complete = False
@@ -83,12 +83,12 @@ class ImagesReader(AnswerReader):
     def _read(self, wire: Wire) -> list[ModelEvent]:
         images = [MediaDelta(ContentItem(image=_address(image))) for image in wire["data"]]
         if not images:
-            raise self.failures.wrong("the answer has no image: ask again, or otherwise")
-        used = wire.get("usage") or {}
+            raise self.failures.wrong("the answer has no image: try again, or change the prompt")
+        usage = wire.get("usage") or {}
         self._usage = Usage(
-            prompt_tokens=count_of(used.get("input_tokens")),
-            completion_tokens=count_of(used.get("output_tokens")),
-            total_tokens=count_of(used.get("total_tokens")),
+            prompt_tokens=count_of(usage.get("input_tokens")),
+            completion_tokens=count_of(usage.get("output_tokens")),
+            total_tokens=count_of(usage.get("total_tokens")),
         )
         self._created = count_of(wire.get("created")) or None
         self.complete = True
@@ -100,22 +100,22 @@ class ImagesReader(AnswerReader):
 
 
 def _address(image: Wire) -> str:
-    """An image of an answer as a `data:` URI or a URL.
+    """Return an image of an answer as a `data:` URI or a URL.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The image is neither.
     """
-    written = image.get("b64_json")
-    if not written:
+    encoded = image.get("b64_json")
+    if not encoded:
         url = image["url"]
         if not str(url).startswith(("https://", "http://")):
             raise ValueError("the URL of an image is not one that can be fetched")
         return str(url)
     try:
-        head = base64.b64decode(written[:64], validate=True)
+        head = base64.b64decode(encoded[:64], validate=True)
     except binascii.Error as error:
         raise ValueError("an image is not in base64") from error
     media_type = media_type_of(head[:16])
     if not media_type.startswith("image/"):
         raise ValueError("an image is of an unknown format")
-    return f"data:{media_type};base64,{written}"
+    return f"data:{media_type};base64,{encoded}"

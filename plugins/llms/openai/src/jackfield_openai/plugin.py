@@ -1,4 +1,4 @@
-"""What this package offers: three backends, one of them under two names, and an embedder."""
+"""Describe the backends and the embedder of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EFFECTS = frozenset({"network"})
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backends; one of them also under the short name that Qwen-Agent's users know."""
+    """Return the backends; `oai` is the name of `openai` in Qwen-Agent."""
     return [
         LLMSpec(
             name="openai",
@@ -52,7 +52,7 @@ def llms() -> list[LLMSpec]:
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Embeddings from the same servers."""
+    """Return the embedder, for the same servers."""
     return [
         EmbedderSpec(
             name="openai",

@@ -1,8 +1,8 @@
-"""Where the openai SDK would send a request, and with which headers, its environment variables included.
+"""Find the address and the headers that the openai SDK would use, from its settings and environment variables.
 
-Requests and answers do not go through the SDK's pydantic models, which cost more than everything else together. To load
-the SDK alone takes longer than all the rest of a first answer. So what every version of it does alike is written here,
-and it is asked where it knows better: about an address that it would write otherwise, or a variable of its own.
+Requests and answers bypass the SDK's pydantic models, which cost more than everything else together. Loading the SDK
+alone takes longer than the rest of a first answer. So this module implements the rules that all its versions share, and
+loads it only if it knows more: for an address that it would write differently, or an environment variable of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
 
-# The last four change nothing in a request: others read them, or the SDK does for something else.
+# The last four do not change a request: other programs read them, or the SDK for another purpose.
 _KNOWN_VARIABLES = frozenset(
     {
         KEY_VARIABLE,
@@ -43,7 +43,7 @@ _KNOWN_VARIABLES = frozenset(
 
 
 def is_openai(url: str) -> bool:
-    """Whether a URL is at OpenAI itself."""
+    """Return True if a URL is at OpenAI itself."""
     return urlsplit(url).hostname == OPENAI_HOST
 
 
@@ -58,15 +58,15 @@ class Account(Protocol):
 
     @property
     def organization(self) -> str | None:
-        """As configured."""
+        """The configured organization."""
 
     @property
     def project(self) -> str | None:
-        """As configured."""
+        """The configured project."""
 
 
 def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Server:
-    """The server that the SDK would use, with its headers, names in lower case.
+    """Return the server that the SDK would use, with its headers, names in lower case.
 
     Args:
         path: The endpoint's path, appended to the base URL.
@@ -77,16 +77,17 @@ def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Se
         MissingSecretError: There is no API key, and OpenAI needs one.
         ConfigError: The API key that is set must not be sent to OpenAI's address.
     """
-    given = backend.configured_url()
-    key = backend.find_key(given, needed=given is None or is_openai(given))
-    url, sent_key = given or OPENAI_URL, key.value or NO_KEY
+    configured = backend.configured_url()
+    url = configured or OPENAI_URL
+    key = backend.find_key(configured, needed=is_openai(url))
+    sent_key = key.value or NO_KEY
     if _sdk_knows_better(url):
-        base_url, headers = _by_the_sdk(url, sent_key, account)
+        base_url, headers = _ask_sdk(url, sent_key, account)
     else:
         base_url = url
-        organization, project = _payers(account)
+        organization, project = _find_payers(account)
         headers = _usual_headers(sent_key, organization, project)
-    if key.withheld:  # what belongs to it in the environment stays here, too
+    if key.withheld:  # the account in the environment belongs to that key
         headers = _usual_headers(sent_key, account.organization, account.project)
     return Server(base_url + path, headers, key)
 
@@ -96,8 +97,8 @@ def _sdk_knows_better(url: str) -> bool:
     return bool(others) or not is_plain(url)
 
 
-def _payers(account: Account) -> tuple[str | None, str | None]:
-    """The organization and the project, as configured, else as in the environment."""
+def _find_payers(account: Account) -> tuple[str | None, str | None]:
+    """Return the organization and the project, as configured, else as in the environment."""
     organization, project = account.organization, account.project
     return (
         os.environ.get(ORGANIZATION_VARIABLE) if organization is None else organization,
@@ -114,8 +115,8 @@ def _usual_headers(key: str, organization: str | None, project: str | None) -> d
     }
 
 
-def _by_the_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]:
-    """The base URL and the headers, by the SDK itself."""
+def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]:
+    """Ask the SDK for the base URL and the headers."""
     import httpx2
     import openai
 

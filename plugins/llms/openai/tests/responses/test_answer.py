@@ -28,7 +28,7 @@ from jackfield.models import fold
 from jackfield.quoting import SentSecrets
 from jackfield_http import Failures
 from jackfield_openai.responses.answer import ResponsesReader
-from jackfield_openai.responses.items import said_by, said_in
+from jackfield_openai.responses.items import content_of_items, content_of_messages
 
 Wire = dict[str, Any]
 Told = Any  # of conftest.py, which tests cannot import
@@ -112,7 +112,7 @@ def test_cutting_the_bytes_anywhere_changes_nothing(told: Told, output: list[Wir
 @given(output=outputs(), size=st.integers(1, 20))
 def test_what_is_seen_of_an_answer_is_what_its_items_say(told: Told, output: list[Wire], size: int) -> None:
     events = read(told.bytes_of(told.all(output, size)))
-    assert said_in(fold(events).messages) == said_by(output)
+    assert content_of_messages(fold(events).messages) == content_of_items(output)
     finished = events[-1]
     assert isinstance(finished, ModelFinished)
     assert finished.data == ({"server": "here", "output": output} if output else None)
@@ -162,7 +162,7 @@ def test_a_tale_that_stops_short_is_completed_from_the_whole_item(
     for index, item in enumerate(output):
         events += [told.added(item, index), *told.deltas(item, index, 1)[:told_until], told.done(item, index)]
     data = told.bytes_of([*events, told.completed([])])
-    assert said_in(answer(data).messages) == said_by(output)
+    assert content_of_messages(answer(data).messages) == content_of_items(output)
 
 
 @given(output=outputs())

@@ -1,4 +1,4 @@
-"""From the typed events of an answer to Jackfield's events."""
+"""Read the typed events of an answer as Jackfield's events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jackfield_openai.responses.errors import error_of_failure
 from jackfield_openai.responses.growing import Channel, GrowingItem, Items
 from jackfield_openai.responses.items import Item, call_id_of, image_of, parts_of
 
-# Why an answer stopped short.
+# Reasons for an incomplete answer.
 _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -66,7 +66,7 @@ class ResponsesReader(AnswerReader):
         return self._response(wire)
 
     def _held_back(self) -> list[ModelEvent]:
-        return [*super()._held_back(), *([] if self._complete else self._told())]
+        return [*super()._held_back(), *([] if self._complete else self._release_all())]
 
     def _last(self) -> Iterator[ModelEvent]:
         if self._usage is not None:
@@ -96,7 +96,7 @@ class ResponsesReader(AnswerReader):
         return self._about_all(wire)
 
     def _about_all(self, event: Mapping[str, Any]) -> list[ModelEvent]:
-        """An event that is about the answer, not about an item of it."""
+        """Read an event that is about the answer, not about an item of it."""
         match event.get("type"):
             case "response.created":
                 self._head(event["response"])
@@ -105,7 +105,7 @@ class ResponsesReader(AnswerReader):
             case "error":
                 self._raise_if_error(event)
             case str():
-                pass  # of the dozens of others none adds anything, and there will be more
+                pass  # dozens of others, which add nothing, and later additions
             case _:
                 self._raise_if_error(event)
                 raise ValueError("an event without a type")
@@ -129,11 +129,11 @@ class ResponsesReader(AnswerReader):
         item.count(where, delta)
         return _thoughts(self._reasoning.say(item, (item, where, event.get(f"{where}_index")), delta))
 
-    def _call(self, item: GrowingItem, said: Mapping[str, Any], delta: str = "") -> list[ModelEvent]:
-        """More of a call: a piece of its arguments, or what is new in all that was said of it."""
-        arguments = delta or arguments_of(said.get("arguments"))[item.told["arguments"] :]
+    def _call(self, item: GrowingItem, wire: Mapping[str, Any], delta: str = "") -> list[ModelEvent]:
+        """Return more of a call: a piece of its arguments, or the part of `wire` that has not arrived before."""
+        arguments = delta or arguments_of(wire.get("arguments"))[item.arrived["arguments"] :]
         item.count("arguments", arguments)
-        new_id, new_name = item.learn(call_id_of(said), str(said.get("name") or ""))
+        new_id, new_name = item.learn(call_id_of(wire), str(wire.get("name") or ""))
         if not (new_id or new_name or arguments):
             return []
         return [FunctionCallDelta(self._items.number_of_call(item), new_id, new_name, arguments)]
@@ -149,7 +149,7 @@ class ResponsesReader(AnswerReader):
             case "reasoning":
                 self._reasoning.begin(item)
             case "function_call":
-                # Its arguments may be there already, and come again in pieces.
+                # Its arguments may be complete here, and arrive again in pieces.
                 return self._call(item, {**wire, "arguments": ""})
         return []
 
@@ -158,7 +158,7 @@ class ResponsesReader(AnswerReader):
         return self._finish_item(self._items.unfinished(wire.get("id"), event.get("output_index")), wire)
 
     def _finish_item(self, item: GrowingItem, wire: Item) -> list[ModelEvent]:
-        """What of an item was not told in pieces."""
+        """Return the part of an item that did not arrive in pieces."""
         item.wire = wire
         match wire["type"]:
             case "message":
@@ -181,7 +181,7 @@ class ResponsesReader(AnswerReader):
         self._created = count_of(response.get("created_at")) or self._created
 
     def _response(self, response: Mapping[str, Any]) -> list[ModelEvent]:
-        """The end of the answer."""
+        """Read the end of the answer."""
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
             self._raise_if_error(response)
@@ -193,19 +193,17 @@ class ResponsesReader(AnswerReader):
         events = [event for item, wire in missing for event in self._finish_item(item, wire)]
         if usage := response.get("usage"):
             self._usage = usage_of(usage)
-        self._provider_reason, self._reason = self._why_it_ended(status, response)
-        self._complete = self.done = True
-        return [*events, *self._told()]
-
-    def _why_it_ended(self, status: str, response: Mapping[str, Any]) -> tuple[str, FinishReason]:
-        """In the provider's words and in ours; after the items, because calls among them are a reason."""
         if status == "completed":
-            return status, "tool_calls" if self._items.calls else "stop"
-        said = str((response.get("incomplete_details") or {}).get("reason") or status)
-        return said, _REASONS.get(said, "other")
+            self._provider_reason = status
+            self._reason = "tool_calls" if self._items.calls else "stop"
+        else:
+            self._provider_reason = str((response.get("incomplete_details") or {}).get("reason") or status)
+            self._reason = _REASONS.get(self._provider_reason, "other")
+        self._complete = self.done = True
+        return [*events, *self._release_all()]
 
-    def _told(self) -> list[ModelEvent]:
-        """What was held back for items that have not ended."""
+    def _release_all(self) -> list[ModelEvent]:
+        """Return the texts that were held back for items that have not ended."""
         return [*_thoughts(self._reasoning.end_all()), *_texts(self._text.end_all())]
 
 
@@ -218,15 +216,15 @@ def _thoughts(text: str) -> list[ModelEvent]:
 
 
 def _rest(wire: Item, where: str, item: GrowingItem) -> Iterator[tuple[str, object]]:
-    """What of an item's texts was not told in pieces, and which part each is of; None for more of the last one."""
-    told = item.told[where]
+    """Yield the texts of an item that did not arrive in pieces, each with its part; None for more of the last part."""
+    arrived = item.arrived[where]
     for number, text in enumerate(parts_of(wire.get(where))):
-        yield text[told:], None if told else (item, where, number)
-        told = max(0, told - len(text))
+        yield text[arrived:], None if arrived else (item, where, number)
+        arrived = max(0, arrived - len(text))
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object; anything missing or invalid is 0."""
+    """Return the counts of a `usage` object; anything missing or invalid is 0."""
     details = wire.get("input_tokens_details") or {}
     return Usage(
         prompt_tokens=count_of(wire.get("input_tokens")),

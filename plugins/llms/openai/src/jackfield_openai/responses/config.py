@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class ResponsesConfig(LLMConfig):
-    """Where the model is, what it can do, and what the provider may keep."""
+    """Where the model is, its abilities, and the data that the provider may keep."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
@@ -43,7 +43,7 @@ class ResponsesConfig(LLMConfig):
 
     @field_validator("model_server")
     @classmethod
-    def _only_openai_has_a_word(cls, server: str | None) -> str | None:
+    def _take_url_or_own_name(cls, server: str | None) -> str | None:
         if server in (None, "", "openai") or server.startswith(("http://", "https://")):
             return server
         raise ValueError("must be 'openai', or begin with http:// or https://")

@@ -1,4 +1,4 @@
-"""The errors of failed answers."""
+"""Translate the errors of failed answers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from jackfield.errors import ContentFilterError, ModelRequestError, ModelService
 from jackfield_chat_completions.errors import error_in_stream
 from jackfield_http import ErrorClass, Failures
 
-# Codes of this API alone, after which trying again is no use; there is no HTTP status that would say so.
+# Codes of this API alone, after which a retry is useless. No HTTP status would tell that.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
     (r"policy|moderation", ContentFilterError),
     (r"^invalid_(prompt|image|base64)|image|data_residency", ModelRequestError),
 )
 
 
-def error_of_failure(failures: Failures, said: object) -> ModelServiceError:
-    """The error for an `error` event, or for the `error` of a failed response.
+def error_of_failure(failures: Failures, problem: object) -> ModelServiceError:
+    """Return the error for an `error` event, or for the `error` of a failed response.
 
     Args:
         failures: The errors of the request.
-        said: The object with `code` and `message`.
+        problem: The object with `code` and `message`.
     """
-    if isinstance(said, Mapping):
-        code = str(said.get("code") or "")
+    if isinstance(problem, Mapping):
+        code = str(problem.get("code") or "")
         for pattern, error_class in _CODES:
             if re.search(pattern, code):
-                return failures.in_answer(error_class, str(said.get("message") or ""), code=code)
-    return error_in_stream(failures, {"error": said})
+                return failures.in_answer(error_class, str(problem.get("message") or ""), code=code)
+    return error_in_stream(failures, {"error": problem})

@@ -1,4 +1,4 @@
-"""The items of an answer while they arrive: which one an event belongs to, and which one's text may be passed on."""
+"""Assign the events of an answer to its items, and pass on the texts of the items in their order."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ class GrowingItem:
     """An item that is still arriving.
 
     Attributes:
-        index: Its place in the answer.
-        told: How many characters have arrived in pieces, of its `content`, its `summary` or its `arguments`.
-        call_id, name: What is known of a call so far.
-        number: Which call of the answer it is, from 0.
-        wire: The whole item, once it is there.
+        index: Its position in the answer.
+        arrived: How many characters have arrived in pieces, of its `content`, its `summary` or its `arguments`.
+        call_id, name: The id and the name of a call; '' until they arrive.
+        number: The number of a call in the answer, from 0.
+        wire: The whole item, once it has arrived.
     """
 
-    __slots__ = ("call_id", "cut", "index", "name", "number", "told", "wire")
+    __slots__ = ("arrived", "call_id", "cut", "index", "name", "number", "wire")
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.told: Counter[str] = Counter()
-        self.cut: set[str] = set()  # where the last piece ended with half a character
+        self.arrived: Counter[str] = Counter()
+        self.cut: set[str] = set()  # the texts whose last piece ended with half a character
         self.call_id = ""
         self.name = ""
         self.number: int | None = None
         self.wire: Item | None = None
 
     def learn(self, call_id: str, name: str) -> tuple[str, str]:
-        """Note the id and the name of a call; of each, what is new, '' if it was known."""
+        """Note the id and the name of a call, and return each of them if it is new, else ''."""
         new_id, new_name = "" if self.call_id else call_id, "" if self.name else name
         self.call_id += new_id
         self.name += new_name
         return new_id, new_name
 
     def count(self, where: str, piece: str) -> None:
-        """Note that a piece has arrived; the second half of a character is none of its own."""
-        self.told[where] += len(piece)
+        """Note that a piece has arrived; the second half of a character does not count."""
+        self.arrived[where] += len(piece)
         if where in self.cut and "\udc00" <= piece[:1] <= "\udfff":
-            self.told[where] -= 1
+            self.arrived[where] -= 1
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             self.cut.add(where)
         else:
@@ -50,9 +50,9 @@ class GrowingItem:
 
 
 class Items:
-    """Tells which item an event is about.
+    """Finds the item that an event is about, by its id, else by its index.
 
-    By its id, else by its index: vLLM has sent the events of one item under two indices, and gateways give one item a
+    vLLM has sent the events of one item under two indices, and gateways give one item a
     new id in each event.
     """
 
@@ -63,12 +63,12 @@ class Items:
         self.calls = 0
 
     def of(self, event: Mapping[str, Any]) -> GrowingItem:
-        """The item that an event is about; a new one if it was not announced."""
+        """Return the item that an event is about; a new one if it was not announced."""
         item_id, index = event.get("item_id"), event.get("output_index")
         return self._find(item_id, index) or self.begin(item_id, index)
 
     def begin(self, item_id: object, index: object) -> GrowingItem:
-        """An item that is announced."""
+        """Add an item that is announced, and return it."""
         item = GrowingItem(index if isinstance(index, int) else len(self._all))
         self._all.append(item)
         if item_id is not None:
@@ -78,30 +78,30 @@ class Items:
         return item
 
     def unfinished(self, item_id: object, index: object) -> GrowingItem:
-        """The item that is now complete; a new one if it was not announced."""
+        """Return the item that is now complete; a new one if it was not announced."""
         item = self._find(item_id, index)
         return item if item is not None and item.wire is None else self.begin(item_id, index)
 
     def missing(self, output: Sequence[Item]) -> list[tuple[GrowingItem, Item]]:
-        """The items of a whole answer that have not been seen complete."""
+        """Return the items of a whole answer that have not arrived completely."""
         if len(self.output()) >= len(output):
             return []
-        found = [(self._find(wire.get("id"), index), index, wire) for index, wire in enumerate(output)]
+        candidates = [(self._find(wire.get("id"), index), index, wire) for index, wire in enumerate(output)]
         return [
             (self.unfinished(wire.get("id"), index), wire)
-            for item, index, wire in found
+            for item, index, wire in candidates
             if item is None or item.wire is None or item.wire["type"] != wire["type"]
         ]
 
     def number_of_call(self, item: GrowingItem) -> int:
-        """Which call of the answer an item is, from 0."""
+        """Return the number of a call in the answer, from 0."""
         if item.number is None:
             item.number = self.calls
             self.calls += 1
         return item.number
 
     def output(self) -> list[Item]:
-        """The whole items, in order."""
+        """Return the whole items, in order."""
         return [item.wire for item in sorted(self._all, key=lambda item: item.index) if item.wire is not None]
 
     def _find(self, item_id: object, index: object) -> GrowingItem | None:
@@ -119,17 +119,17 @@ class Channel:
         self._last_part: object = None
 
     def begin(self, item: GrowingItem) -> None:
-        """An item is announced; its text follows in its turn."""
+        """Take an item that is announced; its text follows in its turn."""
         if item not in self._held:
             self._ended.discard(item)
             self._held[item] = []
             self._waiting.append(item)
 
     def say(self, item: GrowingItem, part: object, text: str) -> str:
-        """What may be passed on when an item says something; `part` None is more of its last part.
+        """Take a text of an item, and return the text that may be passed on now; `part` None is more of its last part.
 
         Raises:
-            TypeError: It is not a text.
+            TypeError: `text` is not a text.
         """
         if not isinstance(text, str):
             raise TypeError(f"a text is {type(text).__name__}")
@@ -142,7 +142,7 @@ class Channel:
         return ""
 
     def end(self, item: GrowingItem) -> str:
-        """What may be passed on when an item says nothing more."""
+        """End an item, and return the texts that may be passed on now."""
         self._ended.add(item)
         released = []
         while self._waiting and self._waiting[0] in self._ended:
@@ -154,7 +154,7 @@ class Channel:
         return "".join(released)
 
     def end_all(self) -> str:
-        """What is left."""
+        """End all items, and return the remaining text."""
         return "".join([self.end(item) for item in list(self._waiting)])
 
     def _spaced(self, part: object, text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, TypeAlias
 
 from jackfield.messages import Message
@@ -21,7 +20,7 @@ _MEDIA_TYPES = {"svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class VisibleContent:
     """The visible content of an answer: each call is its id, its name and its arguments; each image a `data:` URI."""
 
     text: str
@@ -30,34 +29,34 @@ class Said:
     images: tuple[str, ...]
 
 
-def said_by(items: Sequence[Item]) -> Said:
-    """What the items of an answer say, as the events of the answer did.
+def content_of_items(items: Sequence[Item]) -> VisibleContent:
+    """Return the visible content of an answer's items, the same as that of its events.
 
     Raises:
-        AttributeError, TypeError: They are not items.
+        AttributeError, TypeError: `items` are not items.
     """
     of_type: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
         of_type[item["type"]].append(item)
     texts = ("".join(texts_of(message)) for message in of_type["message"])
     calls = of_type["function_call"]
-    return Said(
-        text=SEPARATOR.join(filter(None, texts)),
-        reasoning=SEPARATOR.join(chain.from_iterable(map(thoughts_of, of_type["reasoning"]))),
+    return VisibleContent(
+        text=SEPARATOR.join(text for text in texts if text),
+        reasoning=SEPARATOR.join(thought for item in of_type["reasoning"] for thought in thoughts_of(item)),
         calls=tuple((call_id_of(call), call["name"], arguments_of(call.get("arguments"))) for call in calls),
-        images=tuple(filter(None, map(image_of, items))),
+        images=tuple(image for item in items if (image := image_of(item))),
     )
 
 
-def said_in(messages: Sequence[Message]) -> Said | None:
-    """What the messages of an answer say; None if they hold something that an answer of this backend never does."""
+def content_of_messages(messages: Sequence[Message]) -> VisibleContent | None:
+    """Return the visible content of an answer's messages; None if it has parts that no answer of this backend has."""
     reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
-    items = list(chain.from_iterable(message.items for message in messages))
+    items = [item for message in messages for item in message.items]
     images = [item.image for item in items if item.image is not None]
     texts = [item.text for item in items if item.text is not None]
     if len(images) + len(texts) < len(items) or not all(isinstance(thought, str) for thought in reasoning):
         return None
-    return Said(
+    return VisibleContent(
         text="".join(texts),
         reasoning="".join(map(str, reasoning)),
         calls=tuple(_calls_in(messages)),
@@ -72,18 +71,18 @@ def _calls_in(messages: Sequence[Message]) -> Iterator[tuple[str, str, str]]:
 
 
 def texts_of(item: Item) -> Iterator[str]:
-    """The texts of a message, refusals included, none of them empty."""
+    """Yield the texts of a message, refusals included, none of them empty."""
     return parts_of(item.get("content"))
 
 
 def thoughts_of(item: Item) -> Iterator[str]:
-    """The texts of a reasoning item, its summary first, none of them empty."""
+    """Yield the texts of a reasoning item, its summary first, none of them empty."""
     yield from parts_of(item.get("summary"))
     yield from parts_of(item.get("content"))
 
 
 def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
-    """The texts of a content, which is a list of parts; none of them empty."""
+    """Yield the texts of a content, which is a list of parts; none of them is empty."""
     if isinstance(content, str):
         content = ({"text": content},)
     for part in content or ():
@@ -92,12 +91,12 @@ def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
 
 
 def call_id_of(item: Item) -> str:
-    """The id that a call and its result share."""
+    """Return the id that a call and its result share."""
     return str(item.get("call_id") or item.get("id") or "")
 
 
 def image_of(item: Item) -> str | None:
-    """The image that an item holds, as a `data:` URI."""
+    """Return the image of an item as a `data:` URI; None if it has none."""
     if item["type"] != "image_generation_call" or not item.get("result"):
         return None
     kind = item.get("output_format") or "png"

@@ -1,4 +1,4 @@
-"""From a request to the JSON that the Responses API takes. Pure, except that local files are read.
+"""Turn a request into the JSON that the Responses API takes. Pure, except that local files are read.
 
 An answer of this backend goes back unchanged, item for item: a model's reasoning is only valid in its place, and only
 with what followed it. An answer that was changed since, or that came from elsewhere, is rebuilt from its visible
@@ -21,14 +21,14 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
 from jackfield_http import Wire
 from jackfield_openai.responses.config import ResponsesConfig
-from jackfield_openai.responses.items import Item, said_by, said_in
+from jackfield_openai.responses.items import Item, content_of_items, content_of_messages
 
 
 def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
-    """The request as a dict; `extra_body` wins over everything else.
+    """Return the request as a dict; `extra_body` wins over everything else.
 
     Raises:
-        UnsupportedInputError: A local file is missing, too large, or not what it should be.
+        UnsupportedInputError: A local file is missing, too large, or of another kind.
     """
     instructions, messages = _instructions(request.messages)
     items = input_items(messages, config, request.server, files=request.facts.files)
@@ -39,29 +39,29 @@ def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
         body["store"] = config.store
     if config.include:
         body["include"] = list(config.include)
-    tools = [*map(_tool, request.functions), *config.hosted_tools]
+    tools = [*(_tool(function) for function in request.functions), *config.hosted_tools]
     if tools:
         body["tools"] = tools
     if request.functions:
         body |= _choice(request.config)
-    return _joined(body | _options(request.config, config), request.config.extra_body)
+    return _merge(body | _options(request.config, config), request.config.extra_body)
 
 
 def _instructions(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
-    """The system's text, and the other messages. Alone it stays a message: a request needs one."""
+    """Return the system's text, and the other messages. A system message alone stays one: a request needs a message."""
     if len(messages) > 1 and messages[0].role == SYSTEM:
         return text_of(messages[0].content), messages[1:]
     return "", messages
 
 
-def _joined(body: Wire, extra: Mapping[str, Any]) -> Wire:
-    """`extra` over the body; objects (`text`, `reasoning`) are joined, so that one key of them can be set."""
-    joined = {
+def _merge(body: Wire, extra: Mapping[str, Any]) -> Wire:
+    """Merge `extra` into the body. Objects (`text`, `reasoning`) are merged too, so that one key of them can be set."""
+    merged = {
         key: {**body[key], **value}
         for key, value in extra.items()
         if isinstance(value, dict) and isinstance(body.get(key), dict)
     }
-    return body | dict(extra) | joined
+    return body | dict(extra) | merged
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _joined(body: Wire, extra: Mapping[str, Any]) -> Wire:
 
 def _tool(function: FunctionSchema) -> Wire:
     tool = {key: function[key] for key in ("name", "description", "parameters") if key in function}
-    # This API's own default is to rewrite a schema until it is strict: every optional argument would be required.
+    # By default, this API makes a schema strict, which would turn every optional argument into a required one.
     return {"type": "function", **tool, "strict": function.get("strict", False)}
 
 
@@ -83,32 +83,32 @@ def _choice(config: GenerateConfig) -> Wire:
     return options
 
 
-def _options(given: GenerateConfig, config: ResponsesConfig) -> Wire:
-    """What somebody set, known to this API or not: a server says itself what it does not take."""
-    reasoning = {"effort": given.reasoning_effort, "summary": config.reasoning_summary}
-    options = {
-        "temperature": given.temperature,
-        "top_p": given.top_p,
-        "top_k": given.top_k,
-        "presence_penalty": given.presence_penalty,
-        "frequency_penalty": given.frequency_penalty,
-        "repetition_penalty": given.repetition_penalty,
-        "max_output_tokens": given.max_tokens,
+def _options(options: GenerateConfig, config: ResponsesConfig) -> Wire:
+    """Return the options that are set, known to this API or not: a server itself refuses what it does not take."""
+    reasoning = {"effort": options.reasoning_effort, "summary": config.reasoning_summary}
+    body = {
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "top_k": options.top_k,
+        "presence_penalty": options.presence_penalty,
+        "frequency_penalty": options.frequency_penalty,
+        "repetition_penalty": options.repetition_penalty,
+        "max_output_tokens": options.max_tokens,
         "prompt_cache_key": config.prompt_cache_key,
-        "seed": given.seed,
-        "stop": list(given.stop) or None,
-        "reasoning": _given(reasoning) or None,
-        "text": {"format": _format(given.response_format)} if given.response_format else None,
+        "seed": options.seed,
+        "stop": list(options.stop) or None,
+        "reasoning": _without_none(reasoning) or None,
+        "text": {"format": _format(options.response_format)} if options.response_format else None,
     }
-    return _given(options)
+    return _without_none(body)
 
 
-def _given(options: Mapping[str, Any]) -> Wire:
+def _without_none(options: Mapping[str, Any]) -> Wire:
     return {key: value for key, value in options.items() if value is not None}
 
 
 def _format(response_format: Mapping[str, Any]) -> Wire:
-    """A `response_format` of Chat Completions without its inner object; one that has none stays as it is."""
+    """Flatten the inner object of a `response_format` of Chat Completions; return any other unchanged."""
     inner = response_format.get("json_schema")
     if not isinstance(inner, Mapping):
         return dict(response_format)
@@ -121,7 +121,7 @@ def _format(response_format: Mapping[str, Any]) -> Wire:
 def input_items(
     messages: Sequence[Message], config: ResponsesConfig, server: str = "", *, files: bool = False
 ) -> list[Item]:
-    """The history as items.
+    """Return a history as items.
 
     Args:
         messages: Without a system message at the front.
@@ -133,28 +133,28 @@ def input_items(
     sent_ids: set[str] = set()
     for part in parts_of(messages):
         if isinstance(part, Message):
-            items.append(_said(part.role, _content(part, files=files)))
+            items.append(_message(part.role, _content(part, files=files)))
         else:
             items += [*_answer_items(part, config, server, sent_ids), *_results(part)]
     return items
 
 
-def _said(role: str, content: str | list[Wire]) -> Wire:
+def _message(role: str, content: str | list[Wire]) -> Wire:
     return {"type": "message", "role": role, "content": content}
 
 
 def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids: set[str]) -> Iterator[Item]:
-    """What the model said, one answer after the other; `sent_ids` grows."""
+    """Yield the items of the model's answers, one answer after the other, and add their ids to `sent_ids`."""
     for messages, calls in answer.by_origin():
         kept = kept_items(messages, calls, server) if config.send_reasoning else None
         ids = {str(item["id"]) for item in kept or () if item.get("id")}
-        # An answer that stands twice in a history is kept once: servers refuse two items with one id.
+        # If an answer occurs twice in a history, its items are sent once: servers refuse two items with one id.
         yield from _rendered(messages, calls) if kept is None or ids & sent_ids else kept
         sent_ids |= ids
 
 
 def _results(answer: Answer) -> Iterator[Item]:
-    """The results of an answer's calls, and those that no call asked for."""
+    """Yield the results of an answer's calls, and those that belong to no call."""
     for call in answer.calls:
         yield {"type": "function_call_output", "call_id": call.id, "output": _output(call.result)}
     for stray in answer.strays:
@@ -164,7 +164,7 @@ def _results(answer: Answer) -> Iterator[Item]:
 def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[Item]:
     text = "\n".join(text for message in messages if (text := text_of(message.content)))
     if text:
-        yield _said("assistant", text)
+        yield _message("assistant", text)
     for call in calls:
         yield {
             "type": "function_call",
@@ -175,7 +175,7 @@ def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[It
 
 
 def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) -> Sequence[Item] | None:
-    """The original items of an answer; None if they cannot be sent back unchanged.
+    """Return the original items of an answer; None if they cannot be sent back unchanged.
 
     Args:
         messages: All that is left of the answer, with one `origin`.
@@ -188,25 +188,25 @@ def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) 
         return None
     try:
         items = _without_last_thoughts(data["output"])
-        said = said_by(data["output"])
-        sendable = all(map(_can_be_sent, items))
+        visible = content_of_items(data["output"])
+        is_sendable = all(_is_sendable(item) for item in items)
     except (AttributeError, KeyError, TypeError):
-        return None  # a history that was edited by hand: what is seen of it counts
-    as_seen = said == said_in(messages)
-    as_called = said.calls == tuple((call.id, call.function.name, call.function.arguments) for call in calls)
-    return items if as_seen and as_called and sendable else None
+        return None  # a history that was edited by hand: its visible part counts
+    as_seen = visible == content_of_messages(messages)
+    as_called = visible.calls == tuple((call.id, call.function.name, call.function.arguments) for call in calls)
+    return items if as_seen and as_called and is_sendable else None
 
 
 def _without_last_thoughts(items: Sequence[Item]) -> Sequence[Item]:
-    """The items without reasoning that nothing follows, from an answer that was cut off: servers refuse it."""
+    """Drop reasoning that nothing follows, from an answer that was cut off: servers refuse it."""
     end = len(items)
     while end and items[end - 1]["type"] == "reasoning":
         end -= 1
     return items[:end]
 
 
-def _can_be_sent(item: Item) -> bool:
-    """Whether an item says what it is. Reasoning that is only an id does not: no server has kept it."""
+def _is_sendable(item: Item) -> bool:
+    """Return True if an item is complete. Reasoning that is only an id is not: no server has kept it."""
     if item["type"] == "function_call":
         return bool(item.get("call_id"))
     return item["type"] != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
@@ -216,7 +216,7 @@ def _can_be_sent(item: Item) -> bool:
 
 
 def _content(message: Message, *, files: bool) -> str | list[Wire]:
-    """Text as one string where there is nothing else."""
+    """Return the content of a message: one string, unless it has other parts than text."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -242,7 +242,7 @@ def _text_part(text: str) -> Wire:
 
 
 def _file(address: str) -> Wire:
-    """A document: by its URL, or with its content."""
+    """Return a document by its URL, or with its content."""
     path = path_of(address)
     if path is not None:
         return {"filename": basename_of(str(path)), "file_data": _data_uri(path)}
@@ -264,14 +264,14 @@ def _data_uri(path: Path) -> str:
 
 
 def _output(result: Result) -> str | list[Wire]:
-    """A tool's result; media stand beside its text."""
+    """Return a tool's result: its text, or a list with its text and its media."""
     if not result.media:
         return result.text
     text = [] if result.text == RESULT_BELOW else [_text_part(result.text)]
-    return [*text, *map(_part, result.media)]
+    return [*text, *(_part(item) for item in result.media)]
 
 
 def _stray(result: Result) -> Wire:
-    """A result that no call asked for, as a message of the user's."""
+    """Return a result that belongs to no call as a message of the user."""
     text = f"{result.label}\n{result.text}"
-    return _said("user", [_text_part(text), *map(_part, result.media)] if result.media else text)
+    return _message("user", [_text_part(text), *(_part(item) for item in result.media)] if result.media else text)
