@@ -1,4 +1,4 @@
-"""From the chunks of an answer to events."""
+"""Read the chunks of an answer as Jackfield's events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, arguments_of, count_of
 
-# DashScope has the words that Jackfield has; it documents no others, but sends them.
+# DashScope documents the same terms as Jackfield, but also sends others.
 REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
 SEARCH_EVENT = "jackfield-dashscope.search"
 
@@ -32,7 +32,7 @@ class DashScopeReader(AnswerReader):
 
     Args:
         failures: The errors of this request.
-        model: Which model was asked; answers do not say.
+        model: The model that was asked, because answers do not name it.
         patience_s: How many seconds the server may send comments without an event; None for the default.
     """
 
@@ -48,8 +48,8 @@ class DashScopeReader(AnswerReader):
         self._calls = _Calls()
         self._usage: Wire | None = None
         self._reason = ""
-        self._read_the_head = False
-        self._told_of_search = False
+        self._has_head = False
+        self._has_search = False
 
     @property
     def complete(self) -> bool:
@@ -66,20 +66,20 @@ class DashScopeReader(AnswerReader):
         if wire.get("code"):
             raise error_in_answer(self.failures, wire, status=self._events.status)
         output = wire["output"]
-        if not self._read_the_head:
+        if not self._has_head:
             self._read_head(wire)
         if usage := wire.get("usage"):
             self._usage = usage
         events: list[ModelEvent] = []
-        if (search := output.get("search_info")) and not self._told_of_search:
-            self._told_of_search = True
+        if (search := output.get("search_info")) and not self._has_search:
+            self._has_search = True
             events.append(PluginEvent(SEARCH_EVENT, search))
         self._read_output(output, events)
         self.done = bool(usage and self._reason)
         return events
 
     def _read_head(self, wire: Wire) -> None:
-        self._read_the_head = True
+        self._has_head = True
         self._request_id = wire.get("request_id") or self._request_id
         self._model = wire.get("model") or self._model
 
@@ -91,13 +91,13 @@ class DashScopeReader(AnswerReader):
                 self._read_message(choice.get("message") or {}, events)
                 self._note_reason(choice.get("finish_reason"))
         elif choices is None:
-            # The older form, which some models keep to whatever is asked for.
+            # The older form, which some models send whatever `result_format` is.
             if text := output.get("text"):
                 events.append(TextDelta(_text_of(text)))
             self._note_reason(output.get("finish_reason"))
 
     def _note_reason(self, reason: str | None) -> None:
-        if reason and reason != "null":  # the word stands for: not yet
+        if reason and reason != "null":  # which means: not yet
             self._reason = reason
             self.enough = True
 
@@ -108,13 +108,13 @@ class DashScopeReader(AnswerReader):
             if isinstance(content, str):
                 events.append(TextDelta(content))
             else:
-                events.extend(map(_event_of, content))
+                events.extend(_event_of(part) for part in content)
         if calls := message.get("tool_calls"):
-            events.extend(self._calls.read(call, place) for place, call in enumerate(calls))
+            events.extend(self._calls.read(call, position) for position, call in enumerate(calls))
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """The counts of a `usage` object; a missing or invalid count is 0."""
+    """Return the counts of a `usage` object; a missing or invalid count is 0."""
     prompt = wire.get("prompt_tokens_details") or wire.get("input_tokens_details") or {}
     output = wire.get("output_tokens_details") or wire.get("completion_tokens_details") or {}
     return Usage(
@@ -136,7 +136,7 @@ def _text_of(content: object) -> str:
 
 
 def _event_of(part: Mapping[str, Any]) -> ModelEvent:
-    """The event of one part of a content."""
+    """Return the event of one part of a content."""
     if image := part.get("image"):
         return MediaDelta(ContentItem(image=image))
     audio = part.get("audio")
@@ -152,24 +152,24 @@ def _event_of(part: Mapping[str, Any]) -> ModelEvent:
 
 
 class _Calls:
-    """Tells which call a delta belongs to: by its index, or, for models that give none, by its place or its id."""
+    """Assigns deltas to calls: by their index, or, for models that send none, by their id or their position."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._heads: list[tuple[str, str]] = []  # of each call, its id and name
 
-    def read(self, delta: Mapping[str, Any], place: int) -> FunctionCallDelta:
-        """The event of a delta, which stands at this place of its chunk."""
+    def read(self, delta: Mapping[str, Any], position: int) -> FunctionCallDelta:
+        """Return the event of a delta; `position` is its position in the chunk."""
         function = delta.get("function") or {}
         call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
-        number = self._number(delta.get("index"), call_id, name, place)
+        number = self._number(delta.get("index"), call_id, name, position)
         old_id, old_name = self._heads[number]
         self._heads[number] = (old_id or call_id, old_name or name)
         arguments = arguments_of(function.get("arguments"))
         return FunctionCallDelta(number, "" if old_id else call_id, "" if old_name else name, arguments)
 
-    def _number(self, index: object, call_id: str, name: str, place: int) -> int:
-        key = _key(index, call_id, place)
+    def _number(self, index: object, call_id: str, name: str, position: int) -> int:
+        key = _key(index, call_id, position)
         number = self._numbers.get(key)
         if number is None and index is None and not name and self._heads:
             number = len(self._heads) - 1  # more of the last one
@@ -180,15 +180,15 @@ class _Calls:
         return number
 
     def _is_another(self, number: int, call_id: str, name: str) -> bool:
-        """Whether another call begins under an index that was used before, as some servers have it."""
+        """Return True if another call begins under an index that was used before, which some servers do."""
         old_id, old_name = self._heads[number]
         if not (name and old_name):
             return False
         return name != old_name or bool(call_id and old_id and call_id != old_id)
 
 
-def _key(index: object, call_id: str, place: int) -> tuple[str, object]:
-    """What a call is known by."""
+def _key(index: object, call_id: str, position: int) -> tuple[str, object]:
+    """Return the key that all deltas of a call share."""
     if index is not None:
         return "at", index
-    return ("id", call_id) if call_id else ("place", place)
+    return ("id", call_id) if call_id else ("position", position)

@@ -47,7 +47,7 @@ class QwenChat(HTTPBackend[DashScopeServer]):
         )
         dialect = dialect_of(self.config, server.stream_parameters, in_parts=endpoint == "multimodal")
         body = request_bytes(request, dialect)
-        # Addresses in the provider's own store are looked up only for who asks for it.
+        # The server looks up addresses in the provider's own store only if it is asked to.
         resolve = {"x-dashscope-ossresourceresolve": "enable"} if b'"oss://' in body else {}
         return Post(body, server.url + server.paths[endpoint], {**server.stream_headers, **resolve})
 

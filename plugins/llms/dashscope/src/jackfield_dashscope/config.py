@@ -11,19 +11,19 @@ from jackfield.config import DEFAULT_RETRIES, ComponentSettings, Config, Headers
 Endpoint = Literal["text", "multimodal"]
 
 
-class Place(Config):
-    """Where DashScope is, if not at a plain address."""
+class ServerConfig(Config):
+    """The address of DashScope, if it is not a plain URL."""
 
     base_http_api_url: ServerAddress | None = Field(default=None, description="Like base_url, which it overrides")
-    # It becomes a part of the server's name: nothing in it may lead elsewhere.
+    # It becomes a part of the host name, so it must not contain a dot or slash.
     workspace: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="Like DASHSCOPE_WORKSPACE"
     )
     region: str | None = Field(default=None, description="Like DASHSCOPE_REGION: cn-beijing, ap-southeast-1 …")
 
 
-class DashScopeConfig(Place, LLMConfig):
-    """Where the model is, how it thinks and searches, and what it can do, if that is not known or has changed."""
+class DashScopeConfig(ServerConfig, LLMConfig):
+    """Where the model is, how it thinks and searches, and its abilities if they are unknown or have changed."""
 
     endpoint: Endpoint | None = Field(
         default=None, description="Which endpoint the model uses; unset: decided by the model"
@@ -53,7 +53,7 @@ class DashScopeConfig(Place, LLMConfig):
 
     @field_validator("model_server")
     @classmethod
-    def _a_url_or_this(cls, server: str | None) -> str | None:
+    def _take_url_or_own_name(cls, server: str | None) -> str | None:
         if server in (None, "", "dashscope") or str(server).startswith(("http://", "https://")):
             return server
         raise ValueError("it must be 'dashscope' or begin with http:// or https://")
@@ -64,8 +64,8 @@ class DashScopeConfig(Place, LLMConfig):
         return self.base_http_api_url or super().server_url
 
 
-class DashScopeImagesConfig(Place, LLMConfig):
-    """Where the model is, and what its images are like. All other parameters go into `extra_body`."""
+class DashScopeImagesConfig(ServerConfig, LLMConfig):
+    """Where the model is, and the form of its images. All other parameters go into `extra_body`."""
 
     endpoint: Literal["text2image", "multimodal"] | None = Field(
         default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"
@@ -74,7 +74,7 @@ class DashScopeImagesConfig(Place, LLMConfig):
     negative_prompt: str | None = Field(default=None, description="What the images must not show")
     count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
     poll_interval: float = Field(
-        default=1.0, gt=0, description="Seconds until a task is asked about first; then twice as many, at most 8"
+        default=1.0, gt=0, description="Seconds until a task is polled first; then twice as many, at most 8"
     )
     task_timeout: float = Field(default=300.0, gt=0, description="Seconds that a task may take")
 
@@ -84,8 +84,8 @@ class DashScopeImagesConfig(Place, LLMConfig):
         return self.base_http_api_url or super().server_url
 
 
-class ServiceConfig(Place):
-    """Settings that the embedder and the searcher share: which model, where, and how to ask it."""
+class ServiceConfig(ServerConfig):
+    """Settings that the embedder and the searcher share: the model, its server, and the requests."""
 
     model: str = Field(min_length=1, description="The model's name; there is no default")
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
@@ -109,7 +109,7 @@ class ServiceConfig(Place):
 
 
 class EmbedderConfig(ServiceConfig):
-    """How texts become vectors."""
+    """The settings of the embedder."""
 
     dimension: int | None = Field(default=None, ge=1, description="The length of a vector; unset: the model's default")
     batch_size: int = Field(default=10, ge=1, le=100, description="The most texts in a request; v3 and v4 take ten")
@@ -117,7 +117,7 @@ class EmbedderConfig(ServiceConfig):
 
 
 class RerankConfig(ServiceConfig):
-    """Which hits are reranked, and by which model."""
+    """The settings of the searcher: the hits that are reranked, and the model."""
 
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")

@@ -72,7 +72,7 @@ class DashScopeEmbedder(Embedder):
 
     @property
     def dimension(self) -> int | None:
-        """As configured."""
+        """The configured length of the vectors; None if the model decides."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
@@ -91,23 +91,23 @@ class DashScopeEmbedder(Embedder):
         await self._service.aclose()
 
     async def _batch(self, texts: Sequence[str], purpose: Purpose) -> Embedded:
-        """The vectors of one request."""
+        """Return the vectors of one request."""
         parameters = {
             "text_type": purpose,
             "dimension": self.config.dimension,
             "output_type": "dense",
-            # It says what the query is for. Documents are embedded once, for all queries.
+            # It describes the query's purpose. Documents are embedded once, for all queries.
             "instruct": self.config.instruct if purpose == "query" else None,
         }
         answer = await self._service.ask({"texts": list(texts)}, parameters)
-        found = {item.text_index: item.embedding for item in answer.output.embeddings}
-        if len(answer.output.embeddings) != len(texts) or found.keys() != set(range(len(texts))):
+        vectors = {item.text_index: item.embedding for item in answer.output.embeddings}
+        if len(answer.output.embeddings) != len(texts) or vectors.keys() != set(range(len(texts))):
             raise self._wrong(
                 f"sent {len(answer.output.embeddings)} vectors for {len(texts)} texts, or numbered them wrongly", answer
             )
         tokens = answer.usage.total_tokens if answer.usage else 0
-        vectors = tuple(found[index] for index in range(len(texts)))
-        return Embedded(vectors, Usage(prompt_tokens=tokens, total_tokens=tokens))
+        in_order = tuple(vectors[index] for index in range(len(texts)))
+        return Embedded(in_order, Usage(prompt_tokens=tokens, total_tokens=tokens))
 
     def _wrong(self, what: str, answer: _Answer) -> ModelResponseError:
         return ModelResponseError(

@@ -23,9 +23,9 @@ from jackfield.errors import (
 )
 from jackfield_http import ErrorClass, Failures, class_of_status
 
-# By how a code begins; the first that fits.
+# By the beginning of a code; the first one that fits.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
-    # Not the filter: it could not read the file that it was to look at.
+    # The filter refused nothing here; it could not read a file.
     ("invalidparameterdatainspection", ModelRequestError),
     ("datainspection", ContentFilterError),
     ("invalidapikey", ModelAuthError),
@@ -46,7 +46,7 @@ _CODES: tuple[tuple[str, ErrorClass], ...] = (
     ("modelservicefailed", ModelOverloadedError),
     ("systemerror", ModelOverloadedError),
 )
-# By what a text holds, for codes that say little (`InvalidParameter`); in lower case.
+# By a part of the text in lower case, for unspecific codes (`InvalidParameter`).
 _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("range of input length", ContextLengthError),
     ("maximum context length", ContextLengthError),
@@ -60,16 +60,16 @@ _ADVICE: Mapping[ErrorClass, str] = {
     ModelAuthError: "check the API key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
     ModelNotFoundError: "check the model's name, and that the API key's region has it",
 }
-_OTHER_ENDPOINT = "the model is at the other endpoint: set endpoint to 'multimodal', or to 'text'"
+_OTHER_ENDPOINT = "the model uses the other endpoint: set endpoint to 'multimodal', or to 'text'"
 
 
 def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:
-    """The error for an HTTP response.
+    """Return the error for an HTTP response.
 
     Args:
         failures: The errors of the request.
         status: Not 2xx.
-        body: What was read of it: a JSON object, an event of a stream, or anything.
+        body: The beginning of the response: a JSON object, an event of a stream, or any text.
     """
     problem = _Problem.of(_problem_in(body))
     error_class = class_of(status, problem.code or "", problem.text)
@@ -83,29 +83,29 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
     )
 
 
-def error_in_answer(failures: Failures, problem: Mapping[str, Any], *, status: int | None) -> ModelServiceError:
-    """The error for an object with a code that came instead of an answer, or in the middle of one.
+def error_in_answer(failures: Failures, wire: Mapping[str, Any], *, status: int | None) -> ModelServiceError:
+    """Return the error for an object with a code that arrived instead of an answer, or in the middle of one.
 
     Args:
         failures: The errors of the request.
-        problem: The object, with `code` and `message`.
+        wire: The object, with `code` and `message`.
         status: The status in the event itself; the response's was 200.
     """
-    said = _Problem.of(problem)
-    error_class = class_of(status or 500, said.code or "", said.text)
+    problem = _Problem.of(wire)
+    error_class = class_of(status or 500, problem.code or "", problem.text)
     return failures.in_answer(
         error_class,
-        said.text,
+        problem.text,
         status=status,
-        code=said.code,
-        advice=said.advice(error_class),
-        request_id=said.request_id,
+        code=problem.code,
+        advice=problem.advice(error_class),
+        request_id=problem.request_id,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """What DashScope says of an error."""
+    """An error as DashScope describes it."""
 
     text: str
     code: str | None
@@ -120,7 +120,7 @@ class _Problem:
 
 
 def class_of(status: int, code: str, text: str) -> ErrorClass:
-    """The class for a status, a code and a text; the most specific one wins."""
+    """Return the class for a status, a code and a text; the most specific one wins."""
     plain = code.lower().replace(".", "").replace("_", "")
     for beginning, error_class in _CODES:
         if plain.startswith(beginning):
@@ -135,7 +135,7 @@ def class_of(status: int, code: str, text: str) -> ErrorClass:
 
 
 def _problem_in(body: bytes) -> Mapping[str, Any]:
-    """What says code and message: the object itself, the one under `error`, that of an event, or the text as it is."""
+    """Return the object with code and message: the body, its `error`, an event of a stream; or the text as message."""
     text = body.decode("utf-8", "replace")
     for candidate in (text, *(line[5:] for line in text.splitlines() if line.startswith("data:"))):
         try:

@@ -1,4 +1,4 @@
-"""Ask a model at DashScope for images: in one request, or as a task that is asked about until it is done."""
+"""Ask a model at DashScope for images: in one request, or as a task that is polled until it is done."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ T = TypeVar("T")
 
 _TASKS = "/services/aigc/text2image/image-synthesis"
 _AS_TASK: Mapping[str, str] = {"X-DashScope-Async": "enable"}
-# What the SDK knows to answer at once; all other models take tasks.
+# Models that answer at once, as in the SDK; all others take tasks.
 _AT_ONCE = ("wan2.6-t2i", "wan2.6-image")
-_DONE, _GOING_ON = "SUCCEEDED", ("PENDING", "RUNNING")
+_DONE, _RUNNING = "SUCCEEDED", ("PENDING", "RUNNING")
 _LONGEST_PAUSE_S = 8.0
 _DEFAULT_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """The URLs of images, and what they took."""
+class _Images:
+    """The URLs of images, and their usage."""
 
     urls: Sequence[str]
     usage: Usage
@@ -44,7 +44,7 @@ class _Made:
 
 
 class TaskLostError(ModelTimeoutError):
-    """It is not known what became of a task. It is not given again by itself: it may be done, and paid, twice then."""
+    """The state of a task is unknown. There is no automatic retry, because the task could be done and paid twice."""
 
     retryable = False
 
@@ -52,7 +52,7 @@ class TaskLostError(ModelTimeoutError):
 class DashScopeImages(BaseChatModel):
     """A model that makes images. An answer is their URLs, which DashScope keeps for a day.
 
-    Whoever leaves while a task goes on is not served by it any more, but pays for it.
+    A task that is left early goes on at the server, and is paid.
     """
 
     backend: ClassVar[str] = "dashscope_images"
@@ -65,33 +65,33 @@ class DashScopeImages(BaseChatModel):
 
     @property
     def server_name(self) -> str:
-        """See `BaseChatModel`; the environment may say where it is, too."""
+        """See `BaseChatModel`; the address may also come from the environment."""
         return name_of_server(self.backend, native_url(self.config))
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """The images, when all of them are there."""
-        made = await self._made(request)
-        for url in made.urls:
+        """Yield the images once all of them are there."""
+        images = await self._ask(request)
+        for url in images.urls:
             yield MediaDelta(ContentItem(image=url))
-        yield UsageReported(made.usage)
-        yield ModelFinished("stop", request.model, made.request_id)
+        yield UsageReported(images.usage)
+        yield ModelFinished("stop", request.model, images.request_id)
 
     async def aclose(self) -> None:
-        """Close the idle connections; the next call opens new ones, with the key as it is then."""
+        """Close the idle connections; the next call opens new ones, and looks up the key again."""
         await super().aclose()
         await self._access.aclose()
 
     def _server(self) -> DashScopeServer:
         return find_server(self.config, needed_by=f"backend {self.backend}", settings=self.host.settings)
 
-    async def _made(self, request: ChatRequest) -> _Made:
+    async def _ask(self, request: ChatRequest) -> _Images:
         with ForgetLocals():  # a key may be among them
             opened = await self._access.open()
             prompt = image_prompt(request, takes=("seed",))
             if self._is_answered_at_once():
                 post = self._request(request, opened.server, prompt)
-                return _read(_images_in, *await self._exchanged(request, opened, post))
-            return await self._of_a_task(request, opened, prompt)
+                return _read(_images_in, *await self._exchange(request, opened, post))
+            return await self._ask_by_task(request, opened, prompt)
 
     def _is_answered_at_once(self) -> bool:
         endpoint = self.config.endpoint
@@ -99,20 +99,20 @@ class DashScopeImages(BaseChatModel):
 
     # --- a task ---
 
-    async def _of_a_task(self, request: ChatRequest, opened: Opened[DashScopeServer], prompt: str) -> _Made:
+    async def _ask_by_task(self, request: ChatRequest, opened: Opened[DashScopeServer], prompt: str) -> _Images:
         inputs = {"prompt": prompt, "negative_prompt": self.config.negative_prompt}
         body = self._body(request, {name: value for name, value in inputs.items() if value is not None})
         post = Post(json_bytes(body), opened.server.url + _TASKS, _AS_TASK)
-        task = _read(_task_in, *await self._exchanged(request, opened, post))
-        ask = Post(b"", f"{opened.server.url}/tasks/{quote(task, safe='')}", method="GET")
+        task = _read(_task_in, *await self._exchange(request, opened, post))
+        poll = Post(b"", f"{opened.server.url}/tasks/{quote(task, safe='')}", method="GET")
         pause_s = self.config.poll_interval
         try:
             async with asyncio.timeout(self.config.task_timeout):
                 while True:
                     await asyncio.sleep(pause_s)
-                    made = _read(_images_of_task, *await self._looked_up(request, opened, ask))
-                    if made is not None:
-                        return made
+                    images = _read(_images_of_task, *await self._poll(request, opened, poll))
+                    if images is not None:
+                        return images
                     pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
         except TimeoutError:
             raise TaskLostError(
@@ -120,12 +120,10 @@ class DashScopeImages(BaseChatModel):
                 backend=self.backend,
             ) from None
 
-    async def _looked_up(
-        self, request: ChatRequest, opened: Opened[DashScopeServer], ask: Post
-    ) -> tuple[Any, Failures]:
+    async def _poll(self, request: ChatRequest, opened: Opened[DashScopeServer], poll: Post) -> tuple[Any, Failures]:
         try:
             return await retry_request(
-                partial(self._exchanged, request, opened, ask), max_retries=request.config.max_retries
+                partial(self._exchange, request, opened, poll), max_retries=request.config.max_retries
             )
         except ModelServiceError as error:
             if not error.retryable:
@@ -143,10 +141,10 @@ class DashScopeImages(BaseChatModel):
     def _body(self, request: ChatRequest, inputs: Mapping[str, Any]) -> Wire:
         size = self.config.size.lower().replace("x", "*") if self.config.size else None
         parameters = {"n": self.config.count, "size": size, "seed": request.config.seed}
-        given = {name: value for name, value in parameters.items() if value is not None}
-        return {"model": request.model, "input": dict(inputs), "parameters": {**given, **request.config.extra_body}}
+        chosen = {name: value for name, value in parameters.items() if value is not None}
+        return {"model": request.model, "input": dict(inputs), "parameters": {**chosen, **request.config.extra_body}}
 
-    async def _exchanged(
+    async def _exchange(
         self, request: ChatRequest, opened: Opened[DashScopeServer], post: Post
     ) -> tuple[Any, Failures]:
         extra = request.config.extra_headers
@@ -174,38 +172,38 @@ def _task_in(wire: Wire, failures: Failures) -> str:
     return task
 
 
-def _images_of_task(wire: Wire, failures: Failures) -> _Made | None:
-    """The images of a task; None while it goes on.
+def _images_of_task(wire: Wire, failures: Failures) -> _Images | None:
+    """Return the images of a task; None while it is running.
 
     Raises:
-        ModelServiceError: It failed, or nobody knows it.
+        ModelServiceError: The task failed, or the server does not know it.
     """
     output = wire["output"]
     status = output["task_status"]
-    if status in _GOING_ON:
+    if status in _RUNNING:
         return None
     if status != _DONE:
-        said = {"message": f"the task is {status}", **output}
-        raise error_in_answer(failures, said, status=None)
+        problem = {"message": f"the task is {status}", **output}
+        raise error_in_answer(failures, problem, status=None)
     urls = [result["url"] for result in output["results"] if result.get("url")]
-    if not urls:  # each of several may fail by itself
+    if not urls:  # each of several images may fail
         refused: Wire = next(iter(output["results"]), {})
         raise error_in_answer(failures, {"message": "the task made no image", **refused}, status=None)
-    return _made_of(urls, wire)
+    return _check_urls(urls, wire)
 
 
-def _images_in(wire: Wire, failures: Failures) -> _Made:
+def _images_in(wire: Wire, failures: Failures) -> _Images:
     parts = [part for choice in wire["output"]["choices"] for part in choice["message"]["content"]]
     urls = [part["image"] for part in parts if part.get("image")]
     if not urls:
-        raise failures.wrong("the answer has no image: ask again, or otherwise")
-    return _made_of(urls, wire)
+        raise failures.wrong("the answer has no image: try again, or change the prompt")
+    return _check_urls(urls, wire)
 
 
-def _made_of(urls: Sequence[Any], wire: Wire) -> _Made:
+def _check_urls(urls: Sequence[Any], wire: Wire) -> _Images:
     if not all(isinstance(url, str) and url.startswith(("https://", "http://")) for url in urls):
         raise ValueError("the URL of an image is not one that can be fetched")
-    return _Made(urls, usage_of(wire.get("usage") or {}), wire.get("request_id"))
+    return _Images(urls, usage_of(wire.get("usage") or {}), wire.get("request_id"))
 
 
 def _not_understood(failures: Failures) -> ModelServiceError:

@@ -1,7 +1,6 @@
-"""Images, audio and video in the form DashScope takes: URLs as they are, local files as `data:` URIs.
+"""Put images, audio and video into the form that DashScope takes: URLs unchanged, local files as `data:` URIs.
 
-The SDK would upload local files to the provider's store instead; inside the request they reach only the server that is
-asked.
+The SDK would upload local files to the provider's store. Inside the request, only the server that is asked gets them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ REMOTE = ("http", "https", "oss")
 
 
 def media_part(item: ContentItem) -> dict[str, Any]:
-    """The part of a message for an image, audio or video.
+    """Return the part of a message for an image, audio or video.
 
     Raises:
         UnsupportedInputError: A local file is missing, too large, or of another type.
@@ -35,7 +34,7 @@ def _address(value: str, kind: str) -> str:
 
 
 def _inline_audio(value: dict[str, Any]) -> str:
-    """Audio as OpenAI takes it, `{"data": …, "format": …}`, where the data may also be an address."""
+    """Return the address of audio in OpenAI's form, `{"data": …, "format": …}`; the data may also be an address."""
     data = value.get("data") or value.get("url")
     if not isinstance(data, str):
         raise UnsupportedInputError("audio given as a dict needs 'data' in base64 and 'format', or an address as 'url'")

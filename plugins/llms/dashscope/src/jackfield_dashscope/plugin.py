@@ -1,4 +1,4 @@
-"""What this package offers: three backends, which differ in what they assume about an unknown model, and others."""
+"""Describe the components of this package. Its three chat backends differ in their assumptions about unknown models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyu
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backends, by the names that people know from Qwen-Agent, and one for images."""
+    """Return the backends, with their names in Qwen-Agent, and one for images."""
     return [
         LLMSpec(
             name="qwen_dashscope",
@@ -57,7 +57,7 @@ def llms() -> list[LLMSpec]:
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """The embedder."""
+    """Return the embedder."""
     return [
         EmbedderSpec(
             name="dashscope",
@@ -73,7 +73,7 @@ def embedders() -> list[EmbedderSpec]:
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """The searcher that reranks another searcher's hits."""
+    """Return the searcher that reranks another searcher's hits."""
     return [
         SearcherSpec(
             name="dashscope_rerank",
@@ -90,7 +90,7 @@ def searchers() -> list[SearcherSpec]:
 
 @hook.tokenizers
 def tokenizers() -> list[TokenizerSpec]:
-    """The vocabulary that comes with the SDK."""
+    """Return the tokenizer with the vocabulary of the SDK."""
     return [
         TokenizerSpec(
             name="qwen",

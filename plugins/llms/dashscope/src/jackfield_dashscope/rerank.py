@@ -1,4 +1,4 @@
-"""A searcher that has a model rerank another searcher's hits."""
+"""Rerank another searcher's hits with a model."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class _Answer(msgspec.Struct):
 
 
 class DashScopeRerank(Searcher):
-    """Gets `candidates` hits from the searcher `searcher`, and has a model rank them.
+    """Gets `candidates` hits from the searcher `searcher`, and lets a model rank them.
 
-    A score is the model's: how relevant the chunk is, from 0 to 1. The server receives the query and the chunks.
+    A score is the relevance that the model assigns, from 0 to 1. The server receives the query and the chunks.
 
     Args:
         cfg: The keys of `RerankConfig`; `model` is required.
@@ -63,7 +63,7 @@ class DashScopeRerank(Searcher):
             name=f"searcher {NAME}",
             settings=lambda: self._host.settings,
         )
-        self._places: IndexCache[Mapping[str, int]] = IndexCache()
+        self._positions: IndexCache[Mapping[str, int]] = IndexCache()
         self._searcher: Searcher | None = None
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
@@ -75,20 +75,20 @@ class DashScopeRerank(Searcher):
         """
         if not corpus.chunks or limit < 1:
             return []
-        candidates = await self._candidates_from().search(query, corpus, limit=self.config.candidates)
+        candidates = await self._candidate_searcher().search(query, corpus, limit=self.config.candidates)
         if not candidates:
             return []
         scores = await self._scores(query, candidates)
-        places = await sync.in_worker(self._places.get, corpus, _places_of)
-        best = sorted(range(len(candidates)), key=lambda at: (-scores[at], places[candidates[at].chunk.id]))
+        positions = await sync.in_worker(self._positions.get, corpus, _positions_of)
+        best = sorted(range(len(candidates)), key=lambda index: (-scores[index], positions[candidates[index].chunk.id]))
         return [
-            Hit(candidates[at].chunk, scores[at], {**candidates[at].ranks, NAME: rank})
-            for rank, at in enumerate(best[:limit], start=1)
+            Hit(candidates[index].chunk, scores[index], {**candidates[index].ranks, NAME: rank})
+            for rank, index in enumerate(best[:limit], start=1)
         ]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: what the other searcher needs. Nothing is sent for it to be reranked."""
-        await self._candidates_from().prepare(corpus, on_progress=on_progress)
+        """Prepare the other searcher; see `Searcher`. Nothing is sent to the model."""
+        await self._candidate_searcher().prepare(corpus, on_progress=on_progress)
 
     async def aclose(self) -> None:
         """See `Searcher`."""
@@ -97,8 +97,8 @@ class DashScopeRerank(Searcher):
             await self._searcher.aclose()
 
     async def _scores(self, query: str, candidates: Sequence[Hit]) -> list[float]:
-        """How relevant each candidate is."""
-        # All of them are asked for, not `limit`: where scores are equal, the order is ours to decide.
+        """Return the relevance of each candidate."""
+        # For all of them, not `limit`: for equal scores, the order of the corpus decides.
         parameters = {"return_documents": False, "top_n": len(candidates), "instruct": self.config.instruct}
         documents = [hit.chunk.text for hit in candidates]
         answer = await self._service.ask({"query": query, "documents": documents}, parameters)
@@ -111,17 +111,14 @@ class DashScopeRerank(Searcher):
             )
         return [scores[index] for index in range(len(candidates))]
 
-    def _candidates_from(self) -> Searcher:
+    def _candidate_searcher(self) -> Searcher:
         if self._searcher is None:
-            self._searcher = self._made()
+            name = self.config.searcher
+            if self._host.load_row(self._host.find("searcher", name)) is type(self):
+                raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
+            self._searcher = make_searcher(name, self.config.searcher_settings, host=self._host)
         return self._searcher
 
-    def _made(self) -> Searcher:
-        name = self.config.searcher
-        if self._host.load_row(self._host.find("searcher", name)) is type(self):
-            raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
-        return make_searcher(name, self.config.searcher_settings, host=self._host)
 
-
-def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
-    return {chunk.id: place for place, chunk in enumerate(chunks)}
+def _positions_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
+    return {chunk.id: position for position, chunk in enumerate(chunks)}

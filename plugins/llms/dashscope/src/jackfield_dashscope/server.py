@@ -1,7 +1,7 @@
-"""The way to DashScope: where the server is, how one is let in and what a request for a stream has, as the SDK says.
+"""Find the address, the credentials and the parameters of streaming requests that DashScope's SDK would use.
 
-To load the SDK takes longer than all the rest of a first answer. So what it says where nothing of it is configured is
-written here, and it is asked where something is.
+Loading the SDK takes longer than the rest of a first answer. So this module has its defaults, and loads it only if it
+is configured.
 
 Nothing is set for the whole process, so components with different API keys do not affect each other.
 """
@@ -23,11 +23,11 @@ from jackfield_http.addresses import is_plain
 from jackfield_http.keys import FoundKey, KeyRule, find_key
 
 KEY_VARIABLE = "DASHSCOPE_API_KEY"
-URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK's own are the SDK's business
+URL_VARIABLE = "DASHSCOPE_HTTP_URL"  # Qwen-Agent's; the SDK reads its own variables
 HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com")
 KEY_RULE = KeyRule(KEY_VARIABLE, (*HOSTS, ".dashscope.aliyuncs.com", ".maas.aliyuncs.com"), URL_VARIABLE)
 
-Settled: TypeAlias = DashScopeConfig | ServiceConfig | DashScopeImagesConfig
+AnyConfig: TypeAlias = DashScopeConfig | ServiceConfig | DashScopeImagesConfig
 
 _SHARED_GATEWAY = f"https://{HOSTS[0]}/api/v1"
 _PATHS: Mapping[Endpoint, str] = {
@@ -42,10 +42,10 @@ _CONFIGURATION_OF_THE_SDK = "~/.dashscope/config.toml"
 
 @dataclass(frozen=True, slots=True)
 class DashScopeServer(Server):
-    """Where requests go, and with which headers. Paths are appended to `url`.
+    """The address and headers of requests. Paths are appended to `url`.
 
     Attributes:
-        paths: Where models are asked for an answer.
+        paths: The paths for requests to models, by endpoint.
         stream_parameters: The parameters of a streaming request.
         stream_headers: The headers of a streaming request.
     """
@@ -55,13 +55,13 @@ class DashScopeServer(Server):
     stream_headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_server(config: Settled, *, needed_by: str, settings: Settings) -> DashScopeServer:
-    """The server, with the current API key.
+def find_server(config: AnyConfig, *, needed_by: str, settings: Settings) -> DashScopeServer:
+    """Return the server, with the current API key.
 
     Args:
-        config: Its address and API key.
-        needed_by: The component that asks, as a user knows it: its kind and its name.
-        settings: Where the API key is looked up if the configuration has none.
+        config: The address and the API key.
+        needed_by: The kind and name of the component, for errors.
+        settings: The settings that hold the API key if the configuration has none.
 
     Raises:
         ConfigError: There is no API key, or a setting is not valid.
@@ -81,11 +81,11 @@ def find_server(config: Settled, *, needed_by: str, settings: Settings) -> DashS
     )
 
 
-def native_url(config: Settled) -> str | None:
-    """The base URL from the configuration, else from the environment; None for the SDK's.
+def native_url(config: AnyConfig) -> str | None:
+    """Return the base URL from the configuration, else from the environment; None for the SDK's.
 
     Raises:
-        ConfigError: It is not a valid URL, or that of another protocol.
+        ConfigError: The URL is not valid, or that of another protocol.
     """
     url = configured_url(config.server_url, KEY_RULE)
     if url and "/compatible-mode/" in url:
@@ -96,20 +96,20 @@ def native_url(config: Settled) -> str | None:
     return url
 
 
-def _sdk_knows_better(config: Settled, url: str | None) -> bool:
-    is_written_by_it = config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY)
-    return bool(is_written_by_it) or _sdk_is_configured()
+def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
+    is_made_by_sdk = config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY)
+    return bool(is_made_by_sdk) or _sdk_is_configured()
 
 
 def _sdk_is_configured() -> bool:
-    if "dashscope" in sys.modules:  # it has settings for the whole process, and it costs no more to ask it
+    if "dashscope" in sys.modules:  # it may be configured for the whole process, and costs nothing more
         return True
     others = {name for name in os.environ if name.startswith("DASHSCOPE_")} - _KNOWN_VARIABLES
     configuration = os.path.expanduser(_CONFIGURATION_OF_THE_SDK)  # noqa: PTH111 - Path raises for a user without a home
     return bool(others) or Path(configuration).is_file()
 
 
-def _server_by_sdk(config: Settled, key: FoundKey, base_url: str | None) -> DashScopeServer:
+def _server_by_sdk(config: AnyConfig, key: FoundKey, base_url: str | None) -> DashScopeServer:
     import dashscope
     import httpx
 
@@ -141,5 +141,5 @@ def _server_by_sdk(config: Settled, key: FoundKey, base_url: str | None) -> Dash
 
 def _headers(key: FoundKey, workspace: str | None) -> dict[str, str]:
     headers = {"authorization": f"Bearer {key.value}", "accept": "application/json"}
-    # The SDK also sends an id of the process and the like: nobody asked for that.
+    # Without the id of the process and other data that the SDK also sends.
     return {**headers, "x-dashscope-workspace": workspace} if workspace else headers

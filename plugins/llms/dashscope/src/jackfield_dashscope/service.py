@@ -1,4 +1,4 @@
-"""Services other than chat: a JSON object is sent, and one comes back."""
+"""Ask services other than chat, which take a JSON object and return one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Service(Generic[AnswerT]):
     Args:
         path: Its path, relative to the base URL.
         answers: The `msgspec.Struct` of its answers.
-        config: Which model, with which API key, and how often to retry.
+        config: The model, the API key, and the number of retries.
         backend: The backend's name, for errors.
-        name: The component as a user knows it: its kind and its name.
-        settings: Where the API key is looked up if the configuration has none.
+        name: The kind and name of the component, for errors.
+        settings: Returns the settings that hold the API key if the configuration has none.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Service(Generic[AnswerT]):
         self._access = Access(lambda: find_server(config, needed_by=name, settings=settings()), backend=backend)
 
     async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
-        """Ask, and retry where that can help and is allowed.
+        """Ask, and retry if that can help and is allowed.
 
         Args:
             inputs: The input for the model.
@@ -59,19 +59,21 @@ class Service(Generic[AnswerT]):
             ModelServiceError: The server failed or refused.
             ConfigError: There is no API key, or a setting is not valid.
         """
-        given = {key: value for key, value in parameters.items() if value is not None}
-        body = json_bytes({"model": self._config.model, "input": inputs, "parameters": given | self._config.extra_body})
-        return await retry_request(partial(self._asked_once, body), max_retries=self._config.max_retries)
+        chosen = {key: value for key, value in parameters.items() if value is not None}
+        body = json_bytes(
+            {"model": self._config.model, "input": inputs, "parameters": chosen | self._config.extra_body}
+        )
+        return await retry_request(partial(self._ask_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones, with the API key as it is then."""
+        """Close the connections; the next call opens new ones, and looks up the API key again."""
         await self._access.aclose()
 
-    async def _asked_once(self, body: bytes) -> AnswerT:
-        with ForgetLocals():  # what the server sent is among them
-            return await self._ask_once(body)
-
     async def _ask_once(self, body: bytes) -> AnswerT:
+        with ForgetLocals():  # they hold the server's answer
+            return await self._exchange(body)
+
+    async def _exchange(self, body: bytes) -> AnswerT:
         server, extra = await self._access.open(), self._config.extra_headers
         post = Post(body, server.server.url + self._path)
         reply = await server.exchange(post, extra=extra, timeout_s=self._config.request_timeout)
@@ -85,8 +87,8 @@ class Service(Generic[AnswerT]):
 
 
 def _no_answer(reply: Reply, failures: Failures) -> ModelServiceError:
-    """The error for another form: an error that calls itself a success, or what is none of DashScope's."""
-    said = reply.json(failures.secrets)
-    if isinstance(said, dict) and said.get("code"):
-        return error_in_answer(failures, said, status=None)
+    """Return the error for an answer of another form: an error with status 200, or another server's answer."""
+    value = reply.json(failures.secrets)
+    if isinstance(value, dict) and value.get("code"):
+        return error_in_answer(failures, value, status=None)
     return failures.wrong("the server's answer does not follow DashScope's protocol: check base_url")

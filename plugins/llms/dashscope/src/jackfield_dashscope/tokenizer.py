@@ -1,4 +1,4 @@
-"""The tokenizer of Qwen 1 to 3, with the vocabulary that comes with the SDK; the SDK itself is not imported."""
+"""Count tokens as Qwen 1 to 3 do, with the vocabulary of the SDK, which is not imported."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SDK = "dashscope"
 FILE = "qwen.tiktoken"
 SHA256 = "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186"
 
-# How a text falls into pieces, each of which is encoded by itself. It belongs to the vocabulary: with another one the
-# counts would be wrong.
+# Splits a text into pieces, each of which is encoded alone. It belongs to the vocabulary: with another one, the counts
+# would be wrong.
 _PIECES = "|".join(
     (
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",  # what English joins to a word
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",  # English contractions
         r"[^\r\n\p{L}\p{N}]?\p{L}+",  # a word, with one sign before it
         r"\p{N}",  # digits one by one
         r" ?[^\s\p{L}\p{N}]+[\r\n]*",  # signs, with the end of their line
         r"\s*[\r\n]+",  # empty lines
-        r"\s+(?!\S)",  # blanks, but for the last before a word
+        r"\s+(?!\S)",  # blanks, except for the last one before a word
         r"\s+",
     )
 )
-# Those that Qwen 1, 2 and 3 agree about. Texts never become them; they are here to be decoded.
+# The control tokens that Qwen 1, 2 and 3 share. Texts never become them; they are only decoded.
 _CONTROL = {"<|endoftext|>": 151_643, "<|im_start|>": 151_644, "<|im_end|>": 151_645}
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class QwenTokenizer(BPETokenizer):
 
 
 def vocabulary_path() -> Path:
-    """Where the SDK's vocabulary is.
+    """Return the path of the SDK's vocabulary.
 
     Raises:
         ConfigError: The SDK is not installed, or does not contain it.
@@ -65,7 +65,7 @@ def vocabulary_path() -> Path:
     raise ConfigError(f"{SDK} {sdk.version} has no file {FILE}: install another version of it")
 
 
-@cache  # what is read never changes: each instance of a process would keep the same 70 MB
+@cache  # one for all instances, because each takes 70 MB
 def _encoding(path: Path) -> SafeEncoding:
     import tiktoken
 

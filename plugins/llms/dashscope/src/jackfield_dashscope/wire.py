@@ -1,4 +1,4 @@
-"""From a request to the JSON that DashScope takes. Pure, except that local media are read."""
+"""Turn a request into the JSON that DashScope takes. Pure, except that local media are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How this model is asked.
+    """The form of the requests to a model.
 
     Attributes:
         parameters: The parameters of every request: the SDK's own for a stream, then the configuration's.
@@ -38,7 +38,7 @@ class Dialect:
 
 
 def dialect_of(config: DashScopeConfig, parameters: Mapping[str, Any], *, in_parts: bool) -> Dialect:
-    """The dialect that a configuration asks for, on top of the SDK's parameters."""
+    """Return the dialect that a configuration asks for, in addition to the SDK's parameters."""
     chosen = {
         "enable_thinking": config.enable_thinking,
         "thinking_budget": config.thinking_budget,
@@ -46,7 +46,7 @@ def dialect_of(config: DashScopeConfig, parameters: Mapping[str, Any], *, in_par
         "search_options": config.search_options,
     }
     return Dialect(
-        parameters={**parameters, **_given(chosen)},
+        parameters={**parameters, **_without_none(chosen)},
         in_parts=in_parts,
         partial=config.partial,
         send_reasoning=config.send_reasoning,
@@ -55,7 +55,7 @@ def dialect_of(config: DashScopeConfig, parameters: Mapping[str, Any], *, in_par
 
 
 def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
-    """The body of the HTTP request.
+    """Return the body of the HTTP request.
 
     Raises:
         UnsupportedInputError: A local file is missing, or of another type.
@@ -64,7 +64,7 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """The request as a dict; among the parameters, `extra_body` wins."""
+    """Return the request as a dict; among the parameters, `extra_body` wins."""
     parameters = {**dialect.parameters, **_options(request.config)}
     if request.functions:
         parameters |= _tool_options(request.functions, request.config)
@@ -76,7 +76,7 @@ def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
 
 
 def _options(config: GenerateConfig) -> Wire:
-    return _given(
+    return _without_none(
         {
             "temperature": config.temperature,
             "top_p": config.top_p,
@@ -93,7 +93,7 @@ def _options(config: GenerateConfig) -> Wire:
     )
 
 
-def _given(options: Wire) -> Wire:
+def _without_none(options: Wire) -> Wire:
     return {key: value for key, value in options.items() if value is not None}
 
 
@@ -110,14 +110,14 @@ def _tool_options(functions: Sequence[FunctionSchema], config: GenerateConfig) -
         "tool_choice": choice,
         "parallel_tool_calls": config.parallel_function_calls,
     }
-    return _given(options)
+    return _without_none(options)
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """The history in the form DashScope takes, repaired where it would be refused."""
+    """Return the history in the form that DashScope takes, repaired where it would be refused."""
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Answer):
@@ -132,7 +132,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
 
 
 def _has_begun(last: Wire, message: Message) -> bool:
-    """Whether the message that stands last is an answer that is to be continued."""
+    """Return True if the last message is an answer that is to be continued."""
     return last["role"] == ASSISTANT and bool(message.get_text_content())
 
 
@@ -146,12 +146,12 @@ def _mark_for_the_cache(wire: Sequence[Wire], *, everything: bool) -> None:
 
 
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
-    """What a model said, the results of its calls, and what `tool` messages cannot carry, which the user says."""
-    said = [_assistant(answer, dialect)] if answer.messages else []
+    """Return an answer, the results of its calls, and user messages with the parts that `tool` messages cannot have."""
+    spoken = [_assistant(answer, dialect)] if answer.messages else []
     results = [_tool(call, dialect) for call in answer.calls]
     media = [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]
     strays = [_as_user(stray, [{"text": stray.text}], dialect) for stray in answer.strays]
-    return [*said, *results, *media, *strays]
+    return [*spoken, *results, *media, *strays]
 
 
 def _tool(call: Call, dialect: Dialect) -> Wire:
@@ -174,7 +174,7 @@ def _call(index: int, call: Call) -> Wire:
 
 
 def _as_user(result: Result, texts: list[Wire], dialect: Dialect) -> Wire:
-    parts = [{"text": result.label}, *texts, *map(media_part, result.media)]
+    parts = [{"text": result.label}, *texts, *(media_part(item) for item in result.media)]
     if dialect.in_parts or result.media:
         return {"role": "user", "content": parts}
     return {"role": "user", "content": "\n".join(part["text"] for part in parts)}
@@ -185,7 +185,7 @@ def _content(message: Message, dialect: Dialect) -> str | list[Wire]:
         return _text(message.content, dialect)
     if not dialect.in_parts and not message.is_multimodal():
         return message.get_text_content()
-    return list(map(_part, message.content))
+    return [_part(item) for item in message.content]
 
 
 def _text(text: str, dialect: Dialect) -> str | list[Wire]:
