@@ -279,7 +279,7 @@ def test_after_an_attachment_that_cannot_be_sent_the_chat_goes_on_without_it(
     (command_line.folder / "typed").write_text("/attach a.xyz\nlook\nand now\n/attach a.txt\nread\n")
     done = shell("jackfield chat -m echo:m < typed")
     assert "a.xyz cannot be read" in done.stderr
-    assert "the next question has no attachments" in done.stderr
+    assert "the next question has no attachments" in done.stdout + done.stderr
     assert "you said: and now\\x1b[31m (1 messages)" in done.stdout
     assert "forty sockets" in done.stdout
 
