@@ -83,7 +83,8 @@ class Agent(QwenMethods, StatesSecrets):
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
         name, description: What it is called and what it does, for people and for other agents.
-        files: Paths of the documents it can use.
+        files: Paths of files for its model, which are sent whole with the first question. Kinds that read files
+            themselves, such as `assistant`, search them instead.
         limits: The limits of its runs.
         approve: A function that is asked before each call that needs approval, with the call as it will be made;
             without it such a run pauses. Only True allows a call; an exception refuses it, with its text as the reason.

@@ -58,7 +58,8 @@ def squeezed(text: str) -> str:
 def test_a_document_is_given_as_text_with_its_pages(tmp_path: Path) -> None:
     result = ask(SimpleDocParser(), written(tmp_path, a=TWO_PAGES), url="a.txt")
     assert result.content == "[page: 1]\nFirst page.\n\nStill the first.\n\n[page: 2]\nSecond page."
-    assert result.metadata == {"sources": ["a.txt"], "errors": [], "skipped": [], "part": 1, "parts": 1}
+    problems: dict[str, list[str]] = {"errors": [], "skipped": [], "warnings": []}
+    assert result.metadata == {"sources": ["a.txt"], **problems, "part": 1, "parts": 1}
 
 
 def test_a_document_is_given_as_pages_with_texts_and_tables(tmp_path: Path) -> None:

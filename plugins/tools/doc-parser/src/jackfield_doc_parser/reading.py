@@ -12,6 +12,7 @@ from pathlib import Path
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
+from jackfield.results import WARNINGS
 from jackfield.retrieval import Document, shown_path
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext
@@ -48,6 +49,7 @@ class Readings:
             "sources": [shown_name(document.source) for document in self.documents],
             "errors": [str(error) for error in self.errors],
             "skipped": list(self.skipped),
+            WARNINGS: [*(str(error) for error in self.errors), *self.skipped],
         }
 
 
