@@ -198,13 +198,21 @@ def test_a_run_that_pauses_on_the_way_has_no_data_yet() -> None:
     assert done.output.name == "Bonn"
 
 
-@pytest.mark.parametrize(("tools", "native"), [((), True), ((look_up,), False)])
-def test_a_server_holds_an_agent_without_tools_to_the_schema(tools: Any, native: bool) -> None:
-    model = ScriptedModel([answer(BONN)], facts=ModelFacts(json_schema=True))
-    FnCallAgent(tools, model).ask("q", output=City)
-    request = model.requests[0]
-    assert (request.config.response_format is not None) is native
-    assert ("people" in request.messages[0].get_text_content()) is not native
+def test_a_server_holds_an_agent_to_the_schema_where_it_can_do_so_beside_tools() -> None:
+    for tools, facts, way in (
+        ((), ModelFacts(json_schema=True), "native"),
+        ((look_up,), ModelFacts(json_schema=True, schema_with_tools=True), "native"),
+        ((look_up,), ModelFacts(json_schema=True), "tool"),
+        ((), ModelFacts(), "tool"),
+        ((look_up,), ModelFacts(native_tools=False), "prompt"),
+    ):
+        model = ScriptedModel([answer(BONN)], facts=facts)
+        assert FnCallAgent(tools, model).ask("q", output=City).way == way
+        request = model.requests[0]
+        offered = [function["name"] for function in request.functions]
+        assert (request.config.response_format is not None) is (way == "native")
+        assert ("answer" in offered) is (way == "tool")
+        assert ("people" in request.messages[0].get_text_content()) is (way == "prompt")
 
 
 def test_what_cannot_be_data_is_refused_before_anything_is_asked() -> None:

@@ -49,3 +49,6 @@ TERMINAL = "jackfield-terminal"
 """The package whose commands (`TERMINAL_COMMANDS`) run agents. Otherwise it is a plugin like any other."""
 
 TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}
+
+LOG_OBSERVER = "observer.jackfield-log/log"
+"""The observer that `JACKFIELD_LOG` enables."""

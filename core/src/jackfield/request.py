@@ -34,6 +34,7 @@ class ModelFacts:
         files: The model takes PDFs as parts of messages. Any other file, and without this each PDF, is sent as text.
         file_urls: The server itself fetches a PDF that a message names by its URL.
         json_schema: The server can enforce a JSON Schema.
+        schema_with_tools: It can do so in a request with tools, and the model still calls them.
         reasoning: The server returns reasoning separately from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
         tokenizer: The name of the tokenizer that counts for this model; '' if unknown.
@@ -49,6 +50,7 @@ class ModelFacts:
     files: bool = False
     file_urls: bool = False
     json_schema: bool = False
+    schema_with_tools: bool = False
     reasoning: bool = False
     thoughts_in_text: bool = True
     tokenizer: str = ""

@@ -45,6 +45,9 @@ Output = type[T] | Mapping[str, object] | None
 Way = Literal["native", "tool", "prompt"]
 """How a model is made to follow a schema: by its server, by a tool that it must call, or by the prompt."""
 
+WAY_EVENT = "jackfield.answer_way"
+"""The name of the `PluginEvent` at the start of a run that ends in data; its data has the `way`."""
+
 SOURCES = "sources"
 """The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
 
@@ -133,6 +136,7 @@ class RunResult(Generic[T]):
         seconds: The duration in seconds.
         path: The names of the agents that led the conversation, in order; more than one after hand-offs.
         usage_by_agent: The usage of each agent of a tree, by its name; with the cost, if it is known.
+        way: How the model was made to give `output`: `native`, `tool` or `prompt`; None for text.
     """
 
     messages: tuple[Message, ...]
@@ -147,6 +151,7 @@ class RunResult(Generic[T]):
     seconds: float = 0.0
     path: tuple[str, ...] = ()
     usage_by_agent: Mapping[str, Usage] = field(default_factory=dict)
+    way: Way | None = None
     data: T | _Missing = _MISSING
 
     @property
@@ -254,6 +259,7 @@ class ResultFold:
         self._sources: dict[Source, None] = {}
         self._warnings: dict[str, None] = {}
         self._finish_reason: FinishReason | None = None
+        self._way: Way | None = None
         self._state = RunState()
         self.run_id = ""
         self._turns: list[tuple[str, Usage]] = []
@@ -280,6 +286,8 @@ class ResultFold:
         match event:
             case ModelFinished():
                 self._finish_reason = event.reason
+            case PluginEvent() if event.name == WAY_EVENT:
+                self._way = event.data.get("way")
             case PluginEvent() | ToolFinished():
                 self._add_reports(event)
             case RunStarted() if self._asked is None:
@@ -317,6 +325,7 @@ class ResultFold:
             seconds=time.monotonic() - self._began,
             path=tuple(self._state.agents),
             usage_by_agent=self._usage_by_agent(end.usage),
+            way=self._way,
             data=read(text_of_answer(end.messages)) if is_there else _MISSING,
         )
 

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from jackfield._fitting import fits
 from jackfield._folders import user_folder
 from jackfield._localfiles import LocalFile, local_files
+from jackfield.defaults import LOG_OBSERVER
 from jackfield.errors import ConfigError
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 from jackfield.suggestions import suggest
@@ -38,8 +39,6 @@ _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled
 _SWITCHES = {"safe": "JACKFIELD_SAFE", "strict": "JACKFIELD_PLUGINS_STRICT", "trace": "JACKFIELD_PLUGINS_TRACE"}
 RECORD_VARIABLE = "JACKFIELD_RECORD"
 LOG_VARIABLE = "JACKFIELD_LOG"
-LOG_OBSERVER = "observer.jackfield-log/log"
-"""The observer that `JACKFIELD_LOG` enables."""
 _VARIABLES = {**_LISTS, **_SWITCHES}
 CONFIG_FILE = "config.toml"
 CHOICES_FILE = "choices.toml"

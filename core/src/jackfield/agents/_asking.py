@@ -12,7 +12,7 @@ from jackfield._resources import RunResources
 from jackfield.config import Lang
 from jackfield.events import PreparationProgress
 from jackfield.messages import MessageLike, Messages, as_messages
-from jackfield.results import Output, RunResult, RunStream
+from jackfield.results import Output, RunResult, RunStream, Way
 from jackfield.runs._run import AgentLike, RunConfig
 from jackfield.streams import CancelToken
 from jackfield.tools._rules import Approve
@@ -30,6 +30,7 @@ class RunOptions(TypedDict, total=False):
     approve: Approve | None
     deps: object
     config: RunConfig
+    way: Way | None
     attempts: int
     session: str
     run_id: str | None

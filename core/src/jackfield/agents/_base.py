@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from jackfield.models._factory import get_chat_model
 from jackfield.plugins._host import default_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
-from jackfield.results import Output
+from jackfield.results import Output, Way
 from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, RunConfig, new_run_id
 from jackfield.runs._view import Response, RunView
@@ -118,6 +118,10 @@ class Agent(QwenMethods, StatesSecrets):
     """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. It holds
     for the class that defines `events`; a subclass that overrides `events` must set it again."""
 
+    answers_by_tool: ClassVar[bool] = False
+    """True if `events` runs one `Loop` with the agent's model, so that a call of the output tool can be the answer. It
+    holds for the class that defines `events`, as `resumable` does."""
+
     passes_events: ClassVar[bool] = False
     """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
     events then reach the caller directly. A subclass that overrides `events` must set it again."""
@@ -134,6 +138,7 @@ class Agent(QwenMethods, StatesSecrets):
         # A claim about `events` is only worth something from the class that wrote it.
         defining = next(base for base in cls.__mro__ if "events" in vars(base))
         cls.resumable = vars(defining).get("resumable") is True
+        cls.answers_by_tool = vars(defining).get("answers_by_tool") is True
         cls.passes_events = vars(defining).get("passes_events") is True
 
     def __init__(
@@ -224,6 +229,7 @@ class Agent(QwenMethods, StatesSecrets):
         deps: object = None,
         config: RunConfig = None,
         output: Output[Any] | Form[Any] = None,
+        way: Way | None = None,
         attempts: int = 3,
         parent: ParentRun | None = None,
         session: str = "",
@@ -248,6 +254,8 @@ class Agent(QwenMethods, StatesSecrets):
                 that run as tools keep their own.
             output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
+            way: How to make the model follow the form, as for `BaseChatModel.parse`; the best one that the facts of the
+                model allow if None. `RunResult.way` has it.
             attempts: How often the model may answer until the data fits.
             parent: The run that waits for this one, whose limits hold for both; see `run_below`.
             session: The conversation that the run belongs to in the agent's store.
@@ -256,19 +264,14 @@ class Agent(QwenMethods, StatesSecrets):
             options: Options of the agent kind, which names them in `run_options`.
 
         Raises:
-            ConfigError: The agent kind has no such option, its value does not fit, `config` has an unknown option, or
-                `output` is neither a type nor a JSON Schema.
+            ConfigError: The agent kind has no such option, its value does not fit, `config` has an unknown option,
+                `output` is neither a type nor a JSON Schema, or the agent kind does not answer in this `way`.
             InvalidAnswerError: None of the answers is the data that was asked for.
             StoreError: The run cannot be recorded, or there is no record to go on from, or somebody else runs it.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_options(options)
-        events_of = self.events
-        if output is not None:
-            from jackfield.agents._structured import end_in_data
-            from jackfield.answers import form_of
-
-            events_of = partial(end_in_data, self, form_of(output), attempts=attempts)
+        events_of = self._events_of(output, way=way, attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
             asked = as_messages(messages)
@@ -322,6 +325,19 @@ class Agent(QwenMethods, StatesSecrets):
             finally:
                 if parent is not None:
                     parent.settle(run)
+
+    def _events_of(
+        self, output: Output[Any] | Form[Any], *, way: Way | None, attempts: int
+    ) -> Callable[[Run], AsyncIterator[Event]]:
+        """Return the function that yields the events of a run, which ends in data if `output` has a form for it."""
+        if output is None:
+            if way is not None:
+                raise ConfigError(f"way={way!r} says how to get data: pass output= as well, or leave it out")
+            return self.events
+        from jackfield.agents._structured import choose_way, end_in_data
+        from jackfield.answers import form_of
+
+        return partial(end_in_data, self, form_of(output), way=choose_way(self, way), attempts=attempts)
 
     async def _with_files(self, history: tuple[Message, ...]) -> tuple[Message, ...]:
         """Check that all files exist, and attach the agent's own to the conversation, unless its kind reads them."""

@@ -13,6 +13,7 @@ class BasicAgent(Agent):
     """Asks its model once, without tools."""
 
     resumable = True
+    answers_by_tool = True
     passes_events = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:
@@ -23,6 +24,7 @@ class FnCallAgent(Agent):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     resumable = True
+    answers_by_tool = True
     passes_events = True
     supports_handoff: ClassVar[bool] = True
 

@@ -219,7 +219,7 @@ class Loop:
                 self.functions,
                 config=config,
                 lang=run.lang,
-                around=self.around,
+                around=self.around + run.around,
                 files=file_use_of(tools, reads_files=self.reads_files) if run.context.files else "read",
             )
             with answer.reading_from(self.model.address):

@@ -4,29 +4,56 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from jackfield._response_formats import response_format
+from jackfield.agents._answer_tool import AnswerTool
 from jackfield.answers import Form, MisfitError, asking_text, sent_back_text
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
-from jackfield.events import RetryScheduled, RunFinished
+from jackfield.events import PluginEvent, RetryScheduled, RunFinished
 from jackfield.messages import USER, Message, with_system_text
-from jackfield.results import text_of_answer
+from jackfield.results import WAY_EVENT, Way, text_of_answer
 from jackfield.runs._run import AgentLike, Event, Run
 from jackfield.streams import closing
 
 T = TypeVar("T")
 
 
-async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: int) -> AsyncIterator[Event]:
+def choose_way(agent: AgentLike, way: Way | None) -> Way:
+    """Return the way in which an agent's model is made to follow a form.
+
+    Args:
+        agent: The agent.
+        way: The caller's choice; None for the way that binds the model most, of those that its facts allow.
+
+    Raises:
+        ConfigError: There is no such way, or the agent kind cannot use it.
+    """
+    if way not in (None, *get_args(Way)):
+        raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
+    if way == "tool" and not agent.answers_by_tool:
+        raise ConfigError(f"{type(agent).__name__} cannot answer by a tool: pass way='prompt', or leave it out")
+    if way is not None:
+        return way
+    if agent.llm is None:
+        return "prompt"
+    facts = agent.llm.facts
+    # With tools, many servers enforce the schema and let the model call none.
+    if facts.json_schema and (facts.schema_with_tools or not (agent.function_map or agent.toolsets)):
+        return "native"
+    return "tool" if facts.native_tools and agent.answers_by_tool else "prompt"
+
+
+async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, attempts: int) -> AsyncIterator[Event]:
     """Yield the events of a run that ends in data, or at a limit.
 
     Args:
-        agent: The agent of the run.
+        agent: The agent whose run it is.
         form: The form of the data.
         run: The run.
-        attempts: The number of times that the model may answer.
+        way: How to make the model follow the form.
+        attempts: How often the model may answer.
 
     Raises:
         ConfigError: `attempts` is less than 1.
@@ -34,7 +61,8 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: in
     """
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
-    run = _asking_for(form, run, native=_is_held_to_schemas(agent))
+    run = _asking_for(form, run, way)
+    yield PluginEvent(WAY_EVENT, {"way": way})
     said: tuple[Message, ...] = ()
     for number in range(1, attempts + 1):
         attempt = _Attempt(run, said)
@@ -57,11 +85,6 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, attempts: in
         if run.record is not None:
             await run.record.added([sent_back])
     raise AssertionError("the last attempt returns or raises")
-
-
-def _is_held_to_schemas(agent: AgentLike) -> bool:
-    """Return True if the model's server enforces schemas. Not with tools: many servers then allow no calls."""
-    return agent.llm is not None and agent.llm.facts.json_schema and not (agent.function_map or agent.toolsets)
 
 
 class _Attempt:
@@ -89,14 +112,21 @@ class _Attempt:
                 yield event
 
 
-def _asking_for(form: Form[T], run: Run, *, native: bool) -> Run:
-    """Return the run, changed so that it asks the model for the data."""
-    if native:
-        config = (run.config or GenerateConfig()).merged({"response_format": response_format(form.sent)})
-        return replace(run, config=config)
+def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
+    """Return the run with a model that is asked for the data.
+
+    An agent that takes the conversation over has another model, which reads the schema in the prompt.
+    """
     text = asking_text(form.sent, run.lang)
-    messages, asked = (with_system_text(history, text, first=False) for history in (run.messages, run.asked))
-    return replace(run, messages=messages, asked=asked)
+    run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)))
+    match way:
+        case "native":
+            config = (run.config or GenerateConfig()).merged({"response_format": response_format(form.sent)})
+            return replace(run, config=config)
+        case "tool":
+            return replace(run, around=(*run.around, AnswerTool(form.sent)))
+        case "prompt":
+            return replace(run, messages=tuple(with_system_text(run.messages, text, first=False)))
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:

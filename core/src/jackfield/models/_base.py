@@ -132,10 +132,16 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             UnsupportedInputError: An attached file cannot be read.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang, files=files)
-        ask = self._chain(request)
+        if not around:
+            return self._chain(request)(request)
+
+        def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            return self._chain(request)(request)  # these processors may have added the first tool
+
+        call_next: CallNext = ask
         for processor in reversed(around):
-            ask = processor.wrap(ask)
-        return ask(request)
+            call_next = processor.wrap(call_next)
+        return call_next(request)
 
     async def acomplete(
         self,

@@ -23,6 +23,7 @@ from jackfield.events import (
 from jackfield.messages import Message, Messages, Usage
 from jackfield.models._base import BaseChatModel
 from jackfield.plugins._protocol import Plugins
+from jackfield.processors import Processor
 from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
 from jackfield.runs._limits import budget_reached, is_shared
@@ -71,6 +72,9 @@ class AgentLike(Protocol):
 
     @property
     def resumable(self) -> bool: ...
+
+    @property
+    def answers_by_tool(self) -> bool: ...
 
     @property
     def host(self) -> Plugins: ...
@@ -252,6 +256,7 @@ class Run:
         later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
         context: The context that its tools get.
         toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
+        around: What acts around the model in this run, outside of its own processors.
         cancel: Stops the run from outside.
         ends_at: The time limit as a point of the event loop's time; None without one.
         record: What writes the steps of the run into a store; None if it is not recorded.
@@ -281,6 +286,7 @@ class Run:
 
     context: ToolContext
     toolbox: Toolbox | None = None
+    around: tuple[Processor, ...] = ()
     cancel: CancelToken | None = None
     ends_at: float | None = None
     record: Record | None = None

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from jackfield import sync
+from jackfield import FnCallAgent, sync, tool
 from jackfield.errors import (
     ConfigError,
     MissingSecretError,
@@ -29,7 +29,7 @@ from jackfield.settings import Settings
 from jackfield_chat_completions import PROFILES
 from jackfield_openai.backend import OpenAIChat
 from jackfield_testkit.forks import output_of
-from jackfield_testkit.server import FakeOpenAI, error, raw, text
+from jackfield_testkit.server import FakeOpenAI, error, raw, text, tool_call
 
 MakeModel = Callable[..., OpenAIChat]
 HELLO = [Message("user", "hello")]
@@ -206,6 +206,28 @@ def test_the_models_of_openai_are_known_there_only(
 def test_facts_are_as_configured(make_model: MakeModel) -> None:
     facts = make_model(native_tools=False, images=False, audio=True, context_tokens=4096).facts
     assert (facts.native_tools, facts.images, facts.audio, facts.context_tokens) == (False, False, True, 4096)
+
+
+@pytest.mark.parametrize(("known", "way"), [(True, "native"), (False, "tool")])
+def test_data_from_an_agent_with_tools_is_more_than_a_prompt(
+    server: FakeOpenAI, make_model: MakeModel, known: bool, way: str
+) -> None:
+    @tool
+    def look(at: str) -> str:
+        """Look at something."""
+        return f"seen: {at}"
+
+    data = '{"legs": 4}'
+    last = text(data) if known else tool_call("answer", data)
+    server.reply(tool_call("look", '{"at": "oak"}'), last)
+    model = make_model(model="gpt-4.1-mini", **({"server": "openai"} if known else {}))
+    schema = {"type": "object", "properties": {"legs": {"type": "integer"}}, "required": ["legs"]}
+    result = FnCallAgent([look], model).ask("q", output=schema)
+    assert (result.output, result.way) == ({"legs": 4}, way)
+    body = server.requests[0].json
+    assert [function["function"]["name"] for function in body["tools"]] == ["look", "answer"][: 1 if known else 2]
+    assert ("response_format" in body) is known
+    assert body.get("tool_choice", "auto") == ("auto" if known else "required")
 
 
 def test_a_missing_image_is_refused_before_anything_is_sent(

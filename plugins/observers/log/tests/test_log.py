@@ -140,8 +140,8 @@ def test_a_line_of_json_is_one_object(caplog: pytest.LogCaptureFixture) -> None:
     odd = "line\nline \x1b[31m \x9b \ud83d 树"
     for form in ("json", "text"):
         caplog.clear()
-        _agent(calls(("look_up", {"word": "树"})), answer("树\n\x9b"), observer=LogObserver("debug", form)).ask("Hi\n")  # type: ignore[arg-type]
-        LogObserver("debug", form).observe(RunEvent("r", 1, odd, 0, RunFailed(odd, "E")))  # type: ignore[arg-type]
+        _agent(calls(("look_up", {"word": "树"})), answer("树\n\x9b"), observer=LogObserver("debug", form)).ask("Hi\n")
+        LogObserver("debug", form).observe(RunEvent("r", 1, odd, 0, RunFailed(odd, "E")))
         for record in caplog.records:
             line = record.getMessage()
             assert line.isprintable(), line

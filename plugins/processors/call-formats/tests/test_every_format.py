@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield import FnCallAgent, tool
 from jackfield.errors import ModelRequestError, ToolArgumentError
 from jackfield.events import (
     FunctionCallDelta,
@@ -22,6 +23,9 @@ from jackfield.events import (
 )
 from jackfield.messages import FINISH_REASONS, ContentItem, FunctionCall, Message
 from jackfield.models import fold
+from jackfield.request import ModelFacts
+from jackfield.testing import ScriptedModel
+from jackfield_testkit.installed import plain_host
 
 NAMES = ["nous", "nous with code", "qwen", "qwen3_coder", "react"]
 every_format = pytest.mark.parametrize("fmt", NAMES)
@@ -424,3 +428,30 @@ def test_a_call_whose_name_is_cut_off_is_not_run(write: Any, read: Any, fmt: str
                 assert reason == "tool_calls"  # the server says that there is a call, and there is none
             else:
                 assert answer.get_function_calls() == []
+
+
+@pytest.mark.parametrize("has_tools", [True, False])
+@pytest.mark.parametrize("fmt", ["nous", "qwen", "qwen3_coder", "react"])
+def test_the_answer_of_a_run_can_be_a_call(write: Any, fmt: str, has_tools: bool) -> None:
+    @tool
+    def look(at: str) -> str:
+        """Look at something."""
+        return f"seen: {at}"
+
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "legs": {"type": "integer"}},
+        "required": ["name"],
+    }
+    functions = [look.schema(), {"name": "answer", "description": "", "parameters": schema}]
+    wanted = [("look", '{"at": "oak"}'), ("answer", '{"name": "oak", "legs": 4}')][0 if has_tools else 1 :]
+    model = ScriptedModel(
+        [[TextDelta(write(fmt, call, functions=functions)), ModelFinished("stop")] for call in wanted],
+        facts=ModelFacts(native_tools=False),
+        config={"model": "m", "generate_cfg": {"fncall_prompt_type": fmt}},
+        host=plain_host(),
+    )
+    result = FnCallAgent([look] if has_tools else [], model).ask("q", output=schema, way="tool")
+    assert result.output == {"name": "oak", "legs": 4}
+    assert [message.role for message in result.messages] == ["assistant", "function", "assistant"][-2 * has_tools - 1 :]
+    assert not result.messages[-1].function_call

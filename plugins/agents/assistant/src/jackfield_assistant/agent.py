@@ -50,6 +50,7 @@ class Assistant(FnCallAgent):
 
     run_options: ClassVar[type] = AssistantRunOptions
     resumable = True
+    answers_by_tool = True
     reads_files = True
 
     def __init__(
