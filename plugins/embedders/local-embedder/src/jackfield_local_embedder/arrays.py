@@ -1,4 +1,4 @@
-"""Arithmetic on arrays of 32-bit numbers that numpy has no function for."""
+"""Compute functions of 32-bit arrays that numpy does not have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Gated:
 
     def __init__(self, gate: Callable[[float], float]) -> None:
         values = np.array([gate(step / _STEPS) for step in range(-_REACH * _STEPS, _REACH * _STEPS + 2)])
-        values[0], values[-2:] = 0, 1  # beyond its reach a gate is shut, or open, however large the number
+        values[0], values[-2:] = 0, 1  # outside the table, a gate is fully shut or fully open
         self._values = values[:-1].astype(np.float32)
         self._slopes = np.diff(values).astype(np.float32)
 
@@ -33,15 +33,15 @@ class Gated:
         result = np.empty_like(flat)
         for start in range(0, len(flat), _AT_ONCE):
             part = flat[start : start + _AT_ONCE]
-            place = part * np.float32(_STEPS)
-            place += np.float32(_REACH * _STEPS)
-            # These take a limit for what is not a number; `part`, by which it is multiplied below, keeps that.
-            np.fmin(np.fmax(place, 0, out=place), 2 * _REACH * _STEPS, out=place)
-            index = place.astype(np.intp)
-            place -= index
-            place *= self._slopes.take(index)
-            place += self._values.take(index)
-            np.multiply(part, place, out=result[start : start + _AT_ONCE])
+            position = part * np.float32(_STEPS)
+            position += np.float32(_REACH * _STEPS)
+            # These replace NaN by a limit; `part`, by which it is multiplied below, still has the NaN.
+            np.fmin(np.fmax(position, 0, out=position), 2 * _REACH * _STEPS, out=position)
+            index = position.astype(np.intp)
+            position -= index
+            position *= self._slopes.take(index)
+            position += self._values.take(index)
+            np.multiply(part, position, out=result[start : start + _AT_ONCE])
         return result.reshape(numbers.shape)
 
 
@@ -63,11 +63,11 @@ ACTIVATIONS: dict[str, Callable[[], Activation]] = {
     "gelu_pytorch_tanh": lambda: Gated(_gate_of_gelu_by_tanh),
     "relu": lambda: _relu,
 }
-"""By the names that configurations have for them."""
+"""The activation functions by their names in configurations."""
 
 
-def normalized_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: float) -> Floats:
-    """Layer normalisation over the last axis."""
+def normalize_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: float) -> Floats:
+    """Return the layer normalisation over the last axis."""
     numbers = numbers - numbers.mean(-1, keepdims=True)
     scale = np.sqrt(np.square(numbers).mean(-1, keepdims=True) + np.float32(epsilon))
     numbers /= scale
@@ -77,7 +77,7 @@ def normalized_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: flo
 
 
 def softmax(scores: Floats) -> Floats:
-    """Over the last axis, in place."""
+    """Compute the softmax over the last axis, in place, and return it."""
     scores -= scores.max(-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(-1, keepdims=True)

@@ -25,7 +25,7 @@ class TransformersEmbedderConfig(Config):
         default=None, description="Put before queries; unset: the model's own prompt. Many models need one"
     )
     max_tokens: int | None = Field(
-        default=None, ge=3, description="Texts are cut after this many tokens; unset: as the model says"
+        default=None, ge=3, description="Texts are cut after this many tokens; unset: as the model states"
     )
     tokens_at_once: int = Field(
         default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"

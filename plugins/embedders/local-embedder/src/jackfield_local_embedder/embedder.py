@@ -59,7 +59,7 @@ class TransformersEmbedder(Embedder):
         """The model with its revision, and all settings that give a document another vector."""
         config = self.config
         model = config.model
-        if model.startswith((".", "~")):  # the same words mean another folder elsewhere
+        if model.startswith((".", "~")):  # the same path means another folder elsewhere
             model = os.path.abspath(Path(model).expanduser())  # noqa: PTH100 - `resolve` would read the disk
         parts = [
             self.backend,
@@ -69,7 +69,7 @@ class TransformersEmbedder(Embedder):
             config.max_tokens or "",
             "" if config.document_prefix is None else repr(config.document_prefix),
         ]
-        return ":".join(map(str, parts)).rstrip(":")
+        return ":".join(str(part) for part in parts).rstrip(":")
 
     @property
     def dimension(self) -> int | None:
@@ -91,14 +91,14 @@ class TransformersEmbedder(Embedder):
         rows = await sync.in_worker(self._tokens, texts, purpose)
         vectors: dict[int, Vector] = {}
         for batch in batches_by_length([len(row) for row in rows], self.config.tokens_at_once):
-            found = await sync.in_worker(self._vectors, [rows[number] for number in batch])
-            vectors.update(zip(batch, found, strict=True))
-        tokens = sum(map(len, rows))
+            computed = await sync.in_worker(self._vectors, [rows[number] for number in batch])
+            vectors.update(zip(batch, computed, strict=True))
+        tokens = sum(len(row) for row in rows)
         usage = Usage(prompt_tokens=tokens, total_tokens=tokens)
         return Embedded(tuple(vectors[number] for number in range(len(rows))), usage)
 
     async def aclose(self) -> None:
-        """Let the weights go; the next call loads them again."""
+        """Free the weights; the next call loads them again."""
         await sync.in_worker(self._forget)
 
     # --- in a worker thread, one at a time ---
@@ -108,15 +108,15 @@ class TransformersEmbedder(Embedder):
             self._model = None
 
     def _tokens(self, texts: Sequence[str], purpose: Purpose) -> list[list[int]]:
-        with self._turn, _translated(self.config.model):
-            model = self._loaded()
+        with self._turn, _translate_errors(self.config.model):
+            model = self._load()
             return model.tokens([_prefix(self.config, model, purpose) + text for text in texts])
 
     def _vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
         import numpy as np
 
-        with self._turn, _translated(self.config.model):
-            vectors = self._loaded().vectors(rows)
+        with self._turn, _translate_errors(self.config.model):
+            vectors = self._load().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
                 f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
@@ -124,7 +124,7 @@ class TransformersEmbedder(Embedder):
             )
         return [tuple(row) for row in vectors.tolist()]
 
-    def _loaded(self) -> SentenceModel:
+    def _load(self) -> SentenceModel:
         if self._model is None:
             from jackfield_local_embedder.hub import folder_of
             from jackfield_local_embedder.model import SentenceModel
@@ -144,17 +144,17 @@ def _prefix(config: TransformersEmbedderConfig, model: SentenceModel, purpose: P
 
 
 @contextmanager
-def _translated(name: str) -> Iterator[None]:
-    """Translate what the libraries raise into Jackfield's errors."""
+def _translate_errors(name: str) -> Iterator[None]:
+    """Translate the errors of the libraries into Jackfield's."""
     try:
         yield
     except JackfieldError:
         raise
     except (Exception, MemoryError) as error:
-        raise _failed(error, name) from error
+        raise _failure(error, name) from error
 
 
-def _failed(error: BaseException, name: str) -> ModelServiceError:
+def _failure(error: BaseException, name: str) -> ModelServiceError:
     if isinstance(error, MemoryError) or "memory" in str(error).lower():
         return ModelServiceError(
             f"transformers: {name!r} ran out of memory: lower tokens_at_once or max_tokens", backend="transformers"

@@ -1,4 +1,4 @@
-"""BERT and its relatives in numpy: all that most sentence-embedding models need, without torch.
+"""Compute BERT and its relatives in numpy, without torch. Most sentence-embedding models need nothing else.
 
 Sources: Devlin et al., "BERT" (2018); Liu et al., "RoBERTa" (2019); Sanh et al., "DistilBERT" (2019); Song et al.,
 "MPNet" (2020), whose relative positions are those of Raffel et al., "T5" (2019). The names of weights are those of
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from jackfield_local_embedder.arrays import ACTIVATIONS, Floats, normalized_layer, softmax
+from jackfield_local_embedder.arrays import ACTIVATIONS, Floats, normalize_layer, softmax
 from jackfield_local_embedder.recipe import read_json, unusable
 from jackfield_local_embedder.weights import read_weights
 
-_FORBIDDEN = np.float32(-1e30)  # a score, before softmax, of what must not be looked at
+_FORBIDDEN = np.float32(-1e30)  # the score, before softmax, of a position that is masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class _Family:
     """The names of weights and settings in a family of models.
 
     Attributes:
-        prefixes: What may stand before every name.
-        layer: Before the names of a layer; `{}` is its number.
+        prefixes: The prefixes that all names of a file may have.
+        layer: The prefix of names in a layer; `{}` is its number.
         parts: Names within a layer: query, key, value, output, its norm, the two of the feed-forward net, its norm.
         first_position: The number of a text's first position; None: one more than the id of the padding.
         sizes: The settings of the number of layers and heads, and of the activation function.
@@ -94,7 +94,7 @@ class NumpyEncoder:
     """A model of BERT's family, with its weights.
 
     Args:
-        folder: Where `config.json` and the weights are.
+        folder: The folder with `config.json` and the weights.
         name: The model's name, for errors.
 
     Raises:
@@ -137,21 +137,21 @@ class NumpyEncoder:
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row
             allowed[number, ..., len(row) :] = _FORBIDDEN
-        hidden = self._embedded(ids)
-        bias = allowed + self._relative(longest)
+        hidden = self._embed(ids)
+        bias = allowed + self._relative_bias(longest)
         for number in range(self._layers):
             hidden = self._layer(hidden, bias, self._family.layer.format(number), len(rows))
         hidden = hidden.reshape(len(rows), longest, -1)
         return [hidden[number, :length] for number, length in enumerate(lengths)]
 
-    def _embedded(self, ids: np.ndarray[Any, Any]) -> Floats:
+    def _embed(self, ids: np.ndarray[Any, Any]) -> Floats:
         weights = self._weights
         positions = weights["embeddings.position_embeddings.weight"]
         hidden = weights["embeddings.word_embeddings.weight"][ids]
         hidden = hidden + positions[self._first_position : self._first_position + ids.shape[1]]
         if "embeddings.token_type_embeddings.weight" in weights:
             hidden += weights["embeddings.token_type_embeddings.weight"][0]
-        return self._normalized(hidden.reshape(ids.size, -1), "embeddings.LayerNorm")
+        return self._normalize(hidden.reshape(ids.size, -1), "embeddings.LayerNorm")
 
     def _layer(self, hidden: Floats, bias: Floats, layer: str, rows: int) -> Floats:
         query, key, value, output, norm, wide, narrow, last = (layer + part for part in self._family.parts)
@@ -164,12 +164,12 @@ class NumpyEncoder:
         scores: Floats = np.matmul(by_head(query), by_head(key).transpose(0, 1, 3, 2))
         scores *= np.float32(1 / math.sqrt(size))
         scores += bias
-        seen = (softmax(scores) @ by_head(value)).transpose(0, 2, 1, 3).reshape(hidden.shape)
-        hidden = self._normalized(hidden + self._linear(seen, output), norm)
+        attended = (softmax(scores) @ by_head(value)).transpose(0, 2, 1, 3).reshape(hidden.shape)
+        hidden = self._normalize(hidden + self._linear(attended, output), norm)
         inner = self._activation(self._linear(hidden, wide))
-        return self._normalized(hidden + self._linear(inner, narrow), last)
+        return self._normalize(hidden + self._linear(inner, narrow), last)
 
-    def _relative(self, length: int) -> Floats:
+    def _relative_bias(self, length: int) -> Floats:
         table = self._weights.get("encoder.relative_attention_bias.weight")
         if table is None:
             return np.zeros((1, 1, 1, 1), np.float32)
@@ -182,9 +182,9 @@ class NumpyEncoder:
         result += self._weights[f"{name}.bias"]
         return result
 
-    def _normalized(self, numbers: Floats, name: str) -> Floats:
+    def _normalize(self, numbers: Floats, name: str) -> Floats:
         weights = self._weights
-        return normalized_layer(numbers, weights[f"{name}.weight"], weights[f"{name}.bias"], self._epsilon)
+        return normalize_layer(numbers, weights[f"{name}.weight"], weights[f"{name}.bias"], self._epsilon)
 
 
 def _positive(config: Mapping[str, Any], key: str, name: str, *, least: int = 1) -> int:
@@ -201,6 +201,6 @@ def _buckets(distance: np.ndarray[Any, Any], count: int, *, furthest: int = 128)
     far = np.maximum(np.abs(distance), 1).astype(np.float32)
     steps = np.log(far / np.float32(near)) / np.float32(math.log(furthest / near)) * np.float32(half - near)
     spread = np.minimum(near + steps.astype(np.intp), half - 1)
-    places: np.ndarray[Any, Any] = np.where(np.abs(distance) < near, np.abs(distance), spread)
-    places += half * (distance < 0)
-    return places
+    rows: np.ndarray[Any, Any] = np.where(np.abs(distance) < near, np.abs(distance), spread)
+    rows += half * (distance < 0)
+    return rows

@@ -1,4 +1,4 @@
-"""Find a model: a folder, or what the hub's client keeps here; the hub itself is asked only if that is allowed."""
+"""Find a model in a folder or in the cache of the hub's client; ask the hub itself only if that is allowed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.recipe import BACKEND
 
 _MOST_SHOWN = 300
-# Not the same weights once more in the formats of other engines, and not those that have to be unpickled.
+# Neither copies of the weights in formats of other engines, nor pickled weights, which can run code.
 _WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
 _OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
@@ -21,21 +21,21 @@ def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
     """Return the folder of the model.
 
     Raises:
-        ModelServiceError: It is not on this disk and must not be fetched, or could not be fetched.
+        ModelServiceError: The model is not on this disk, and must not or could not be fetched.
     """
     folder = Path(config.model).expanduser()
     if folder.is_dir():
         return folder
     try:
-        found = _fetched(config, key, _WANTED)
-        if config.download and not any(found.rglob("*.safetensors")):
-            found = _fetched(config, key, _PICKLED)
+        fetched = _fetch(config, key, _WANTED)
+        if config.download and not any(fetched.rglob("*.safetensors")):
+            fetched = _fetch(config, key, _PICKLED)
     except Exception as error:
         raise _error_of(error, config, key) from error
-    return found
+    return fetched
 
 
-def _fetched(config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...]) -> Path:
+def _fetch(config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...]) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(

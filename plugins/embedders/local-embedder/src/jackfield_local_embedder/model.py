@@ -1,4 +1,4 @@
-"""A model that is ready: its tokenizer, what computes, and what is done afterwards."""
+"""Turn texts into vectors with a model: its tokenizer, an engine, and pooling."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SentenceModel:
         self._tokenizer = _tokenizer(self.recipe.folder, config)
         limits = [config.max_tokens or self.recipe.max_tokens, self._encoder.longest]
         self._longest = min((limit for limit in limits if limit), default=None)
-        # Files often have settings of training in them: a fixed length, or another limit than the model has.
+        # Files often contain settings of the training: a fixed length, or another limit than the model's.
         self._tokenizer.no_padding()
         if self._longest is None:
             self._tokenizer.no_truncation()
@@ -57,7 +57,7 @@ class SentenceModel:
         """Return the ids of each text's tokens, none of them empty."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # half of a surrogate pair is not UTF-8
         lowered = [text.lower() for text in clean] if self.recipe.lower_case else clean
-        # A text of signs that a tokenizer leaves out has no tokens at all where it adds none of its own.
+        # A text of characters that the tokenizer drops has no tokens, if it adds none of its own.
         return [encoding.ids or [0] for encoding in self._tokenizer.encode_batch(lowered)]
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:
@@ -66,7 +66,7 @@ class SentenceModel:
 
 
 def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[list[int]]:
-    """Yield the numbers of texts that are computed together: of similar length, about `tokens` tokens with padding."""
+    """Yield the numbers of texts to compute together: of similar length, about `tokens_at_once` tokens with padding."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[number] > tokens_at_once:

@@ -17,7 +17,7 @@ def _weighted_mean(tokens: Floats) -> Floats:
     return mean
 
 
-_POOLED: Mapping[Pooling, Callable[[Floats], Floats]] = {
+_POOLERS: Mapping[Pooling, Callable[[Floats], Floats]] = {
     "cls": lambda tokens: tokens[0],
     "max": lambda tokens: tokens.max(0),
     "mean": lambda tokens: tokens.mean(0),
@@ -28,10 +28,10 @@ _POOLED: Mapping[Pooling, Callable[[Floats], Floats]] = {
 
 
 class Pooler:
-    """Does what a recipe says after the model itself.
+    """Carries out the steps of a recipe that follow the model.
 
     Args:
-        recipe: Pooling, further layers and normalisation.
+        recipe: The steps: pooling, further layers and normalisation.
         name: The model's name, for errors.
         dimension: How many numbers of each vector are kept; None for all.
 
@@ -49,16 +49,16 @@ class Pooler:
         """Return the vectors of texts, one in each line.
 
         Raises:
-            ModelRequestError: They have fewer numbers than are to be kept.
+            ModelRequestError: The vectors are shorter than the configured dimension.
         """
-        rows = [np.concatenate([_POOLED[pooling](tokens) for pooling in self._recipe.pooling]) for tokens in texts]
+        rows = [np.concatenate([_POOLERS[pooling](tokens) for pooling in self._recipe.pooling]) for tokens in texts]
         vectors: Floats = np.stack(rows).astype(np.float32, copy=False)
         for layer in self._layers:
             vectors = layer(vectors)
-        vectors = self._shortened(vectors)
+        vectors = self._shorten(vectors)
         return unit_length(vectors) if self._recipe.normalize else vectors
 
-    def _shortened(self, vectors: Floats) -> Floats:
+    def _shorten(self, vectors: Floats) -> Floats:
         kept = self._dimension or vectors.shape[1]
         if kept > vectors.shape[1]:
             raise unusable(self._name, f"has vectors of {vectors.shape[1]} numbers: lower dimension ({kept}) to that")

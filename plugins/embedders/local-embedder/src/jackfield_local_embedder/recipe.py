@@ -17,7 +17,7 @@ BACKEND = "transformers"
 
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
-# In the order in which the parts of a vector stand that has several.
+# In the order of the parts of a vector that is pooled in several ways.
 _POOLINGS: Mapping[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -28,13 +28,13 @@ _POOLINGS: Mapping[str, Pooling] = {
 }
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU")
-# A tokenizer that knows no limit says so with a number that nobody means.
+# A tokenizer without a limit has a very large number instead.
 _NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A layer after pooling: where its weights are, and the name of its activation function."""
+    """A layer after pooling: the folder of its weights, and the name of its activation function."""
 
     folder: Path
     activation: str
@@ -45,14 +45,14 @@ class Recipe:
     """The steps that turn a model's texts into vectors.
 
     Attributes:
-        folder: Where the model itself is.
-        pooling: How the vectors of tokens become one; of several, the results are put side by side.
+        folder: The folder of the model itself.
+        pooling: The ways to pool the vectors of tokens; the results of several are concatenated.
         dense: The layers after pooling.
-        normalize: Whether vectors have the length 1 at the end.
-        max_tokens: Longer texts are cut; None if the folder does not say.
-        lower_case: Whether texts are put into lower case before anything else.
-        document_prompt: What the model wants before a text that will be found.
-        query_prompt: What it wants before a query.
+        normalize: Vectors are scaled to length 1 at the end.
+        max_tokens: Longer texts are cut; None if the folder states no limit.
+        lower_case: Texts are put into lower case first.
+        document_prompt: The model's prefix for texts that will be searched.
+        query_prompt: The model's prefix for queries.
     """
 
     folder: Path
@@ -76,14 +76,14 @@ def read_recipe(root: Path, name: str) -> Recipe:
     dense: list[Dense] = []
     folder, normalize = root, False
     for module in modules:
-        place = root / str(module.get("path", ""))
+        module_folder = root / str(module.get("path", ""))
         match str(module.get("type", "")).rpartition(".")[2]:
             case "Transformer":
-                folder = place
+                folder = module_folder
             case "Pooling":
-                pooling = _pooling(read_json(place / "config.json", name), name)
+                pooling = _pooling(read_json(module_folder / "config.json", name), name)
             case "Dense":
-                dense.append(_dense(place, name))
+                dense.append(_dense(module_folder, name))
             case "Normalize":
                 normalize = True
             case other:
@@ -129,11 +129,11 @@ def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
 def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
     if config.get("include_prompt") is False:
         raise unusable(name, "leaves its prompt out when it pools, which is not supported")
-    wanted = _modes(config)
-    for mode in wanted:
+    modes = _modes(config)
+    for mode in modes:
         if mode not in _POOLINGS.values():
             raise unusable(name, f"pools by {mode!r}, which is not supported")
-    return tuple(mode for mode in _POOLINGS.values() if mode in wanted)
+    return tuple(mode for mode in _POOLINGS.values() if mode in modes)
 
 
 def _modes(config: Mapping[str, Any]) -> list[str]:
@@ -144,19 +144,22 @@ def _modes(config: Mapping[str, Any]) -> list[str]:
     return list(mode or ()) or [mode for key, mode in _POOLINGS.items() if config.get(key)] or ["mean"]
 
 
-def _dense(place: Path, name: str) -> Dense:
-    path = str(read_json(place / "config.json", name).get("activation_function", "torch.nn.modules.linear.Identity"))
+def _dense(folder: Path, name: str) -> Dense:
+    path = str(read_json(folder / "config.json", name).get("activation_function", "torch.nn.modules.linear.Identity"))
     activation = path.rpartition(".")[2]
     if activation not in _ACTIVATIONS:
         raise unusable(name, f"has a layer with the activation function {path}, which is not supported")
-    return Dense(place, activation)
+    return Dense(folder, activation)
 
 
 def _prompts(config: Mapping[str, Any]) -> tuple[str, str]:
     prompts = {str(key): str(value or "") for key, value in (config.get("prompts") or {}).items()}
     default = prompts.get(str(config.get("default_prompt_name")), "")
-    document = next((prompts[key] for key in _DOCUMENT_PROMPTS if prompts.get(key)), default)
-    return document, prompts.get("query") or default
+    query = prompts.get("query") or default
+    for key in _DOCUMENT_PROMPTS:
+        if prompts.get(key):
+            return prompts[key], query
+    return default, query
 
 
 def _length_of_tokenizer(folder: Path, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Any model that transformers can load, computed by torch."""
+"""Compute any model that transformers can load, with torch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from jackfield_local_embedder.arrays import Floats
 
 _MOST_SHOWN = 300
-_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel"}  # of whose models only the first half is meant
+_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel"}  # only the encoders of these models are used
 
 
 class TorchEncoder:
     """A model of transformers.
 
     Args:
-        folder: Where the model is.
+        folder: The folder of the model.
         config: The settings of the embedder.
 
     Raises:
-        ModelServiceError: It cannot be loaded.
+        ModelServiceError: The model cannot be loaded.
     """
 
     def __init__(self, folder: Path, config: TransformersEmbedderConfig) -> None:
@@ -36,12 +36,12 @@ class TorchEncoder:
             import transformers
         except ImportError as error:
             raise _needs_torch(name, str(error)) from error
-        auto: Any = transformers  # its annotations are not all true
+        auto: Any = transformers  # some of its annotations are wrong
         options = {"trust_remote_code": config.trust_remote_code, "local_files_only": True}
         try:
             settings = auto.AutoConfig.from_pretrained(folder, **options)
             model_class = getattr(auto, _ENCODERS.get(settings.model_type, "AutoModel"))
-            # Of the same type on every processor: vectors of a kept index must fit those of another machine.
+            # The same type on every processor, so that the vectors of an index fit those of another machine.
             self._model = model_class.from_pretrained(folder, dtype=torch.float32, **options)
             self._model.to(_device(config.device)).eval()
         except (Exception, MemoryError) as error:
@@ -55,13 +55,13 @@ class TorchEncoder:
 
         longest = max(len(row) for row in rows)
         ids = torch.full((len(rows), longest), self._padding, dtype=torch.long)
-        seen = torch.zeros((len(rows), longest), dtype=torch.long)
+        mask = torch.zeros((len(rows), longest), dtype=torch.long)
         for number, row in enumerate(rows):
             ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
-            seen[number, : len(row)] = 1
+            mask[number, : len(row)] = 1
         with torch.inference_mode():
             device = self._model.device
-            hidden = self._model(input_ids=ids.to(device), attention_mask=seen.to(device)).last_hidden_state.cpu()
+            hidden = self._model(input_ids=ids.to(device), attention_mask=mask.to(device)).last_hidden_state.cpu()
         return [hidden[number, : len(row)].float().numpy() for number, row in enumerate(rows)]
 
 
@@ -69,7 +69,7 @@ def tokenizer_by_transformers(folder: Path, config: TransformersEmbedderConfig) 
     """Return the tokenizer of a folder without `tokenizer.json`, built from its other files.
 
     Raises:
-        ModelServiceError: It cannot be made.
+        ModelServiceError: The tokenizer cannot be built.
     """
     try:
         import transformers
@@ -77,12 +77,12 @@ def tokenizer_by_transformers(folder: Path, config: TransformersEmbedderConfig) 
         raise _needs_torch(config.model, str(error)) from error
     auto: Any = transformers
     try:
-        made = auto.AutoTokenizer.from_pretrained(
+        built = auto.AutoTokenizer.from_pretrained(
             folder, trust_remote_code=config.trust_remote_code, local_files_only=True
         )
     except Exception as error:
         raise _cannot_be_loaded(error, config.model) from error
-    tokenizer = getattr(made, "backend_tokenizer", None)
+    tokenizer = getattr(built, "backend_tokenizer", None)
     if tokenizer is None:
         raise unusable(config.model, "has a tokenizer that only Python code can run: add a tokenizer.json")
     return tokenizer

@@ -1,4 +1,4 @@
-"""Weights from files of safetensors, as 32-bit numbers."""
+"""Read weights from safetensors files, as 32-bit numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield_local_embedder.recipe import read_json, unusable
 
 _ONE_FILE = "model.safetensors"
 _LIST_OF_FILES = "model.safetensors.index.json"
-# Names that the first models had for them.
+# The names in the oldest models.
 _RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 READABLE = frozenset({"F16", "F32", "F64"})
 
@@ -24,7 +24,7 @@ class Weights(dict[str, Floats]):
         """Check that a weight is there.
 
         Raises:
-            ModelRequestError: It is not.
+            ModelRequestError: The weight is missing.
         """
         if needed not in self:
             raise unusable(name, f"lacks weights: {needed}")
@@ -39,21 +39,23 @@ def read_weights(folder: Path, name: str, prefixes: Iterable[str], known: str) -
     """Return all floating-point weights of a folder.
 
     Args:
-        folder: Where they are.
+        folder: The folder of the files.
         name: The model's name, for errors.
-        prefixes: What may stand before all names; it is left off.
-        known: One that must be there, by which the prefix is found.
+        prefixes: The prefixes that all names may have; the one that they have is removed.
+        known: A weight that must be there; its name shows the prefix.
 
     Raises:
-        ModelRequestError: They are missing or damaged, or of a type that numpy does not have.
+        ModelRequestError: Weights are missing or damaged, or of a type that numpy does not have.
     """
-    found = Weights()
+    weights = Weights()
     for file in _files(folder, name):
-        _read(file, name, found)
-    prefix = next((prefix for prefix in prefixes if prefix + known in found), None)
-    if prefix is None:
-        raise unusable(name, f"lacks weights: {known}")
-    return Weights({key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)})
+        _read(file, name, weights)
+    for prefix in prefixes:
+        if prefix + known in weights:
+            return Weights(
+                {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+            )
+    raise unusable(name, f"lacks weights: {known}")
 
 
 def _files(folder: Path, name: str) -> list[Path]:
@@ -61,7 +63,7 @@ def _files(folder: Path, name: str) -> list[Path]:
         listed = read_json(folder / _LIST_OF_FILES, name).get("weight_map")
         if not isinstance(listed, dict):
             raise unusable(name, f"has a file that is not as expected: {folder / _LIST_OF_FILES}")
-        return [folder / file for file in sorted(set(map(str, listed.values())))]
+        return [folder / file for file in sorted({str(file) for file in listed.values()})]
     return [folder / _ONE_FILE]
 
 
