@@ -82,7 +82,7 @@ class TIRMathAgent(FnCallAgent):
         yield RunFinished(work.reason, tuple(work.messages), work.spent.usage)
 
     async def _answer(self, run: Run, work: _Work) -> AsyncIterator[Event]:
-        """One answer of the model, which ends where it expects an output."""
+        """Ask for one answer, which ends where the model expects an output, and yield its events."""
         told = self._prompts.text("solve", run.lang)
         seen = with_system_text(_in_words([*run.messages, *work.messages]), told, first=False)
         config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
@@ -105,7 +105,7 @@ class TIRMathAgent(FnCallAgent):
             work.reason = end.stop_reason
 
     def _call_in(self, turn: TurnFinished, call_id: str) -> list[Message]:
-        """The call that the last block of code of an answer is, if it has one."""
+        """Return the last block of code of an answer as a call; None without one."""
         code = _code_in(text_of_answer(turn.messages))
         if code is None:
             return []
@@ -131,7 +131,7 @@ class TIRMathAgent(FnCallAgent):
     async def _made(
         self, run: Run, work: _Work, calls: AsyncIterator[Event], left: Sequence[ToolFinished]
     ) -> AsyncIterator[Event]:
-        """The events of calls that are carried out; their results are kept."""
+        """Make calls, keep their results, and yield the events."""
         try:
             async with closing(run.guarded(calls)) as events:
                 async for event in events:
@@ -147,7 +147,7 @@ class TIRMathAgent(FnCallAgent):
 
 
 class _Work:
-    """What a run has made so far."""
+    """The messages and the usage of a run so far."""
 
     def __init__(self, run: Run) -> None:
         self.messages: list[Message] = list(run.start.made)
@@ -155,14 +155,14 @@ class _Work:
         self.reason: StopReason | None = None
 
     def paused(self, calls: Sequence[PlannedCall], in_doubt: Collection[str] = ()) -> ApprovalNeeded:
-        """The run ends here, and goes on when somebody has decided about these calls."""
+        """Pause the run at these calls until they are decided."""
         self.reason = "approval_needed"
         ids = tuple(one.call_id for one in calls)
         return ApprovalNeeded(tuple(one.call for one in calls), ids, tuple(one for one in ids if one in in_doubt))
 
 
 def _code_in(text: str) -> str | None:
-    """The last whole block of code of an answer that has no answer behind it."""
+    """Return the last complete block of code of an answer; None if text follows it."""
     text = text.partition(OUTPUT)[0]  # what a server without stop texts lets it invent
     blocks = list(_BLOCK.finditer(f"{text}\n"))
     if not blocks or "\\boxed" in text[blocks[-1].end() :]:
@@ -171,7 +171,7 @@ def _code_in(text: str) -> str | None:
 
 
 def _in_words(messages: Sequence[Message]) -> list[Message]:
-    """The conversation as this model reads it: the code stands in its answers, and each output in a block."""
+    """Return the conversation as this model reads it: code in its answers, and each output in a block."""
     seen: list[Message] = []
     for message in messages:
         if message.role == FUNCTION:

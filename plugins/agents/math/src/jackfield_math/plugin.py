@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """The agent kind `tir_math`."""
+    """Return the agent kind `tir_math`."""
     return [
         AgentSpec(
             name="tir_math",

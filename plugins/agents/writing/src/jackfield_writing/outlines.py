@@ -13,7 +13,7 @@ _MARKS = re.compile(r"^[#>*\s]*\**")
 
 
 def sections_of(outline: str) -> list[str]:
-    """The headings of an outline's sections, with their numbers: Roman, Arabic or Chinese ones, `第一章`.
+    """Return the headings of an outline's sections, with their numbers: Roman, Arabic or Chinese ones, `第一章`.
 
     Of an outline with numbered lines, those of the highest kind count, which is the kind of the first; without numbers,
     each line that is not indented is a section.

@@ -195,7 +195,7 @@ class _Work:
         self.spent = parent.spent
 
     def end_paragraph(self) -> None:
-        """What is written next begins a new one."""
+        """Begin a new section with the next text."""
         last = self.messages[-1]
         self.messages[-1] = last.replace(content=f"{last.get_text_content().rstrip()}\n\n")
 

@@ -9,7 +9,7 @@ from jackfield.jsontext import loads_lenient
 
 
 def object_in(text: str) -> Mapping[str, Any]:
-    """The JSON object in an answer.
+    """Return the JSON object in an answer.
 
     Raises:
         ValueError: There is none.
@@ -21,7 +21,7 @@ def object_in(text: str) -> Mapping[str, Any]:
 
 
 def list_in(text: str) -> list[Any]:
-    """The JSON list in an answer.
+    """Return the JSON list in an answer.
 
     Raises:
         ValueError: There is none.

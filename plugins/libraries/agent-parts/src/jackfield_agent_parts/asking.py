@@ -15,7 +15,7 @@ from jackfield.streams import closing
 
 @dataclass(slots=True)
 class Answered:
-    """What came of a question, once all its events have been read."""
+    """The answer to a question, once all its events have been read."""
 
     text: str = ""
     messages: tuple[Message, ...] = ()
@@ -25,7 +25,7 @@ class Answered:
 async def ask_below(
     agent: Agent, messages: Messages, parent: ParentRun, answered: Answered, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """The events of an agent that a run asks; at their end, `answered` has what it said.
+    """Ask an agent for a run, and yield its events; at their end, `answered` has the answer.
 
     Args:
         agent: Which is asked.

@@ -48,7 +48,7 @@ class Prompts:
         return cls(tomllib.loads(path.read_text(encoding="utf-8")), given)
 
     def text(self, name: str, lang: Lang, /, **values: str) -> str:
-        """A prompt with values in place of `{their names}`; what stands in a value is not filled in again."""
+        """Return a prompt with values in place of `{their names}`; values are not expanded again."""
         return _PLACE.sub(lambda place: values.get(place[1], place[0]), self._texts[name][lang]).strip()
 
 

@@ -1,4 +1,4 @@
-"""What the network does, and what a status means, as Jackfield's errors."""
+"""Turn failures of the network and HTTP status codes into Jackfield's errors."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _MARKUP = re.compile(r"\s*(?:\ufeff\s*)?<")
 
 
 class ServiceConfig(Config):
-    """Where a service is, and how it is asked."""
+    """The address of a service, and its headers."""
 
     url: str | None = Field(default=None, description="The address of the service, if it is not the provider's own")
     api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets")
@@ -54,7 +54,7 @@ class ServiceConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a provider has its service, and how one is let in.
+    """The address of a provider's service, and its credentials.
 
     Attributes:
         url: The provider's own address; '' if each user has one of their own.
@@ -74,7 +74,7 @@ class Place:
 
 
 class RefusalInAnswerError(Exception):
-    """What a service says in an answer with status 200 that is a refusal; its text is the service's own."""
+    """A refusal inside an answer with status 200, in the service's own words."""
 
 
 class JSONService:
@@ -186,7 +186,7 @@ class JSONService:
 
 
 def _final(failures: Failures, text: str) -> ModelServiceError:
-    """An error that asking again does not mend."""
+    """Return an error that a retry does not solve."""
     error = failures.wrong(text)
     return ModelRequestError(error.message, backend=error.backend, request_id=error.request_id)
 
@@ -196,7 +196,7 @@ def _is_markup(body: bytes) -> bool:
 
 
 def _reason(body: bytes) -> str:
-    """Why a server refuses, in its own words; '' for a page that is made for a browser."""
+    """Return the server's reason for a refusal, in its own words; '' for a page for browsers."""
     text = body[:20_000].decode(errors="replace")
     try:
         answer = json_value(body)

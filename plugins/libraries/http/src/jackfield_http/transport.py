@@ -50,7 +50,7 @@ class NoAnswerError(httpcore2.ReadError):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a server is reached: its origin, and a proxy or a TLS context where they are needed.
+    """The route to a server: its origin, and a proxy or a TLS context if needed.
 
     Attributes:
         origin: Scheme, host and port.
@@ -64,7 +64,7 @@ class Route:
 
     @classmethod
     def to(cls, url: str) -> Route:
-        """The route to a URL's server that the environment asks for: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
+        """Return the route to a URL's server by the environment: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
 
         Raises:
             ConfigError: Its proxy or its certificates cannot be used.
@@ -131,7 +131,7 @@ class Response:
         self.is_released = True
 
     async def read(self, *, limit: int | None = None) -> bytes:
-        """The body, or at most about `limit` bytes of it."""
+        """Return the body, or at most about `limit` bytes of it."""
         body = bytearray()
         async for piece in self.pieces:
             body += piece
@@ -140,7 +140,7 @@ class Response:
         return bytes(body)
 
     async def rest(self) -> bytes:
-        """What follows the end of an answer and belongs to it, so that the connection can be used again.
+        """Read what follows the end of an answer, so that the connection can be used again.
 
         Where nothing can follow, `release` is better: it does not wait. A server that does not end its response soon,
         or breaks off, has nothing more to say: the connection is closed.
@@ -248,7 +248,7 @@ class Connections:
         return parsed
 
     async def _take(self) -> tuple[httpcore2.AsyncConnectionInterface, bool]:
-        """A connection, and whether it was used before."""
+        """Return a connection, and True if it was used before."""
         if self._keeper is None:
             self._keeper = _close_at_the_end(self._idle)
             await anext(self._keeper)
@@ -291,7 +291,7 @@ class _Used:
 
     @property
     def socket(self) -> _Socket:
-        """What is below it."""
+        """The connection below this one."""
         return cast("_Socket", self.response.extensions["network_stream"])
 
     def expect(self, answer: Response) -> None:
@@ -301,7 +301,7 @@ class _Used:
         self.socket.expect(chunks=is_chunked, stream=is_stream)
 
     def may_wait(self) -> bool:
-        """Whether reading on may have to wait for the server."""
+        """Return True if the next read may wait for the server."""
         return not self.socket.is_at_end
 
     async def aclose(self, *, read_on: bool = False) -> None:
@@ -457,7 +457,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return data
 
     def _size_of_next(self, max_bytes: int) -> int:
-        """How much the next read gives.
+        """Return the size of the next read.
 
         Where an answer may end, the last byte is kept for a read of its own. So what follows its end never
         leaves here whole, and `is_readable` tells: httpcore2 would take it for the beginning of the next answer.
@@ -564,7 +564,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self._connected().get_extra_info(names.get(info, info))
 
     def _has_news(self) -> bool:
-        """Whether the other side has sent something, or left, that the event loop has not noticed: it may be busy.
+        """Return True if the peer has sent data or closed, even if a busy event loop has not noticed.
 
         Below TLS, too: whatever a server sends to who has not asked, the connection is better not used again.
         """
@@ -579,7 +579,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     # Called by connections.
 
     def expect(self, *, chunks: bool, stream: bool) -> None:
-        """How the rest of the answer comes.
+        """Return the encoding of the rest of the answer.
 
         Args:
             chunks: Whether it comes in chunks: then only the last one can end it.
@@ -592,7 +592,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the end of an answer in chunks is here, or that of the connection: reading on does not wait."""
+        """True if the end of a chunked answer or of the connection has arrived, so that a read does not wait."""
         return self._ended or (self._tail + self._received).endswith(_LAST_BYTES)
 
     def _connected(self) -> asyncio.Transport:
@@ -602,7 +602,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
 
 def _first_parts(data: bytes, mark: bytes, most: int) -> bytes:
-    """The beginning of some data, up to the end of a mark in it."""
+    """Return the beginning of data, up to the end of a mark."""
     end = 0
     for _ in range(most):
         end = data.index(mark, end) + len(mark)
@@ -620,7 +620,7 @@ class _Watch:
             self._poll.register(connection, select.POLLIN)
 
     def has_news(self) -> bool:
-        """Whether there is something to read, or it is closed."""
+        """Return True if data can be read, or the socket is closed."""
         if self._connection.fileno() < 0:
             return True
         if self._poll is None:

@@ -1,4 +1,4 @@
-"""From the tokens of an answer to events. Pure: the decoder is passed in."""
+"""Turn the tokens of an answer into events. Pure: the decoder is an argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an answer is read.
+    """The settings for reading an answer.
 
     Attributes:
         end_tokens: The tokens that end an answer.
@@ -48,7 +48,7 @@ class AnswerReader:
         self._reasoning_tokens = 0
 
     def feed(self, token: int) -> list[ModelEvent]:
-        """The events that a token completes."""
+        """Return the events that a token completes."""
         if self.complete:
             return []
         self.tokens += 1
@@ -61,7 +61,7 @@ class AnswerReader:
         return events
 
     def finish(self, model: str, prompt_tokens: int) -> Iterator[ModelEvent]:
-        """The last events; without an end token or a stop text, the answer was cut off at the limit."""
+        """Yield the last events; without an end token or a stop text, the answer was cut off at the limit."""
         yield from self._split(self._before_stop(self._decoder.finish()))
         if self._search is not None:
             yield from self._split(self._search.rest())
@@ -73,7 +73,7 @@ class AnswerReader:
         yield ModelFinished("stop" if self.complete else "length", model=model)
 
     def _before_stop(self, piece: str) -> str:
-        """What of a text is certain to be none of a stop text; at one, the answer is complete."""
+        """Return the part of a text that cannot be part of a stop text; at a stop text, the answer is complete."""
         if self._search is None:
             return piece
         shown = "" if self._search.found else self._search.feed(piece)

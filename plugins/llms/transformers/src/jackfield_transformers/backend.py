@@ -58,7 +58,7 @@ class TransformersChat(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """As configured, else as the model says: known at once for a folder, after loading for a model at the hub."""
+        """The configured facts, or the model's: known at once for a folder, after loading for a model of the hub."""
         loaded = self._models.get(self.config.model)
         return ModelFacts(
             context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),

@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class TransformersConfig(LLMConfig):
-    """Which model, how it is loaded, and what it can do. `model` is a folder, or a name at the hub (`org/name`)."""
+    """The model, the way to load it, and its abilities. `model` is a folder, or a name at the hub (`org/name`)."""
 
     device: str = Field(
         default="auto", min_length=1, description="cpu, cuda, cuda:1 …; auto: cuda if available, else cpu"

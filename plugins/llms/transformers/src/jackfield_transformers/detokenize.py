@@ -1,4 +1,4 @@
-"""From tokens to text while they arrive, without half characters.
+"""Turn tokens into text while they arrive, without half characters.
 
 A token is not a piece of text: a character may lie across several tokens, and in some vocabularies a word's leading
 space shows only behind another token. So a few tokens before the new ones are decoded again with them.
@@ -27,7 +27,7 @@ class TokenDecoder:
         self._said = 0  # how many characters of the window's text were given
 
     def feed(self, token: int) -> str:
-        """The text that a token makes certain."""
+        """Return the text that a token makes certain."""
         self._window.append(token)
         text = self._decode(self._window)
         if not text.endswith(REPLACEMENT):
@@ -42,7 +42,7 @@ class TokenDecoder:
         return self._up_to(text, len(text) - min(_MOST_OPEN, open_characters))
 
     def finish(self) -> str:
-        """The rest; bytes that never became a character are replaced."""
+        """Return the rest; incomplete characters are replaced."""
         text = self._decode(self._window)
         return self._up_to(text, len(text))
 

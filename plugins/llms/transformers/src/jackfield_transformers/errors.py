@@ -44,7 +44,7 @@ def translated_answering(model: str) -> Iterator[None]:
 
 
 def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelServiceError:
-    """The error for a model that could not be loaded."""
+    """Return the error for a model that could not be loaded."""
     causes = list(_causes(error))
     text = quote_text(str(error), key, _MOST_SHOWN) or type(error).__name__
     if _is_out_of_memory(error):
@@ -67,7 +67,7 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
 
 
 def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
-    """The error that the hub's is, if one of the causes is the hub's."""
+    """Return our error for one of the hub's, if it is among the causes; None otherwise."""
     from huggingface_hub import errors as hub
 
     if _is_any(causes, hub.GatedRepoError):
@@ -96,7 +96,7 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
 
 
 def error_of_answering(error: Exception, model: str) -> ModelServiceError:
-    """The error for a model that could not answer."""
+    """Return the error for a model that could not answer."""
     from jinja2 import TemplateError
 
     text = quote_text(str(error), "", _MOST_SHOWN) or type(error).__name__

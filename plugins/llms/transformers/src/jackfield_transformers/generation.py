@@ -78,7 +78,7 @@ def generate(
 
 
 def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
-    """The model's options with those of this call over them."""
+    """Return the model's options, overridden by those of this call."""
     options = copy.deepcopy(own)
     extra = _extra(own, config)
     named = ("temperature", "top_p", "top_k", "repetition_penalty")
@@ -105,7 +105,7 @@ def _extra(own: GenerationConfig, config: GenerateConfig) -> dict[str, object]:
 
 
 def _plain(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
-    """The same options, but that `generate` takes the likeliest token: chance is the last of our processors."""
+    """Return the options with greedy decoding, because sampling is the last of our processors."""
     plain = copy.deepcopy(options)
     ends = sorted(loaded.end_tokens)
     padding = loaded.tokenizer.pad_token_id

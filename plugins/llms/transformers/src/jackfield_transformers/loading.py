@@ -46,7 +46,7 @@ class LoadedModel:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def text_of(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without special tokens."""
+        """Return the text of tokens, without special tokens."""
         text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
@@ -108,12 +108,12 @@ def _load(source: str, name: str, config: TransformersConfig, options: Mapping[s
 
 
 def can_sanitize(writer: Any) -> bool:
-    """Whether this version of transformers can treat special tokens in messages as plain text."""
+    """Return True if this version of transformers can treat special tokens in messages as plain text."""
     return "sanitize_control_tokens" in inspect.signature(writer.apply_chat_template).parameters
 
 
 def context_of(model_config: Mapping[str, Any]) -> int | None:
-    """The longest text of a model, in tokens, from its `config.json`."""
+    """Return the context length of a model, in tokens, from its `config.json`."""
     for values in (model_config, model_config.get("text_config") or {}):
         for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
             found = values.get(key)

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """The backend."""
+    """Return the backend."""
     return [
         LLMSpec(
             name="transformers",

@@ -1,4 +1,4 @@
-"""From a history to the messages that chat templates take. Pure."""
+"""Turn a history into the messages of chat templates. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TemplateMessage = dict[str, Any]
 
 
 def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> list[TemplateMessage]:
-    """The messages of a history in the form that templates expect: an answer with its calls is one message.
+    """Return the messages of a history for chat templates: an answer with its calls is one message.
 
     Args:
         history: Oldest first.
@@ -67,7 +67,7 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
 
 
 def _as_user(result: Result, text: str, *, in_parts: bool) -> TemplateMessage:
-    """What a tool brought and its own message cannot hold, or no call asked for."""
+    """Return the media that a tool's message cannot hold, and results without a call."""
     items = [ContentItem(text="\n".join(filter(None, (result.label, text)))), *result.media]
     return {"role": USER, "content": _content(items, in_parts=in_parts)}
 

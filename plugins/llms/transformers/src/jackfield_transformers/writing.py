@@ -39,7 +39,7 @@ class Prompt:
 
 
 def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str, Any]) -> Prompt:
-    """The prompt of a request. An answer at the end of the history is continued.
+    """Return the prompt of a request. An answer at the end of the history is continued.
 
     Args:
         loaded: The model; the caller holds its turn.
@@ -100,7 +100,7 @@ def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
 
 
 def _with_image(part: dict[str, Any]) -> dict[str, Any]:
-    """The part with its image opened."""
+    """Return the part with its image opened."""
     return {"type": "image", "image": _opened(part["image"])} if part["type"] == "image" else part
 
 

@@ -44,7 +44,7 @@ class Bubblewrap(ProgramSandbox):
         return Protection(LAYER, covers)
 
     def command(self, program: Program) -> list[str]:
-        """The command: the guard, bubblewrap, limits, and the program.
+        """Return the command: the guard, bubblewrap, limits, and the program.
 
         Where root runs it, the folders that it may write are given to the user it runs as, with what is in them: the
         owner of `work_dir` if that is not root, else one that nobody else is.
@@ -67,7 +67,7 @@ class Bubblewrap(ProgramSandbox):
         return _guarded(argv, program, gift=gift)
 
     def _world(self, prefix: str, program: Program) -> Iterator[str]:
-        """The options that make what a program sees, below a prefix."""
+        """Yield the options that set up the program's view of files, below a prefix."""
         if not program.network:
             yield "--unshare-net"
         yield from _bound(*SYSTEM, prefix=prefix)
@@ -114,12 +114,12 @@ def _bound(*folders: str, prefix: str) -> Iterator[str]:
 
 
 def _limited(limits: Limits) -> list[str]:
-    """The limit that has to be set inside: of other namespaces' processes none are counted there."""
+    """Return the limit of processes to set inside, where processes of other namespaces do not count."""
     return [] if limits.processes is None else [program_of_system("prlimit"), f"--nproc={limits.processes}", "--"]
 
 
 def _is_root() -> bool:
-    """Whether programs can run as another user; in a container root may be the only one that there is."""
+    """Return True if programs can run as another user; a container may have only root."""
     return os.geteuid() == 0 and _is_mapped(_NOBODY)
 
 
@@ -131,14 +131,14 @@ def _user_for(folder: str) -> int:
 
 @cache
 def _is_mapped(user: int) -> bool:
-    """Whether a user of this number can exist here."""
+    """Return True if a user with this number can exist here."""
     ranges = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
     return any(int(first) <= user < int(first) + int(count) for first, _, count in ranges)
 
 
 @cache
 def _can_disable_namespaces() -> bool:
-    """Whether bubblewrap can keep a program from making further user namespaces: since 0.8."""
+    """Return True if bubblewrap can keep a program from creating user namespaces: since 0.8."""
     asked = subprocess.run([program_of_system("bwrap"), "--help"], capture_output=True, text=True, check=False)  # noqa: S603
     return "--disable-userns" in asked.stdout + asked.stderr
 

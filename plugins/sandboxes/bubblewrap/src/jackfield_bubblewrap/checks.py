@@ -1,4 +1,4 @@
-"""What `doctor --deep` reports."""
+"""Check the machine for `doctor --deep`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jackfield_bubblewrap.landlock import LandlockSandbox
 
 
 def problems() -> list[str]:
-    """Why neither of the two can be used here; one is enough."""
+    """Return the reasons why neither of the two can be used here; one is enough."""
     found = [_problem(sandbox) for sandbox in (Bubblewrap(), LandlockSandbox())]
     return found if all(found) else []
 

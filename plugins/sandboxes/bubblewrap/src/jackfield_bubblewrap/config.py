@@ -8,7 +8,7 @@ from jackfield.config import Config
 
 
 class BubblewrapConfig(Config):
-    """What a program finds in its sandbox."""
+    """The files and settings in the sandbox."""
 
     tmp_mb: int = Field(default=64, ge=1, le=4096, description="The size of /tmp, which is in memory, for each program")
     shm_mb: int = Field(default=64, ge=1, le=4096, description="The size of /dev/shm, which is in memory, too")

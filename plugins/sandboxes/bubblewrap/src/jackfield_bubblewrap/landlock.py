@@ -30,7 +30,7 @@ class LandlockSandbox(ProgramSandbox):
         return Protection("namespaces and landlock" if _has_namespaces() else "landlock", covers)
 
     def command(self, program: Program) -> list[str]:
-        """The command: the guard, which sets limits and rules, and the program.
+        """Return the command: the guard, which sets limits and rules, and the program.
 
         Raises:
             SandboxError: The program wants the network, and there are no namespaces.

@@ -1,4 +1,4 @@
-"""What every program may read: the system's programs, this Python, a few files of /etc; nothing of anybody's home."""
+"""Paths that every program may read: the system's programs, this Python, a few files of /etc; no home folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SBIN = "/usr/bin:/usr/sbin:/bin:/sbin"
 
 
 def files_of_etc(*, network: bool) -> list[str]:
-    """Those files below /etc that a program needs, as far as they exist."""
+    """Return the existing files below /etc that programs need."""
     return [path for name in (*_ETC, *(_ETC_OF_NETWORKS if network else ())) if Path(path := f"/etc/{name}").exists()]
 
 
@@ -30,7 +30,7 @@ def folders_of_python() -> list[str]:
 
 
 def program_of_system(name: str) -> str:
-    """The path of a program that is seen in a sandbox, too.
+    """Return the path of a program that is also visible in the sandbox.
 
     Raises:
         SandboxError: It is not installed.
@@ -44,7 +44,7 @@ def program_of_system(name: str) -> str:
 
 
 def resolved(program: Program) -> Program:
-    """The program with its folders as links on the way lead to them, and without what is readable and missing."""
+    """Return the program with resolved folders, and without readable paths that are missing."""
     work_dir = os.path.realpath(program.work_dir)
     named = [work_dir, program.work_dir, *map(os.path.realpath, program.writable), *program.writable]
     readable = [*map(os.path.realpath, program.readable), *program.readable]
@@ -57,7 +57,7 @@ def resolved(program: Program) -> Program:
 
 
 def parents(paths: list[str]) -> Iterator[str]:
-    """The folders above some paths, the outermost first, each once."""
+    """Return the parent folders of some paths, the outermost first, each once."""
     above = {str(parent) for path in paths for parent in Path(path).parents}
     return iter(sorted(above - {"/"}))
 

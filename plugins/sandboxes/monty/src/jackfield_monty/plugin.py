@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SandboxSpec, hook
 
 @hook.sandboxes
 def sandboxes() -> list[SandboxSpec]:
-    """The sandbox `monty`."""
+    """Return the sandbox `monty`."""
     return [
         SandboxSpec(
             name="monty",

@@ -32,7 +32,7 @@ _PLAIN = (bool, int, float, str, bytes, datetime.date, datetime.time, datetime.t
 
 
 class MontyConfig(Config):
-    """How long code and its output may be."""
+    """The limits of code and output."""
 
     max_code_chars: int = Field(default=100_000, ge=1, description="Longer code is not run")
     max_output_chars: int = Field(default=1_000_000, ge=1, description="Code that prints more is ended")
@@ -49,7 +49,7 @@ class MontySandbox(CodeSandbox):
     config: MontyConfig
 
     def protection(self) -> Protection:
-        """All risks: what the interpreter cannot do at all needs no barrier.
+        """Return all risks: the interpreter has no way to any of them.
 
         Raises:
             SandboxError: Monty is missing, or has no build for this system.
@@ -129,7 +129,7 @@ class _Run:
 
     @property
     def printed(self) -> str:
-        """What the code has printed, as far as it is kept."""
+        """The output of the code, up to the limit."""
         return "".join(self._pieces)
 
     def work(self) -> object:
@@ -176,7 +176,7 @@ class _TooDeepError(Exception):
 
 
 def _plain(value: Any, depth: int = 0) -> object:
-    """A value without objects that only Monty knows: those are given as their text."""
+    """Return a value without objects of Monty's own, which become their text."""
     if depth > _DEEPEST:
         raise _TooDeepError(f"it is nested more than {_DEEPEST} levels deep")
     if type(value) in _PLAIN or isinstance(value, datetime.datetime):

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""The components of this distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """The beginnings of documents."""
+    """Return the searcher of beginnings."""
     return [
         SearcherSpec(
             name="front_page_search",

@@ -22,7 +22,7 @@ Fronts = list[tuple[float, int]]
 
 
 class FrontPageConfig(Config):
-    """How much of the beginning of documents is found."""
+    """The length of the beginning that is found."""
 
     chunks: int = Field(default=2, ge=1, description="How many chunks of each document, from its beginning")
     documents: int = Field(
@@ -36,7 +36,7 @@ class FrontPageConfig(Config):
 
 
 class FrontPageSearcher(Searcher):
-    """Finds the beginning of each document, whatever is asked: what it is, who wrote it, what it is about.
+    """Finds the beginning of each document for any query: its title, author and subject.
 
     Documents share `max_ref_token`. A chunk is found if it takes no more than a quarter of its document's share; the
     first that takes more ends the front. So two chunks of each fill half of a request at most, and the more documents

@@ -1,4 +1,4 @@
-"""What this distribution offers."""
+"""The components of this distribution."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _is_asked: ContextVar[bool] = ContextVar("jackfield_hybrid_search_is_asked", def
 
 
 class HybridConfig(Config):
-    """Which searchers are asked, how much each of them counts, and which has the last word."""
+    """The searchers, their weights, and the reranker."""
 
     searchers: tuple[str | ComponentSettings, ...] = Field(
         min_length=1,
@@ -167,7 +167,7 @@ class HybridSearcher(Searcher):
     # --- making the searchers ---
 
     async def _others(self) -> Mapping[str, Searcher]:
-        """Those that count, by name; made once, in a worker, because their packages are imported then."""
+        """Return the searchers by name, created once, in a worker thread, because their packages are imported then."""
         if self._asked is None:
             self._asked = await sync.in_worker(self._made)
         return self._asked
@@ -178,7 +178,7 @@ class HybridSearcher(Searcher):
         return {name: self._one(name, settings) for name, settings in counted.items()}
 
     def _reranker(self) -> Searcher:
-        """The one with the last word, which asks another of this class for what it reranks."""
+        """Return the reranker, which gets its candidates from another searcher of this class."""
         assert self.config.rerank is not None  # noqa: S101 - only then it is asked for
         ((name, settings),) = searchers_by_name([self.config.rerank]).items()
         inner = {key: getattr(self.config, key) for key in self.config.model_fields_set if key != "rerank"}
@@ -197,7 +197,7 @@ class HybridSearcher(Searcher):
 
 
 class _Part:
-    """How far one of several searchers is, as a part of them all."""
+    """Reports the progress of one of several searchers as a share of all."""
 
     def __init__(self, on_progress: Callable[[int, int], None] | None, number: int, count: int) -> None:
         self._on_progress = on_progress
@@ -234,7 +234,7 @@ def _itself(name: str) -> str:
 
 
 def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
-    """The place of each document: of equal scores, the one that stands first in the corpus comes first."""
+    """Return the rank of each document; with equal scores, the first one in the corpus comes first."""
     places: dict[str, int] = {}
     for chunk in chunks:
         places.setdefault(chunk.source, len(places))

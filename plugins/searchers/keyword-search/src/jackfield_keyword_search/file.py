@@ -34,7 +34,7 @@ class Terms(Mapping[str, int]):
 
     @classmethod
     def arrays(cls, terms: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-        """What it is made of."""
+        """Return its arrays."""
         ordered = sorted((term.encode(), number) for term, number in terms.items())
         return {
             "terms": np.frombuffer(b"".join(term for term, _ in ordered), np.uint8),
@@ -56,7 +56,7 @@ class Terms(Mapping[str, int]):
         return (self._term(place).decode() for place in range(len(self)))
 
     def by_number(self) -> list[str]:
-        """All of them, in the order of their numbers."""
+        """Return all of them, in the order of their numbers."""
         text, ends = bytes(self._text), self._ends.tolist()
         ordered = [""] * len(self)
         for place, number in enumerate(self._numbers.tolist()):
@@ -68,14 +68,14 @@ class Terms(Mapping[str, int]):
 
 
 class LinesOf:
-    """Texts as bytes of an array; they are made when somebody iterates over them."""
+    """Texts as bytes of an array, decoded while they are read."""
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
         self._text = text
 
     @classmethod
     def array(cls, texts: Iterable[str]) -> NDArray[np.uint8]:
-        """What it is made of. A text with a line feed comes back as two, so that the numbers of texts differ."""
+        """Return texts as an array. A text with a line feed is read back as two, so the numbers of texts differ."""
         return np.frombuffer("".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass"), np.uint8)
 
     def __iter__(self) -> Iterator[str]:
@@ -83,7 +83,7 @@ class LinesOf:
 
 
 def by_number(terms: Mapping[str, int]) -> list[str]:
-    """The terms in the order of their numbers, which a dict of them has anyway."""
+    """The terms in the order of their numbers, which is the order of the dict."""
     return terms.by_number() if isinstance(terms, Terms) else list(terms)
 
 
@@ -107,7 +107,7 @@ def write_arrays(path: Path, size: int, arrays: Mapping[str, NDArray[Any]]) -> N
 
 
 def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
-    """The number of chunks of an index, and its arrays, mapped from the file.
+    """Return the number of chunks of an index, and its arrays, mapped from the file.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -61,7 +61,7 @@ class Index:
         self._weigh(k1, b)
 
     def _weigh(self, k1: float, b: float) -> None:
-        """What each term counts, and each term in each chunk."""
+        """Return the weight of each term, and of each term in each chunk."""
         self._idf: NDArray[np.float64] = np.zeros(0)
         self._weights: NDArray[np.float64] = np.zeros(0)
         if len(self._chunks):  # rank_bm25 divides by the number of terms
@@ -71,7 +71,7 @@ class Index:
             self._weights = self._counts * (k1 + 1) / (self._counts + held_back[self._chunks])
 
     def changed(self, chunks: Sequence[Chunk], *, k1: float, b: float) -> Index | None:
-        """The index of other chunks, of which most are in this one; it is what a new index would be.
+        """Return the index of other chunks, most of which are in this one; it equals a new index.
 
         None where that is not so, and a new one is made as fast. Chunks are distinguished by their ids; if `chunks` has
         a method `ids`, no text of a chunk that is here already is read.
@@ -110,12 +110,12 @@ class Index:
         self._starts = np.concatenate([[0], np.cumsum(chunks_with_term[is_used])]).astype(np.int64)
 
     def _term_of_each(self) -> NDArray[np.int64]:
-        """The number of the term that each entry of `_chunks` is about."""
+        """The number of the term of each entry of `_chunks`."""
         return np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
 
     @classmethod
     def from_file(cls, path: Path, analyzer: Analyzer) -> Self:
-        """An index that was written by `write`; the file is mapped, so nothing of it is read before it is searched.
+        """Return an index that `write` wrote. The file is mapped, so it is read only when searched.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -146,7 +146,7 @@ class Index:
         write_arrays(path, self._size, arrays)
 
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        """The numbers and scores of the chunks that have any term of the texts, best first, equal ones in order."""
+        """Return the numbers and scores of the chunks with any term of the texts, best first, equal ones in order."""
         scores = self.scores([term for text in texts for term in self._analyzer.terms_of_query(text)])
         last = np.partition(scores, len(scores) - limit)[len(scores) - limit] if 0 < limit < len(scores) else 0.0
         found = np.flatnonzero(scores >= last) if last > 0 else np.flatnonzero(scores)
@@ -154,7 +154,7 @@ class Index:
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def scores(self, terms: Sequence[str]) -> NDArray[np.float64]:
-        """The score of every chunk, 0 where it has none of the terms; a term counts as often as it is given."""
+        """Return the score of every chunk, 0 without any of the terms; a repeated term counts repeatedly."""
         scores = np.zeros(self._size)
         for term in terms:
             number = self._terms.get(term)
@@ -175,7 +175,7 @@ class Index:
         scores += self._along(number, place) if along is None else along
 
     def _along(self, number: int, place: slice) -> NDArray[np.float64]:
-        """What a common term counts in each chunk, 0 in those without it; it is kept for the next query."""
+        """Return the weight of a common term in each chunk, 0 without it; it is cached for the next query."""
         along = np.zeros(self._size)
         along[self._chunks[place]] = self._idf[number] * self._weights[place]
         if (len(self._common) + 1) * self._size <= _COMMON_NUMBERS:
@@ -184,13 +184,13 @@ class Index:
 
     @cached_property
     def _common(self) -> dict[int, NDArray[np.float64]]:
-        """What common terms that were searched for count in each chunk, by number."""
+        """The cached weights of common terms in each chunk, by number."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What becomes of the chunks of an index.
+    """The change of the chunks of an index.
 
     Attributes:
         ids: Of the chunks that there are now.
@@ -204,7 +204,7 @@ class _Change:
 
 
 def _change(old: Sequence[str], size: int, ids: list[str]) -> _Change | None:
-    """The change, or None if it is not worth it: an id is there twice, the order is another, or most chunks are new."""
+    """Return the change; None if a new index is cheaper: duplicate ids, another order, or mostly new chunks."""
     before, now = _numbers(old), _numbers(ids)
     kept = np.array([now.get(id_, -1) for id_ in before], np.int64)
     new = np.array([number for number, id_ in enumerate(ids) if id_ not in before], np.int64)
@@ -224,7 +224,7 @@ def _ids_of(chunks: Sequence[Chunk]) -> list[str]:
 
 
 class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
-    """What `rank_bm25` makes of the counts of an index; it would count again, and keep a dict for every chunk.
+    """Computes what `rank_bm25` does from the counts of an index, without a second count and a dict for every chunk.
 
     BM25Plus, because its weight of a term is never 0 or less: Okapi's is for a term in half of the chunks and more, so
     that in a small corpus nothing would be found for it. Otherwise both score alike.
@@ -243,7 +243,7 @@ class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
 
 
 class _Vocabulary(dict[bytes, int]):
-    """Numbers for what stands between spaces, and the terms each of it has. Most of it occurs more than once."""
+    """Numbers for the words between spaces, and the terms of each. Most words occur more than once."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__({_END.strip(): 0})
@@ -262,7 +262,7 @@ class _Vocabulary(dict[bytes, int]):
         return number
 
     def expand(self, tokens: NDArray[np.int32], chunks: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-        """One code for each term of each token: the term's number, shifted by `bits`, and the chunk's."""
+        """Return one code for each term of each token: the term's number, shifted by `bits`, and the chunk's."""
         terms = np.array([term for terms in self._terms_of for term in terms], dtype=np.int64) << bits
         counts = np.array([len(terms) for terms in self._terms_of])
         starts = np.cumsum(counts) - counts
@@ -279,7 +279,7 @@ class _Vocabulary(dict[bytes, int]):
 
 
 def _codes(chunks: Sequence[Chunk], vocabulary: _Vocabulary) -> tuple[NDArray[np.int64], int]:
-    """The codes of all terms of all chunks, and the bits of a chunk's number in them."""
+    """Return the codes of all terms of all chunks, and the bits of a chunk's number in them."""
     bits = max(1, len(chunks).bit_length())
     codes = [np.zeros(0, np.int64)]
     batches: list[NDArray[np.int32]] = []

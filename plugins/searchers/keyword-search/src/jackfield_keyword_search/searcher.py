@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it loads numpy, which the first search does
 
 
 class KeywordConfig(Config):
-    """How words are weighted, and how Chinese is segmented."""
+    """The weights of words, and the segmentation of Chinese."""
 
     k1: float = Field(default=1.5, ge=0, description="How much further occurrences of a word count; 0: not at all")
     b: float = Field(default=0.75, ge=0, le=1, description="How much long chunks are penalised")
@@ -42,7 +42,7 @@ class KeywordSearcher(Searcher):
         self._indexes: IndexCache[Index] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        """The chunks that share words with the query, best first; [] if none does.
+        """Return the chunks that share words with the query, best first; [] if none does.
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
@@ -68,7 +68,7 @@ class KeywordSearcher(Searcher):
 
     @cached_property
     def _on_shelf(self) -> OnShelf[Index]:
-        """How the index of a corpus on disk is kept beside it."""
+        """The keeper of the index of a corpus on disk, which is stored beside it."""
         versions = [metadata.version(name) for name in ("jackfield-keyword-search", "jackfield-documents")]
         digest = hashlib.sha256(f"{versions} {self.config.model_dump_json()}".encode()).hexdigest()
         return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index, self._changed_index)

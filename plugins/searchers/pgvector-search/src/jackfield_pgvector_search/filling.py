@@ -51,7 +51,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How corpora are kept.
+    """The settings for keeping corpora.
 
     Attributes:
         schema: Where the tables are.
@@ -74,7 +74,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What the database knows of a chunk: a key of its content, and what the words and the vector are made of."""
+    """The keys of a chunk in the database: of its content, and of the texts of its words and its vector."""
 
     key: str
     text: str
@@ -103,7 +103,7 @@ class Filling:
         self.content = hashlib.sha256(recipe.encode("utf-8", "replace")).hexdigest()
 
     def ready(self) -> Ready:
-        """The corpus as it is in the database, brought there if it is not.
+        """Return the corpus in the database, after storing it if it is missing.
 
         Raises:
             ConfigError: The tables are of a newer version, vectors have another length now, or pgvector is missing.
@@ -147,7 +147,7 @@ class Filling:
 
     @contextmanager
     def _turn(self, connection: Connection) -> Iterator[None]:
-        """The right to fill what has this name. The server takes it back when the connection ends, however it does."""
+        """Hold the right to fill the corpus of this name. The server takes it back when the connection ends."""
         lock = f"jackfield {self.plan.schema} {self.name}"
         while not connection.run("SELECT pg_try_advisory_lock(hashtextextended(:name, 0))", name=lock)[0][0]:
             time.sleep(_POLL_S)
@@ -185,7 +185,7 @@ class _Fill:
         return Ready(self._number, done, mean_length, self._words, self._vectors)
 
     def _begun(self) -> tuple[int, int]:
-        """The corpus, not published yet, and how many of its chunks an earlier attempt has brought here."""
+        """Return the unpublished corpus, and the number of its chunks that an earlier attempt stored."""
         schema = self._schema
         self._connection.run(
             f"INSERT INTO {schema}.jackfield_corpora (name, content, chunks) VALUES (:name, :content, 0) "  # noqa: S608
@@ -229,7 +229,7 @@ class _Fill:
         return _Lacking(self._without(by_key), words=_only(by_key, words), vectors=_only(to_embed, vectors))
 
     def _without(self, keys: Iterable[str], side: str = "") -> Set[str]:
-        """Those of the keys that are missing; with a side, those that are not in its table."""
+        """Return the missing keys; with a side, those that are not in its table."""
         join = f"LEFT JOIN {self._schema}.jackfield_{side} AS s ON s.chunk = c.id" if side else ""
         rows = self._connection.run(
             f"SELECT CAST(key AS text) FROM {_KEYS} LEFT JOIN {self._schema}.jackfield_chunks AS c USING (key) "  # noqa: S608
@@ -316,7 +316,7 @@ class _Fill:
         return mean_length
 
     def _gather_statistics(self) -> None:
-        """Let the planner know what is here now; it takes an empty table for granted until somebody says otherwise."""
+        """Update the planner's statistics; without that, it assumes that the table is empty."""
         tables = ["jackfield_chunks", "jackfield_places"]
         tables += [f"jackfield_words_{self._words.number}"] if self._words else []
         tables += [f"jackfield_vectors_{self._vectors.number}"] if self._vectors else []
@@ -343,7 +343,7 @@ class _Fill:
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """Of some chunks, the keys that are not there, and those without words or without a vector."""
+    """The keys that are missing among some chunks, and those without words or without a vector."""
 
     chunks: Set[str]
     words: dict[str, _Piece]

@@ -40,7 +40,7 @@ _NEAREST = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
 
 
 class PgvectorConfig(Config):
-    """Which database, what is ranked there, and which embedder makes the vectors."""
+    """The database, the ways of ranking, and the embedder."""
 
     dsn: SecretStr | None = Field(
         default=None, repr=False, description="postgresql://USER:PASSWORD@HOST/DATABASE; better kept as PGVECTOR_DSN"
@@ -79,12 +79,12 @@ class PgvectorConfig(Config):
 
     @property
     def has_words(self) -> bool:
-        """Whether words rank."""
+        """True if words rank."""
         return self.search != "vectors"
 
     @property
     def has_vectors(self) -> bool:
-        """Whether vectors rank."""
+        """True if vectors rank."""
         return self.search != "words" and self.embedding_model is not None
 
 
@@ -168,7 +168,7 @@ class PgvectorSearcher(Searcher):
         raise ToolServiceError("other corpora of this index keep taking its place in the database: set `index`")
 
     def _rows(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row] | None:
-        """What is found; None if the corpus is in the database no more."""
+        """Return the hits; None if the corpus is no longer in the database."""
         try:
             return self._found(ready, texts, vector, limit) or self._nothing_in(ready)
         except ToolServiceError as error:
@@ -194,7 +194,7 @@ class PgvectorSearcher(Searcher):
         return self._database.ask(statement, **limits, **asked_words, **asked_vector)
 
     def _asked_vector(self, ready: Ready, vector: Vector | None) -> _Asked:
-        """What holds vectors, and what of the question a statement binds; nothing if it is not asked by its vector."""
+        """Return the table of vectors, and the query's values for a statement; nothing without a search by vectors."""
         if ready.vectors is None or not vector:
             return None, {}
         kept, least = ready.vectors.dimension, self.config.min_score
@@ -203,7 +203,7 @@ class PgvectorSearcher(Searcher):
         return ready.vectors, {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
 
     def _asked_words(self, ready: Ready, texts: Sequence[str]) -> _Asked:
-        """What holds words, and what of the question a statement binds; nothing if it has none to be asked by."""
+        """Return the table of words, and the query's values for a statement; nothing without words."""
         if ready.words is None:
             return None, {}
         terms = [term for text in texts for term in map(term_of, self._analyzer.terms_of_query(text)) if term]
@@ -270,7 +270,7 @@ class PgvectorSearcher(Searcher):
 
     @cached_property
     def _analyzer_name(self) -> str:
-        """What changes whenever the words of a text may."""
+        """A text that changes whenever the words of a text may."""
         return f"{self.config.chinese} {metadata.version('jackfield-documents')}"
 
     @property
@@ -293,7 +293,7 @@ class PgvectorSearcher(Searcher):
 
 
 def _with_parts(term: str) -> list[str]:
-    """A Chinese term and all parts of it; [] for other languages, and for what has no parts."""
+    """Return a Chinese term and all its parts; [] for other languages, and for terms without parts."""
     parts: list[str] = []
 
     def note(part: str) -> bool:

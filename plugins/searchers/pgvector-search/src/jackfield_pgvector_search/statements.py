@@ -1,4 +1,4 @@
-"""What is asked of the database: one statement for a search, whichever way it ranks."""
+"""Build the statements for a search: one for all ways of ranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_POSITIONS = 255
 
 
 def ranking(schema: str, words: Side | None, vectors: Side | None) -> str | None:
-    """The statement that ranks by words, by vectors or by both; None if there are neither."""
+    """Return the statement that ranks by words, by vectors or by both; None without either."""
     if words and vectors:
         return fused(schema, words, vectors)
     if words:
@@ -62,7 +62,7 @@ def fused(schema: str, words: Side, vectors: Side) -> str:
 
 
 def known_terms(schema: str, words: Side) -> str:
-    """Those of `terms` that are in `corpus`; `queries` has a query for each."""
+    """Return the statement for the `terms` that are in `corpus`; `queries` has a query for each."""
     return f"""
         SELECT term FROM unnest(CAST(:terms AS text[]), CAST(:queries AS text[])) AS t (term, query) WHERE EXISTS (
             SELECT FROM {schema}.jackfield_words_{words.number} AS w
@@ -133,18 +133,18 @@ def _by_words(schema: str, words: Side, limit: str) -> str:
 
 
 def term_of(word: str) -> str:
-    """A word as a term that PostgreSQL can keep: of no more than 2046 bytes, without NUL and halves of characters."""
+    """Return a word as a term for PostgreSQL: of at most 2046 bytes, without NUL and lone surrogates."""
     return word[:_LONGEST_TERM].replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def query_of(term: str) -> str:
-    """A term as a query that means it and nothing else: what PostgreSQL reads as signs is quoted."""
+    """Return a term as a query for exactly this term: characters that PostgreSQL interprets are quoted."""
     escaped = term.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def vector_text(numbers: Sequence[float]) -> str:
-    """A vector as pgvector reads it; nine digits are all that 32 bits hold."""
+    """Return a vector as pgvector reads it; 32 bits hold nine digits."""
     return f"[{','.join(format(number, '.9g') for number in numbers)}]"
 
 

@@ -1,4 +1,4 @@
-"""The tables: what is in them, and how a schema gets them.
+"""Define the tables, and create them in a schema.
 
 - `jackfield_facts`: the version.
 - `jackfield_sides`: a way to look at chunks: the words of one analyzer, or the vectors of one space. Each has a table
@@ -91,7 +91,7 @@ def _version(connection: Connection, schema: str) -> int:
 
 
 def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
-    """Where the words of an analyzer are; the table is made if it is missing."""
+    """Return the table of an analyzer's words, which is created if it is missing."""
     with alone_in(connection, schema):
         side = _side(connection, schema, f"words {analyzer}", None)
         connection.run(
@@ -106,7 +106,7 @@ def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
 
 
 def known_vectors(connection: Connection, schema: str, space: str) -> Side | None:
-    """Where the vectors of a space are; None if there are none yet."""
+    """Return the table of a space's vectors; None if there is none yet."""
     rows = connection.run(
         f"SELECT id, dimension FROM {schema}.jackfield_sides WHERE what = :what",  # noqa: S608 - a checked name
         what=f"vectors {space}",
@@ -115,7 +115,7 @@ def known_vectors(connection: Connection, schema: str, space: str) -> Side | Non
 
 
 def vectors_side(connection: Connection, schema: str, space: str, dimension: int) -> Side:
-    """Where the vectors of a space are; the table is made if it is missing.
+    """Return the table of a space's vectors, which is created if it is missing.
 
     Raises:
         ConfigError: They have another length, or there is no pgvector.
@@ -144,7 +144,7 @@ def index_vectors(connection: Connection, schema: str, side: Side, *, least: int
 
 
 def wrong_dimension(schema: str, space: str, *, kept: int | None, now: int) -> ConfigError:
-    """The error for an embedder whose vectors have changed their length."""
+    """Return the error for an embedder whose vectors have changed their length."""
     return ConfigError(
         f"the embedder ({space}) makes vectors of {now} numbers now, and those in schema {schema!r} have {kept}: "
         f"give it its old model or dimension back, or set another db_schema, for which everything is embedded again"

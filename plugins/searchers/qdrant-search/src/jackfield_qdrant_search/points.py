@@ -1,4 +1,4 @@
-"""Which point of a collection each chunk of a corpus is."""
+"""Map the chunks of a corpus to points of a collection."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Points:
         path.write_bytes(self._ids.tobytes())
 
     def __len__(self) -> int:
-        """How many different points there are."""
+        """The number of different points."""
         return len(np.unique(self._ids[self._ids != b""]))
 
     def places(self, point: str) -> list[int]:
-        """The numbers of the chunks that are a point, ascending."""
+        """Return the numbers of the chunks of a point, ascending."""
         wanted = np.array(UUID(point).bytes, f"S{_ID_BYTES}")
         first, end = (np.searchsorted(self._ids, wanted, side, sorter=self._order) for side in ("left", "right"))
         places: list[int] = self._order[first:end].tolist()
@@ -60,6 +60,6 @@ class Points:
 
 
 def id_of(text: str) -> UUID:
-    """The id of the point of a text."""
+    """Return the id of the point of a text."""
     # A version, so that no byte that counts is a zero at the end, which numpy would drop.
     return UUID(bytes=hashlib.sha256(text.encode()).digest()[: _ID_BYTES - 1] + b"\x01")

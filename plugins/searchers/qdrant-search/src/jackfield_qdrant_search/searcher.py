@@ -39,7 +39,7 @@ _TIES = 1000  # how many points are looked at so that equal ones come in documen
 
 
 class QdrantConfig(Config):
-    """Which server, which collection, and which embedder makes the vectors."""
+    """The server, the collection, and the embedder."""
 
     url: ServerAddress = Field(
         default="http://localhost:6333", description="The address of the server; without a port, 6333 is added"
@@ -165,7 +165,7 @@ class QdrantSearcher(Searcher):
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     def _nearest_points(self, key: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """The nearest points, with rounded scores, and all that are as near as the last of them."""
+        """Return the nearest points, with rounded scores, and all others as near as the last one."""
         wanted = 2 * limit
         while True:
             nearest = [(point, round(score, _DIGITS)) for point, score in self._collection.nearest(key, vector, wanted)]
@@ -176,7 +176,7 @@ class QdrantSearcher(Searcher):
     # --- what is in the server ---
 
     def _ready(self, corpus: Corpus, on_progress: OnProgress | None = None) -> tuple[Points, str]:
-        """The points of a corpus, which are in the server, and the name under which they are found there."""
+        """Return the points of a corpus, after storing them in the server, and their name there."""
         points = self._points.get(corpus, self._points_of, self._on_shelf)
         if not len(points):
             return points, ""
@@ -219,7 +219,7 @@ class QdrantSearcher(Searcher):
                 on_progress(done, len(chunks))
 
     def _embedded(self, texts: dict[UUID, str]) -> dict[UUID, Vector]:
-        """The vectors of points, for which there is a collection then."""
+        """Return the vectors of points, after creating their collection."""
         if not texts:
             return {}
         vectors = sync.run(self._embedder.embed(list(texts.values()), "document"))
@@ -267,7 +267,7 @@ def _shelf_of(corpus: Corpus) -> Shelf | None:
 
 
 def _batches(embedder: ChunkEmbedder, chunks: Sequence[Chunk]) -> Iterator[dict[UUID, str]]:
-    """The texts of chunks by their points, some at a time, each once."""
+    """Yield the texts of chunks by their points, in batches, each once."""
     from jackfield_qdrant_search.points import id_of
 
     seen: set[UUID] = set()

@@ -30,7 +30,7 @@ _REFUSED = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server is, and what opens it.
+    """The address of the server, and its key.
 
     Attributes:
         url: Its address; '' for Qdrant's local mode.
@@ -69,28 +69,28 @@ class Collection:
     # --- what is there ---
 
     def exists(self) -> bool:
-        """Whether there is such a collection."""
+        """Return True if the collection exists."""
         return self._ask(lambda client: client.collection_exists(self._name))
 
     def is_whole(self, corpus: str) -> bool:
-        """Whether all points of a corpus are there."""
+        """Return True if all points of a corpus are stored."""
         if not self.exists():
             return False
         found = self._ask(lambda client: client.retrieve(self._name, [_manifest_id(corpus)]))
         return bool(found and (found[0].payload or {}).get("whole"))
 
     def known(self, points: Sequence[UUID]) -> set[UUID]:
-        """Those of the points that are there, of whatever corpus."""
+        """Return the points that are stored, of any corpus."""
         ids = [str(point) for point in points]
         found = self._ask(lambda client: client.retrieve(self._name, ids, with_payload=False))
         return {UUID(str(record.id)) for record in found}
 
     def count(self, corpus: str) -> int:
-        """How many points belong to a corpus."""
+        """Return the number of points of a corpus."""
         return self._ask(lambda client: client.count(self._name, count_filter=_of(corpus), exact=True)).count
 
     def nearest(self, corpus: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """The points of a corpus that are nearest to a vector, with their cosines, best first."""
+        """Return the points of a corpus that are nearest to a vector, with their cosines, best first."""
         answer = self._ask(
             lambda client: client.query_points(
                 self._name,
@@ -117,7 +117,7 @@ class Collection:
                 raise
 
     def announce(self, corpus: str, index: str) -> None:
-        """Say that the points of a corpus are coming, so that nobody takes them away again."""
+        """Announce the points of a corpus, so that no clean-up deletes them."""
         self._put_manifest(corpus, index, whole=False)
         if self._address.url:  # the local mode warns that it has none
             self._ask(

@@ -37,7 +37,7 @@ class DamagedIndexError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an index holds; it is written in one step with the chunks.
+    """The facts about an index, written in one step with the chunks.
 
     Attributes:
         content: The content hash of the corpus.
@@ -58,7 +58,7 @@ class Places:
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Places:
-        """The places of chunks with these ids, in order."""
+        """The positions of chunks with these ids, in order."""
         keys = np.fromiter(map(_key_of, ids), np.int64)
         order = np.argsort(keys, kind="stable")
         return cls(np.stack([keys[order], order]))
@@ -70,7 +70,7 @@ class Places:
         return keys
 
     def find(self, keys: Sequence[int]) -> list[int]:
-        """The place of each key; -1 for one that does not exist."""
+        """Return the position of each key; -1 for unknown ones."""
         if not self.keys.size:
             return [-1] * len(keys)
         found = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
@@ -79,7 +79,7 @@ class Places:
 
 
 class WordIndex:
-    """What an index held when it was opened, whatever is written to it afterwards.
+    """A snapshot of an index when it was opened.
 
     Args:
         index: The index.
@@ -93,7 +93,7 @@ class WordIndex:
         self._analyzer = analyzer
 
     def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        """The places and scores of the best chunks, best first, equal ones in document order.
+        """Return the positions and scores of the best chunks, best first, equal ones in document order.
 
         Raises:
             DamagedIndexError: It cannot be read.
@@ -111,7 +111,7 @@ class WordIndex:
         return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     def _best(self, query: tantivy.Query, limit: int) -> tuple[list[tantivy.DocAddress], list[float]]:
-        """Where the best documents are, with rounded scores, and all that are as good as the last of them."""
+        """Return the addresses of the best documents, with rounded scores, and all others as good as the last one."""
         wanted = 4 * limit
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
@@ -129,7 +129,7 @@ class WordIndex:
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
 
     def _phrases(self, texts: Sequence[str], terms: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-        """What is looked for word by word: what the texts quote, and short texts; each of several terms, sorted."""
+        """Return the phrases to search for: quoted texts, and short texts with several terms, sorted."""
         phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in _quoted(texts)}
         # Not whole questions: with a phrase, tantivy looks at every chunk that has one of the terms.
         phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
@@ -146,7 +146,7 @@ class WordIndex:
 
 
 def _quoted(texts: Iterable[str]) -> Iterator[str]:
-    """What stands in quotation marks."""
+    """Yield the texts in quotation marks."""
     for text in texts:
         for match in _QUOTED.finditer(text):
             yield from filter(None, match.groups())
@@ -168,7 +168,7 @@ def damage_noticed() -> Iterator[None]:
 
 
 def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
-    """An index of chunks that is gone with the process."""
+    """Return an index of chunks in memory."""
     index = tantivy.Index(_SCHEMA)
     places = Places.of(chunk.id for chunk in chunks)
     with writing(index) as writer:
@@ -180,7 +180,7 @@ def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
 
 @contextmanager
 def writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
-    """What changes an index; what is not committed in the end is dropped."""
+    """Open a writer of an index; changes without a commit are dropped."""
     writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)  # with more, the order of equal chunks is by chance
     try:
         yield writer
@@ -215,7 +215,7 @@ def set_state(writer: tantivy.IndexWriter, state: State) -> None:
 
 
 def state_of(index: tantivy.Index) -> State:
-    """What an index holds.
+    """Return the facts about an index.
 
     Raises:
         ValueError: It does not say.
@@ -228,12 +228,12 @@ def state_of(index: tantivy.Index) -> State:
 
 
 def made_in(folder: str) -> tantivy.Index:
-    """A new index in an empty folder."""
+    """Return a new index in an empty folder."""
     return tantivy.Index(_SCHEMA, path=folder)
 
 
 def opened_in(folder: str) -> tantivy.Index:
-    """The index in a folder, as it is now.
+    """Return the present index in a folder.
 
     Raises:
         ValueError: There is none, or it is damaged.
@@ -245,7 +245,7 @@ def opened_in(folder: str) -> tantivy.Index:
 
 
 def _key_of(chunk_id: str) -> int:
-    """A number from 1 to 2**63 - 1; among ten million ids, two share one with a chance of 1 to 180,000."""
+    """Return a number from 1 to 2**63 - 1; among ten million ids, two are equal with a chance of 1 to 180,000."""
     digest = hashlib.blake2b(chunk_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1 or 1
 

@@ -72,7 +72,7 @@ class KeptIndex:
     def following(
         self, shelf: Shelf, chunks: Sequence[Chunk], on_read: Callable[[int], None] | None = None
     ) -> WordIndex:
-        """The index of what a corpus holds; only chunks that are new are read.
+        """Return the index of a corpus; only new chunks are read.
 
         Args:
             shelf: Of the corpus.
@@ -99,7 +99,7 @@ class KeptIndex:
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
     def _opened(self, content: str) -> WordIndex | None:
-        """The index, if it is whole and holds this content."""
+        """Return the index if it is complete and has this content; None otherwise."""
         try:
             index = opened_in(str(self._index_folder))
             state = state_of(index)
@@ -172,7 +172,7 @@ class KeptIndex:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """The right to change the index, for one process at a time; it ends with the process, however that ends."""
+        """Hold the right to change the index, for one process at a time; it ends with the process."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         lock = OwnFile(
             self._folder / "lock.sqlite",

@@ -29,7 +29,7 @@ _DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-documents", "tantivy
 
 
 class TantivyConfig(Config):
-    """How Chinese is segmented."""
+    """The segmentation of Chinese."""
 
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
 
@@ -46,7 +46,7 @@ class TantivySearcher(Searcher):
         self._indexes: IndexCache[WordIndex] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        """The chunks that share words with the query, best first; [] if none does.
+        """Return the chunks that share words with the query, best first; [] if none does.
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
@@ -113,7 +113,7 @@ class TantivySearcher(Searcher):
 
     @cached_property
     def _made_by(self) -> str:
-        """What decides the terms of an index."""
+        """A text that identifies the terms of an index."""
         versions = [f"{name} {metadata.version(name)}" for name in _DECIDE_THE_TERMS]
         return " ".join((*versions, self.config.model_dump_json()))
 

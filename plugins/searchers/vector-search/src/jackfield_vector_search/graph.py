@@ -1,4 +1,4 @@
-"""Which vectors may be nearest to another, without comparing all: a graph of neighbours, made by usearch."""
+"""Find candidates for the nearest vectors without comparing all, by a graph of neighbours from usearch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 def can_be_made() -> bool:
-    """Whether usearch is installed."""
+    """Return True if usearch is installed."""
     return find_spec("usearch") is not None
 
 
 class Graph:
-    """Finds candidates; whoever compares them exactly finds the nearest but for a few."""
+    """Finds candidates. An exact comparison of them finds almost all nearest vectors."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -33,7 +33,7 @@ class Graph:
 
     @classmethod
     def of(cls, rows: Matrix) -> Graph | None:
-        """The graph of vectors of length 1; None, and a line in the log, where usearch is not installed."""
+        """Return the graph of vectors of length 1; None, and a line in the log, without usearch."""
         if not can_be_made():
             _log.warning(
                 "each search compares %s vectors: pip install 'jackfield-vector-search[approximate]' makes that faster",
@@ -48,7 +48,7 @@ class Graph:
 
     @classmethod
     def of_bytes(cls, data: npt.NDArray[np.uint8]) -> Graph | None:
-        """The graph that `to_bytes` gave, which may be mapped from a file and is not copied; None without usearch.
+        """Return the graph that `to_bytes` wrote, which may be a mapped file and is not copied; None without usearch.
 
         Raises:
             ValueError: It is not whole.
@@ -66,11 +66,11 @@ class Graph:
         return cls(index)
 
     def to_bytes(self) -> bytes:
-        """What it is made of."""
+        """Return the graph as bytes."""
         return bytes(self._index.save())
 
     def near(self, vector: Matrix, count: int) -> npt.NDArray[np.intp]:
-        """The rows that are candidates for the nearest `count`, ascending."""
+        """Return the rows that are candidates for the nearest `count`, ascending."""
         wanted = max(count, _LOOKED_AT)
         with self._one_at_a_time:
             self._index.expansion_search = wanted

@@ -38,7 +38,7 @@ class Index:
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """An index that was written by `write`; the file is mapped, so nothing of it is read before it is searched.
+        """Return an index that `write` wrote. The file is mapped, so it is read only when searched.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -78,7 +78,7 @@ class Index:
         return self._rows.shape[1] if len(self._numbers) else None
 
     def search(self, vector: Matrix, limit: int) -> list[tuple[int, float]]:
-        """The chunks nearest to a vector, with their cosines (1: the same direction); equal ones in their order."""
+        """Return the chunks nearest to a vector, with their cosines (1: the same direction); equal ones in order."""
         if not len(self._numbers):
             return []
         query = normalized(vector.reshape(1, -1))[0]

@@ -36,7 +36,7 @@ _AT_ONCE = 512  # texts, after which vectors are kept: what is made since is mad
 
 
 class VectorConfig(Config):
-    """Which embedder makes the vectors, and where they are kept."""
+    """The embedder, and the place of cached vectors."""
 
     embedding_model: str = Field(
         min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
@@ -57,7 +57,7 @@ class VectorConfig(Config):
 
 
 class VectorSearcher(Searcher):
-    """Finds chunks by what they mean: those whose vectors point where that of the query does.
+    """Finds chunks by their meaning: those whose vectors have the direction of the query's.
 
     A chunk is embedded once, with the headings that it stands under. The vectors of the last eight corpora are kept in
     memory; those of all chunks, by their text, in the file `index_path`, or beside a corpus that is on disk.
@@ -141,7 +141,7 @@ class VectorSearcher(Searcher):
         return self._indexes.get(corpus, build, self._on_shelf())
 
     def _on_shelf(self) -> OnShelf[Index]:
-        """How the index of a corpus on disk is kept beside it; texts and their vectors are not read again for it."""
+        """Return the keeper of the index of a corpus on disk, which is stored beside it."""
         from jackfield_vector_search.graph import can_be_made
 
         versions = [metadata.version(name) for name in ("jackfield-vector-search", "jackfield-documents")]
@@ -172,7 +172,7 @@ class VectorSearcher(Searcher):
     def _vectors_of(
         self, texts: Sequence[str], store: VectorStore | None, given_up: threading.Event
     ) -> Iterator[Mapping[str, Matrix]]:
-        """The vectors of texts: first those that are kept, then, some at a time, those that are made and kept now."""
+        """Yield the vectors of texts: cached ones first; the others are computed in batches, and cached."""
         space = self._embedding.space
         found = store.get(space, texts) if store else {}
         yield found
@@ -204,7 +204,7 @@ class VectorSearcher(Searcher):
         )
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Matrix:
-        """The vectors of texts, checked, one in each row."""
+        """Return the vectors of texts, checked, one in each row."""
         import numpy as np
 
         return np.asarray(sync.run(self._embedding.embed(texts, purpose)), dtype=np.float32)
@@ -214,7 +214,7 @@ class VectorSearcher(Searcher):
         return ModelResponseError(f"embedder {name}: {what}", backend=name)
 
     def _store_for(self, corpus: Corpus) -> VectorStore | None:
-        """Where the vectors of a corpus are kept; None for in memory only."""
+        """Return the store of the vectors of a corpus; None to keep them in memory only."""
         shelf = getattr(corpus, "shelf", None)
         if self.config.index_path:
             path = Path(self.config.index_path).expanduser()
@@ -231,11 +231,11 @@ class VectorSearcher(Searcher):
 
 
 class _GivenUpError(Exception):
-    """Nobody waits for the vectors any more; what was made is kept."""
+    """Raised when the caller no longer waits for the vectors; finished ones are kept."""
 
 
 async def _in_worker(work: Callable[[threading.Event], T]) -> T:
-    """Work in a thread, which learns when nobody waits for it any more: texts cost money."""
+    """Run work in a thread that stops when its caller no longer waits, because embedding costs money."""
     given_up = threading.Event()
     try:
         return await sync.in_worker(work, given_up)

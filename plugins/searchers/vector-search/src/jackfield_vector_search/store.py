@@ -44,7 +44,7 @@ class VectorStore:
         )
 
     def get(self, space: str, texts: Sequence[str]) -> dict[str, Matrix]:
-        """The vectors of those texts that are kept.
+        """Return the vectors of the texts that are stored.
 
         Raises:
             ConfigError: The file is not one of ours, or cannot be read.
@@ -98,5 +98,5 @@ class VectorStore:
 
 
 def key_of(space: str, text: str) -> bytes:
-    """What a vector is kept by: the space it is in, and its text."""
+    """Return the key of a vector: a digest of its space and its text."""
     return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]

@@ -66,7 +66,7 @@ class Presence:
         self._is_closed = threading.Event()
 
     def name(self) -> str:
-        """The name of the owner; another one in a child, and after `close`.
+        """Return the name of the owner; another one in a child process, and after `close`.
 
         Raises:
             LostConnectionError: The server cannot be reached.

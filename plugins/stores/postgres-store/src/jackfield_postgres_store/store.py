@@ -91,7 +91,7 @@ class _Held:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def has_written(self, place: int, state: str) -> bool:
-        """True if the interrupted write is in the record, which has so many entries and this state."""
+        """Return True if the record has the entries and the state of an interrupted write."""
         if self.unsure is None:
             return False
         entries, new_state = self.unsure
@@ -99,7 +99,7 @@ class _Held:
 
 
 class PostgresStoreConfig(Config):
-    """Where runs are kept, and how many."""
+    """The database, and the number of runs to keep."""
 
     dsn: SecretStr | None = Field(default=None, description=f"postgresql://USER:PASSWORD@HOST/DATABASE; or {_VARIABLE}")
     db_schema: str = Field(
@@ -321,7 +321,7 @@ class PostgresStore(RecordingStore):
         return held.number
 
     def _is_mine(self, connection: Connection, run_id: str, owner: str) -> bool:
-        """True if a run began here, in an attempt of which it was not known whether it did."""
+        """Return True if a run was created here by an attempt with an unknown outcome."""
         return [*self._row(connection, "owner, hold", run_id)] == [owner, 1]
 
     def _is_held(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> bool:
@@ -380,7 +380,7 @@ class PostgresStore(RecordingStore):
             )
 
     def _clean(self, connection: Connection) -> None:
-        """Now and then, delete the runs that are too old and that nobody runs."""
+        """Delete old runs that are not running, from time to time."""
         if self.config.keep_days is None:
             return
         self._until_cleaning -= 1
@@ -396,7 +396,7 @@ class PostgresStore(RecordingStore):
                 self._run(connection, "DELETE FROM {schema}.jackfield_runs WHERE number = :number", number=number)
 
     async def _used(self, work: Callable[[Connection], T], *, again: bool = False) -> T:
-        """What some work with a connection gives; `again` if it may be done twice where the connection breaks."""
+        """Return the result of work with a connection; with `again`, it is repeated if the connection breaks."""
         try:
             return await sync.in_worker(self._work, work, again)
         except ToolServiceError as error:

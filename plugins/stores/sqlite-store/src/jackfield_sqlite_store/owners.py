@@ -1,4 +1,4 @@
-"""Which holds of this machine are still good: each is a locked byte, and the system unlocks it with its process.
+"""Keep the holds of this machine: each is a locked byte, which the system unlocks with its process.
 
 No clock is asked: a process that was stopped for a day still holds what it held, and one that was killed does not.
 Locking a byte needs no room on the disk, and no database.
@@ -69,7 +69,7 @@ class Owner:
 
 
 def is_held(folder: Path, hold: str) -> bool:
-    """True while a hold is good; the file that a dead owner has left is removed."""
+    """Return True while a hold is valid; the file of a dead owner is removed."""
     name, _, number = hold.partition(":")
     path = folder / (name if _HAS_RANGES else f"{name}.{number}")
     try:
@@ -109,7 +109,7 @@ def _lock(handle: int, byte: int) -> None:
 
 
 def _is_locked(handle: int, byte: int) -> bool:
-    """True if another handle has locked a byte of a file. Several may ask at once, and none disturbs the others."""
+    """Return True if another handle has locked a byte of a file. Concurrent calls do not disturb each other."""
     if sys.platform != "win32" and _HAS_RANGES:
         known = fcntl.fcntl(handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, byte))
         return _kind_of(known) != fcntl.F_UNLCK
@@ -132,7 +132,7 @@ def _unlock(handle: int, byte: int) -> None:
 
 
 def _flock(kind: int, byte: int) -> bytes:
-    """One byte as a `struct flock` of the system."""
+    """Return one byte as a `struct flock` of the system."""
     if sys.platform == "darwin":
         return struct.pack(_FLOCK, byte, 1, 0, kind, os.SEEK_SET)
     return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import StoreSpec, hook
 
 @hook.stores
 def stores() -> list[StoreSpec]:
-    """The store `sqlite`."""
+    """Return the store `sqlite`."""
     return [
         StoreSpec(
             name="sqlite",

@@ -112,7 +112,7 @@ class _Claim:
 
 
 class SQLiteStoreConfig(Config):
-    """Where runs are kept, and how many."""
+    """The file, and the number of runs to keep."""
 
     path: PathText | None = Field(
         default=None,
@@ -320,7 +320,7 @@ class SQLiteStore(RecordingStore):
         return held.hold
 
     def _append(self, connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-        """Whether the run was still held."""
+        """Return True if the run was still held."""
         if state == held.state == RUNNING:  # one statement, and so a transaction by itself
             is_held = _insert(connection, held, written)
         elif state == RUNNING:  # the first step after it was taken hold of
@@ -336,7 +336,7 @@ class SQLiteStore(RecordingStore):
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
-        """Delete what is over the limits, but nothing that somebody runs."""
+        """Delete runs beyond the limits, except for running ones."""
         with writing(connection):
             if self.config.keep_days:
                 before = (time.time() - self.config.keep_days * _DAY_S,)
@@ -346,7 +346,7 @@ class SQLiteStore(RecordingStore):
                 _forget(connection, list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)))
 
     def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
-        """The oldest runs, without those that are held or wait for approval, until the others are within a limit."""
+        """Yield the oldest runs beyond a limit, except for those that are held or wait for approval."""
         (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
         query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
         for number, of_run, owner in connection.execute(query, (RUNNING,)):
@@ -404,8 +404,9 @@ class SQLiteStore(RecordingStore):
     # --- the file -------------------------------------------------------------------------------------------------
 
     async def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What some work with the file gives. It takes microseconds, less than the way to a thread and back; only where
-        another process or thread is at it, a thread waits for that.
+        """Return the result of work with the file.
+
+        It takes microseconds, less than a hop to a thread. Only if the file is in use, a thread waits for it.
         """
         try:
             return self._work(work, 0.0)

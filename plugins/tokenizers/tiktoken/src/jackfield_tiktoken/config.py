@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class TiktokenConfig(Config):
-    """Where the vocabulary is. This package does not contain one."""
+    """The place of the vocabulary. This package does not contain one."""
 
     path: PathText | None = Field(
         default=None, description="The file, such as o200k_base.tiktoken; else tiktoken's own cache"

@@ -1,4 +1,4 @@
-"""What this package offers."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NETWORK = ("openaipublic.blob.core.windows.net",)
 
 @hook.tokenizers
 def tokenizers() -> list[TokenizerSpec]:
-    """The vocabularies of OpenAI's models."""
+    """Return the vocabularies of OpenAI's models."""
     return [
         TokenizerSpec(
             name="o200k_base",

@@ -59,7 +59,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         raise ConfigError(f"tokenizer {self.name!r}: {self.missing()[0]}")
 
     def cached(self) -> Path | None:
-        """Where tiktoken caches the file; None if its cache is switched off."""
+        """Return the path where tiktoken caches the file; None if its cache is switched off."""
         folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
         if folder is None:
             folder = str(Path(tempfile.gettempdir(), "data-gym-cache"))
@@ -67,7 +67,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         return Path(folder, name) if folder else None
 
     def missing(self) -> list[str]:
-        """What must be done before it can count, as texts for people; empty if tiktoken has cached the file."""
+        """Return the steps that are missing before it can count, as texts for people; empty if the file is cached."""
         path = self.cached()
         if path and path.is_file():
             return []
@@ -156,10 +156,10 @@ class CL100kBase(TiktokenTokenizer):
 
 
 def check_o200k_base() -> list[str]:
-    """What the tokenizer needs and this machine does not have, as texts for people."""
+    """Return what the tokenizer needs and this machine lacks, as texts for people."""
     return O200kBase().missing()
 
 
 def check_cl100k_base() -> list[str]:
-    """What the tokenizer needs and this machine does not have, as texts for people."""
+    """Return what the tokenizer needs and this machine lacks, as texts for people."""
     return CL100kBase().missing()
