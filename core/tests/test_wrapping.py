@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.cli import width_of, wrap_line
+from jackfield.cli import split_line, width_of, wrap_line
 from jackfield.cli._tables import layout_table
 
 WORDS = st.text(st.sampled_from("abcdefghij-_/.,:"), min_size=1, max_size=18)
@@ -37,6 +37,13 @@ def test_no_line_is_too_wide_and_no_word_is_cut(line: str, columns: int, indent:
 )
 def test_chinese_is_broken_anywhere_and_other_words_nowhere(line: str, lines: list[str]) -> None:
     assert wrap_line(line, 12) == lines
+
+
+@given(st.text(st.sampled_from("ab ,(")))
+def test_a_text_is_split_in_the_same_places_with_and_without_chinese_after_it(text: str) -> None:
+    pieces = list(split_line(text))
+    assert "".join(pieces) == text
+    assert list(split_line(f"{text}b 中")) == [*split_line(f"{text}b "), "中"]
 
 
 ROWS = st.lists(st.tuples(WORDS, WORDS, LINES), min_size=1, max_size=5)

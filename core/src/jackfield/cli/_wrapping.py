@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 # No line begins with these, and none ends with those: typographic rules of Chinese and Japanese.
 _CLOSING = frozenset("，。、；：！？）】」』》〉〕…—”’·!),.:;?]}%")
 _OPENING = frozenset("（【「『《〈〔“‘([{")
+_ASCII_PIECES = re.compile(r"\A *[^ ]* *|[^ ]+ *")
 _JOINER = "\u200d"
 
 
@@ -68,6 +71,9 @@ def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
 
 def split_line(text: str) -> Iterator[str]:
     """Split a text without line feeds where a line may end: after spaces, and beside Chinese or Japanese characters."""
+    if text.isascii():  # an answer is wrapped again whenever it grows
+        yield from _ASCII_PIECES.findall(text)
+        return
     start = 0
     for index in range(1, len(text)):
         char, before = text[index], text[index - 1]
@@ -89,11 +95,13 @@ def split_line(text: str) -> Iterator[str]:
     yield text[start:]
 
 
+@lru_cache(maxsize=4096)  # a text has few different characters
 def _is_ideograph(char: str) -> bool:
     """Return True for a wide character of a script without spaces; Korean has spaces."""
     return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
 
 
+@lru_cache(maxsize=4096)
 def _width(char: str) -> int:
     if char < "\u0300":
         return 1

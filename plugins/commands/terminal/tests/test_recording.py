@@ -177,7 +177,7 @@ def locked(tmp_path: Path) -> Iterator[None]:
 def test_a_locked_store_warns_once_and_loses_no_answer(
     jackfield: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "_LONGEST_STEP_S", 0.2)
+    monkeypatch.setattr(recording, "_TIMEOUT_S", 0.2)
     _, expected, _ = jackfield("run", *MODEL, "What is a tide?")
     with locked(tmp_path):
         code, out, err = jackfield("run", *MODEL, "What is a tide?")
@@ -208,9 +208,9 @@ class FullStore(MemoryStore):
         await super().append(run_id, hold, entries, state=state)
 
     def _fill(self, entries: Any) -> None:
-        self.room -= len(entries)
-        if self.room < 0:
+        if self.room < len(entries):
             raise StoreError("the disk is full")
+        self.room -= len(entries)
 
 
 @pytest.mark.parametrize("room", range(4))
@@ -222,4 +222,6 @@ def test_a_store_that_fills_up_at_any_step_loses_no_answer(room: int, caplog: py
     assert result.text == "The sea."
     assert caplog.text.count("this run is not recorded: the disk is full") == (room < 3)
     assert store.has_recorded(result.run_id) == (room == 3)
-    assert not any(run.is_held for run in asyncio.run(full.runs())), "nothing holds a run that has ended"
+    runs = asyncio.run(full.runs())
+    assert not any(run.is_held for run in runs), "nothing holds a run that has ended"
+    assert [run.state for run in runs] == ([] if room == 0 else ["finished" if room == 3 else "failed"])

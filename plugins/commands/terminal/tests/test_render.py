@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from jackfield.cli import width_of
 from jackfield.events import (
     ApprovalNeeded,
     HandedOff,
@@ -83,3 +84,19 @@ def test_quiet_shows_the_answer_files_and_warnings_and_nothing_else(depth: int) 
     assert quiet_answer == answer
     assert quiet_lines == [line for line in lines if line.startswith(("!", "saved "))]
     assert 5 < len(quiet_lines) < len(lines)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_note_and_no_reasoning_breaks_a_line_inside_a_word(columns: int) -> None:
+    notes = io.StringIO()
+    renderer = Renderer(io.StringIO(), notes, dim=False, columns=lambda: columns)
+    sources = "sources: the handbook of the harbour.pdf, page 3; 潮汐与航行手册和港口规定汇编.pdf; another.docx"
+    thought = "First, consider the extraordinarily long explanation of the tides, 然后考虑中文的潮汐解释和jackfield。"
+    for char in thought:
+        renderer.show(RunEvent("r", 1, "a", 0, ReasoningDelta(char)))
+    renderer.note(sources)
+    lines = notes.getvalue().splitlines()
+    assert max(map(width_of, lines)) <= columns
+    assert "".join("".join(lines).split()) == "".join((thought + sources).split())
+    shown_words = " ".join(lines).split()
+    assert [word for word in (thought + "\n" + sources).split() if word.isascii() and word not in shown_words] == []

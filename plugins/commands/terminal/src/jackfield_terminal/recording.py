@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 ONE_SHOT = "run:"
 """The beginning of the sessions of `jackfield run`."""
 _CHAT = "chat-"
-_LONGEST_STEP_S = 3.0
+_TIMEOUT_S = 3.0  # an answer must not wait long for its record
 _log = logging.getLogger(__name__)
 
 
@@ -58,29 +58,30 @@ class BestEffortStore(RecordingStore):
         return await self._store.hold(run_id)
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """See `Store`; entries of a run with gaps are dropped."""
+        """See `Store`; entries of a run with gaps are dropped, and its state becomes `failed` if that can be written.
+
+        Otherwise it would look interrupted, and be resumed although it has been answered.
+        """
         if self.has_recorded(run_id):
             await self._attempt(run_id, self._store.append(run_id, hold, entries, state=state))
-            if not self.has_recorded(run_id):
-                await self._store.release(run_id, hold)
+        if not self.has_recorded(run_id) and state != RUNNING and hold:
+            with suppress(StoreError):
+                await self._store.append(run_id, hold, [], state="failed")
+            await self._store.release(run_id, hold)
 
     async def _attempt(self, run_id: str, work: Awaitable[T]) -> T | None:
         try:
-            async with asyncio.timeout(_LONGEST_STEP_S):
-                return await work
+            return await work
         except RunBusyError:  # another process has resumed the run, and this one must not act for it
             raise
-        except TimeoutError:
-            problem = f"the store did not answer in {_LONGEST_STEP_S:g} s"
         except StoreError as error:
-            problem = str(error)
-        self._unrecorded.add(run_id)
-        _log.warning("this run is not recorded: %s", problem)
-        return None
+            self._unrecorded.add(run_id)
+            _log.warning("this run is not recorded: %s (JACKFIELD_RECORD=0 switches recording off)", error)
+            return None
 
     async def release(self, run_id: str, hold: int) -> None:
         """See `Store`."""
-        if self.has_recorded(run_id):
+        if hold:
             await self._store.release(run_id, hold)
 
     async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
@@ -136,7 +137,10 @@ def open_recording(host: Plugins) -> BestEffortStore | None:
     if host.settings.record is False:
         return None
     try:
-        return BestEffortStore(open_store(None, host))
+        settings = configure_store(None, host)
+        if settings["name"] == STORE:
+            settings.setdefault("timeout_s", _TIMEOUT_S)
+        return BestEffortStore(load_store(settings, host))
     except (PluginNotFoundError, PluginBlockedError):
         return None
     except JackfieldError as error:

@@ -152,12 +152,14 @@ class Renderer:
         if self._quiet:
             return
         columns = self._columns()
-        if columns:
-            if self._open is not self._notes:
-                self.end_line()
-            text = self._words.feed(text, columns)
-        if text:
+        if not columns:
             self._write(self._notes, text, dim=True)
+            return
+        # Not `_write`, which would end the line, and with it the word that is held back.
+        if self._open is not None and self._open is not self._notes:
+            self.end_line()
+        if wrapped := self._words.feed(text, columns):
+            self._put(self._notes, wrapped, dim=True)
 
     def note(self, text: str, *, always: bool = False) -> None:
         """Write a line beside the answer.
