@@ -207,7 +207,9 @@ class CommandLine:
         self._forks = forks
         self.folder = folder
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JACKFIELD") and "KEY" not in key}
-        homes = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        homes = {
+            name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+        }
         self.env = {**kept, **homes, "PYTHONPATH": str(site_folder)}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from jackfield.cli.main import main
-from jackfield_testkit.server import FakeOpenAI, text
+from jackfield_testkit.server import FakeOpenAI, text, tool_call
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -110,6 +111,23 @@ def test_without_a_fitting_answer_nothing_is_printed_as_data(jackfield: Run, ser
 def test_a_list_is_printed_as_a_list(jackfield: Run, server: FakeOpenAI) -> None:
     server.reply(text('{"value": [{"name": "a"}, {"name": "山"}]}'))
     assert json.loads(jackfield("--schema", "[name]", "Which?")[1]) == [{"name": "a"}, {"name": "山"}]
+
+
+def test_a_run_with_a_schema_that_paused_is_continued_with_it(
+    jackfield: Run, server: FakeOpenAI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = tool_call("storage", {"operate": "scan", "key": "/"})
+    server.reply(call, text('{"name": "Zugspitze"}'))
+    tools = [{"name": "storage", "approval": "always"}]
+    (tmp_path / "agent.json").write_text(json.dumps({"function_list": tools}))
+    words = ["-C", "agent.json", "-m", "openai:m", "--base-url", server.url]
+    assert main(["run", *words, "--schema", "name str", "The highest mountain?"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    command = printed.err.splitlines()[-1].removeprefix("The run is recorded. To continue: jackfield ")
+    resume = shlex.split(command.removesuffix(" (or --refuse)"))
+    assert main(resume) == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "Zugspitze"}
 
 
 # --- templates --------------------------------------------------------------------------------------------------------

@@ -50,10 +50,7 @@ def run_parser() -> Parser:
         default=[],
         help="a file or URL whose whole text is put before the prompt; can be repeated",
     )
-    parser.add_argument(
-        "--schema",
-        help="answer with JSON of this form: fields ('name str, age int'), a JSON Schema, or a file with one",
-    )
+    add_schema_option(parser)
     _add_agent_options(parser)
     _add_output_options(parser)
     shown = parser.add_mutually_exclusive_group()
@@ -104,6 +101,14 @@ def _add_record_options(parser: Parser) -> None:
     recording = parser.add_mutually_exclusive_group()
     recording.add_argument("--store", metavar="NAME", help=f"the store to record in ({STORE}), see jackfield runs")
     recording.add_argument("--no-record", action="store_true", help="do not record anything")
+
+
+def add_schema_option(parser: Parser) -> None:
+    """Add `--schema`."""
+    parser.add_argument(
+        "--schema",
+        help="answer with JSON of this form: fields ('name str, age int'), a JSON Schema, or a file with one",
+    )
 
 
 def add_run_options(parser: Parser, *, agent: bool = True) -> None:

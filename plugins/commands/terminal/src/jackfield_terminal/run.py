@@ -55,7 +55,7 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     """
     check_folder(options.output)
     _check_resume(options)
-    form = None if options.schema is None else _read_form(options.schema)
+    form = read_form(options)
     settings = read_agent_file(options)
     question = None if options.resume else _read_question(options, settings.get("prompt", ""))
     previous = choose_last_run(options) if options.continue_last else None
@@ -88,10 +88,17 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     return EXIT_CODES.get(result.stop_reason, 1)
 
 
-def _read_form(schema: str) -> Form[Any]:
+def read_form(options: argparse.Namespace) -> Form[Any] | None:
+    """Return the form of the answer; None for text.
+
+    Raises:
+        ConfigError: `--schema` is not a schema.
+    """
+    if options.schema is None:
+        return None
     from jackfield_terminal.schemas import read_schema  # most answers are text
 
-    return read_schema(schema)
+    return read_schema(options.schema)
 
 
 def _check_resume(options: argparse.Namespace) -> None:
@@ -205,11 +212,16 @@ def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen,
         output = {} if options.schema is None else {"output": result.output}
         print_json(secrets.hide_fields({**result.to_dict(), **output, "files": files}))
     elif not options.events:
-        if options.schema is not None and result.stop_reason == "finished":
-            print(json.dumps(result.output, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
+        print_output(result, options)
         screen.report_summary()
     if options.save:
         save_run(Path(options.save), result.history, result.stop_reason, secrets)
+
+
+def print_output(result: RunResult[Any], options: argparse.Namespace) -> None:
+    """Print an answer that is data; a text has been shown as it came."""
+    if options.schema is not None and result.stop_reason == "finished":
+        print(json.dumps(result.output, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
 
 
 def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> str:
@@ -228,7 +240,9 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
     """Return a sentence with the command that approves the calls of a recorded run."""
-    return f"To continue: {_command(options, 'jackfield runs resume', run_id[:12])} --approve (or --refuse)\n"
+    schema = f" --schema {shlex.quote(options.schema)}" if getattr(options, "schema", None) else ""
+    command = _command(options, "jackfield runs resume", run_id[:12])
+    return f"To continue: {command}{schema} --approve (or --refuse)\n"
 
 
 def _command(options: argparse.Namespace, *words: str) -> str:

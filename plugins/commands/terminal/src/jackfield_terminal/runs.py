@@ -15,7 +15,7 @@ from jackfield.defaults import STORE
 from jackfield.errors import RunNotFoundError
 from jackfield.plugins import default_host
 from jackfield.stores import RUNNING, Store, StoredRun
-from jackfield_terminal.options import add_run_options, create_agent_from
+from jackfield_terminal.options import add_run_options, add_schema_option, create_agent_from
 from jackfield_terminal.recording import ONE_SHOT, open_store
 from jackfield_terminal.safe_text import Terminal
 from jackfield_terminal.stored_runs import MAX_RUNS, run_id_of
@@ -67,6 +67,7 @@ def runs_parser() -> Parser:
     answer = resume.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="allow the pending calls")
     answer.add_argument("--refuse", action="store_true", help="refuse the pending calls")
+    add_schema_option(resume)
     add_run_options(resume)
     recovering = _command(
         commands, "recover", "resume all runs of an agent whose process has ended", _recover, takes_run=False
@@ -208,9 +209,10 @@ def _replay(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def _resume(options: argparse.Namespace, bare: TextIO) -> int:
-    from jackfield_terminal.run import EXIT_CODES, how_to_resume, run_and_show
+    from jackfield_terminal.run import EXIT_CODES, how_to_resume, print_output, read_form, run_and_show
     from jackfield_terminal.screen import Screen
 
+    form = read_form(options)
     agent, documents = create_agent_from(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
     run_id = run_id_of(agent.store, options.run)
@@ -221,9 +223,10 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.report_skipped(documents)
     decisions = _decide_pending(agent.store, run_id, options)
-    result = run_and_show(agent, None, options, screen, run_id=run_id, resume=decisions or True)
+    result = run_and_show(agent, None, options, screen, run_id=run_id, resume=decisions or True, form=form)
     if result is None:
         return EXIT_CODES["cancelled"]
+    print_output(result, options)
     screen.report_summary()
     if result.stop_reason == "approval_needed":
         sys.stderr.write(f"The run is waiting for approval. {how_to_resume(run_id, options)}")
