@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from jackfield.defaults import AGENT_WITH_FILES, READER_OF_FILES
+from jackfield.defaults import AGENT_WITH_FILES, FETCHER, FIRST_PARSER, READER_OF_FILES
 from jackfield.errors import ContextLengthError, DocParserError, MissingFileError, UnsupportedInputError
 from jackfield.events import ModelEvent, PluginEvent, PreparationProgress
 from jackfield.media import notes_of, path_of, read_file
@@ -138,9 +138,9 @@ async def refuse_file(file: AttachedFile) -> str:
     """
     suffix = PurePosixPath(file.name).suffix[1:].lower()
     if file.content is None:
-        needed, cause = "jackfield-fetch", "is at a URL"
+        needed, cause = FETCHER, "is at a URL"
     else:
-        needed = known_distribution("parser", parser_of_extension(suffix) or "") or "jackfield-text"
+        needed = known_distribution("parser", parser_of_extension(suffix) or "") or FIRST_PARSER
         cause = "is not UTF-8 text"
     raise UnsupportedInputError(
         f"{file.name} cannot be read: it {cause}, and the processor that reads such files is not installed or not "

@@ -29,6 +29,12 @@ FIRST_SANDBOX = "jackfield-bubblewrap"
 READER_OF_FILES = "jackfield-multimodal"
 """The package of the default chain whose processor reads attached files with parsers."""
 
+FETCHER = "jackfield-fetch"
+"""The package that fetches files at URLs; errors suggest it."""
+
+FIRST_PARSER = "jackfield-text"
+"""The package that errors suggest for a file whose parser is unknown."""
+
 AGENT_WITH_FILES = "assistant"
 """The kind of agent that the command line makes for documents."""
 
