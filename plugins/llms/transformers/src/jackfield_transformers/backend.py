@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import BrokenPluginError, ModelRequestError, ModelTimeoutError
-from jackfield.events import ModelEvent
+from jackfield.events import ModelEvent, PreparationProgress
 from jackfield.models import BaseChatModel
 from jackfield.plugins import Plugins
 from jackfield.processors import CallFormat, Processor, transformed
@@ -114,6 +114,7 @@ class TransformersChat(BaseChatModel):
     async def _generated(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         loaded = self._models.get(request.model)
         if loaded is None:
+            yield PreparationProgress(f"loading {request.model}")
             loaded = await sync.shared_in_worker(self._load, request.model)
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
