@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any
@@ -98,15 +97,6 @@ def test_work_that_ignores_its_cancellation_is_abandoned() -> None:
         await ended.wait()
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
-
-
-def test_progress_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(report: ReportProgress) -> None:
-        report(PreparationProgress("reading files", 3, 400, "report.pdf"))
-
-    with caplog.at_level(logging.DEBUG, logger="jackfield"):
-        asyncio.run(progress_of(Preparation(work, unguarded)))
-    assert "reading files: 3 of 400, report.pdf" in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,6 @@ class Preparation(Generic[T]):
             self._changed.set()
 
         def report(event: PreparationProgress) -> None:
-            _log.debug("%s", event.text)
             if threading.get_ident() == thread:
                 note(event)
             elif not loop.is_closed():  # abandoned work may outlive its loop

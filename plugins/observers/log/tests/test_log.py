@@ -6,13 +6,13 @@ import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.events import RetryScheduled, RunEvent, RunFailed
+from jackfield.events import PreparationProgress, RetryScheduled, RunEvent, RunFailed, RunStarted
 from jackfield.plugins import PluginHost
 from jackfield.settings import load_settings
 from jackfield.testing import ScriptedModel, answer, calls
@@ -212,3 +212,25 @@ def test_the_variable_logs_runs_of_any_agent(caplog: pytest.LogCaptureFixture, t
     FnCallAgent(llm=ScriptedModel([answer("Hello.")]), host=PluginHost(settings=settings)).ask("Hi")
     assert [one["step"] for one in _facts(caplog)] == ["run started", "turn", "run finished"]
     assert "text=Hello." in _lines(caplog)
+
+
+def test_each_step_of_a_preparation_is_logged_once_and_its_parts_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    def observe(level: Literal["info", "debug"]) -> list[str]:
+        caplog.clear()
+        observer = LogObserver(level=level)
+        observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+        for number, event in enumerate(
+            (
+                PreparationProgress("reading files", 0, 2, "a.md"),
+                PreparationProgress("reading files", 2, 2, "b.md"),
+                PreparationProgress("splitting texts"),
+            ),
+            start=2,
+        ):
+            observer.observe(RunEvent("r", number, "a", 0, event))
+        return [line for line in caplog.messages if line.startswith("preparation")]
+
+    first, splitting = observe("info")
+    assert first.endswith('work="reading files" item=a.md done=0 total=2')
+    assert splitting.endswith('work="splitting texts"')
+    assert len(observe("debug")) == 3

@@ -20,6 +20,7 @@ from jackfield.events import (
     HistoryTrimmed,
     ModelFinished,
     PluginEvent,
+    PreparationProgress,
     RetryScheduled,
     RunEvent,
     RunFailed,
@@ -55,6 +56,8 @@ class _RunNotes:
         started, turn_started: Points of the monotonic clock, in seconds.
         model: The model that gave the last answer.
         turns, tool_calls: The numbers so far.
+        preparation: The step of the preparation that was reported last.
+        is_new_step: True if that step has just begun.
     """
 
     started: float
@@ -62,6 +65,8 @@ class _RunNotes:
     model: str = ""
     turns: int = 0
     tool_calls: int = 0
+    preparation: str = ""
+    is_new_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,8 @@ class LogObserver(Observer):
             if isinstance(event.event, RunStarted):  # a run whose beginning is unseen may have no end either
                 self._runs[event.run_id] = notes
         match event.event:
+            case PreparationProgress(step=step):
+                notes.preparation, notes.is_new_step = step, step != notes.preparation
             case TurnStarted():
                 notes.turn_started = now
             case ModelFinished(model=model):
@@ -194,6 +201,12 @@ def _line_of_run(event: RunEvent, notes: _RunNotes) -> _Line | None:
         case RunStarted(messages=messages):
             details = {"question": messages[-1].get_text_content()} if messages else {}
             return _Line(logging.INFO, "run started", {"messages": len(messages)}, details)
+        case PreparationProgress() as progress:
+            facts = {"work": progress.step, **_named("item", progress.item)}
+            if progress.total:
+                facts |= {"done": progress.done, "total": progress.total}
+            # A folder has many files: their names are details.
+            return _Line(logging.INFO if notes.is_new_step else logging.DEBUG, "preparation", facts)
         case TurnFinished(turn=turn, messages=messages, usage=usage):
             facts = {"turn": turn, **_named("model", notes.model), **_usage_facts(usage)}
             facts["seconds"] = round(now - notes.turn_started, 3)
