@@ -187,7 +187,7 @@ def test_what_code_makes_is_saved_and_its_paths_are_printed(
 def test_json_is_one_object_at_the_end_and_nothing_else(command_line: CommandLine) -> None:
     done = command_line("run", "-m", "echo:m", "--json", "-t", "paint", "use it")
     result = json.loads(done.stdout)
-    assert result.keys() == {*RunResult.__dataclass_fields__} - {"history", "data"} | {"text", "files"}
+    assert result.keys() == {*RunResult.__dataclass_fields__} - {"history", "data", "way"} | {"text", "files"}
     assert result["text"].startswith("you said: painted")
     assert [message["role"] for message in result["messages"]][:2] == ["assistant", "function"]
     assert result["messages"][-1]["content"] == result["text"]
