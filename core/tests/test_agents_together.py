@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jackfield import BasicAgent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken, Event, Handoff, Run
@@ -29,6 +31,7 @@ from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, ToolEntry, Toolset
+from jackfield.tools._schema import check_tool_name, tool_name_for
 from jackfield_agent_files.files import load_agent_config
 from jackfield_records.eventjson import run_event_from_json, run_event_to_json
 
@@ -403,12 +406,33 @@ def test_agents_that_ask_each_other_in_a_circle_are_answered_and_end() -> None:
     [
         ({"name": None, "description": "Helps."}, "needs a name"),
         ({"name": "a", "description": None}, "needs a description"),
-        ({"name": "two words", "description": "Helps."}, "not a valid name for a tool"),
     ],
 )
 def test_an_agent_that_cannot_be_a_tool_says_what_it_needs(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         FnCallAgent(llm=ScriptedModel([]), **options).as_tool()
+
+
+@pytest.mark.parametrize("label", ["two words", "多模态助手", "Image Assistant", "a/b", "é" * 70, "x" * 64])
+def test_an_agent_of_any_name_is_a_tool_and_a_handoff_and_people_see_its_name(label: str) -> None:
+    helper = FnCallAgent(llm=ScriptedModel([answer("It is done.")]), name=label, description="Helps.")
+    entry = helper.as_tool()
+    check_tool_name(entry.name)
+    assert entry.name == helper.as_tool().name
+    assert entry.name == label or label in str(entry.description)
+    owner = FnCallAgent(llm=ScriptedModel([]), name="owner", handoffs=[helper])
+    (transfer,) = owner.function_map
+    check_tool_name(transfer)
+    owner = FnCallAgent(llm=ScriptedModel([calls((transfer, {}))]), name="owner", handoffs=[helper])
+    assert owner.ask("Help me").path == ("owner", label)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_tool_names_of_two_agents_differ_if_their_names_do(first: str, second: str) -> None:
+    names = [tool_name_for(label, prefix="transfer_to_") for label in (first, second)]
+    for name in names:
+        check_tool_name(name)
+    assert (names[0] == names[1]) == (first == second)
 
 
 # --- hand-offs --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Importing it loads nothing else. Each name comes from its module at first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from jackfield.version import __version__
 
@@ -87,11 +87,26 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
+def _raise_for(name: str) -> NoReturn:
+    """Raise for a name that is not here: ImportError if it has a place elsewhere, else AttributeError."""
+    if name[:1] != "_":
+        import json
+        import pkgutil
+
+        elsewhere: dict[str, str] = json.loads(pkgutil.get_data("jackfield", "names_elsewhere.json") or b"{}")
+        if name in elsewhere:
+            raise ImportError(f"jackfield has no {name!r}: {elsewhere[name]}", name=__name__)
+        from jackfield.suggestions import suggest
+
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{suggest(name, __all__)}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 if not TYPE_CHECKING:  # type checkers read the imports above, and report a misspelt name
 
     def __getattr__(name):
         if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            _raise_for(name)
         from importlib import import_module
 
         value = globals()[name] = getattr(import_module(_MODULES[name]), name)

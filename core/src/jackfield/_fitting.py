@@ -6,7 +6,25 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
+from jackfield.errors import ConfigError
+
 _ALSO: Mapping[Any, Any] = {tuple: (tuple, list), frozenset: (set, frozenset), float: (int, float)}
+
+
+def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
+    """Check an argument of a public function.
+
+    Args:
+        name: The parameter's name, for the error.
+        value: The argument.
+        hint: Its type, as for `fits`.
+        wanted: The allowed values in words, for the error.
+
+    Raises:
+        ConfigError: The value does not fit.
+    """
+    if not fits(value, hint):
+        raise ConfigError(f"{name} must be {wanted}, not {type(value).__name__}")
 
 
 def fits(value: object, hint: object) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from inspect import isroutine
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import unquote
 
@@ -107,6 +108,8 @@ def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
     Raises:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a valid JSON Schema.
     """
+    if isroutine(wanted):
+        raise ConfigError(f"output must be a type or a JSON Schema, not the function {wanted.__name__}")
     return wanted if isinstance(wanted, Form) else Form(wanted)
 
 

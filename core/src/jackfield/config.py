@@ -26,7 +26,7 @@ from pydantic import (
 from jackfield._modelling import BaseModel
 from jackfield.errors import ConfigError
 from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
-from jackfield.suggestions import suggest
+from jackfield.suggestions import close_names, suggest
 
 Several = TypeVar("Several", bound=Iterable[Any])
 Lang = Literal["en", "zh"]
@@ -148,6 +148,10 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
             return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
     if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (hint := _names_elsewhere(key)):
         return f": {hint}"
+    if model is cls and "generate_cfg" in cls.model_fields and not close_names(key, list(model.model_fields)):
+        close = close_names(key, list(GenerateConfig.model_fields))
+        if close:
+            return f"; did you mean {close[0]!r} in generate_cfg, as in 'generate_cfg': {{{close[0]!r}: ...}}?"
     return suggest(key, list(model.model_fields))
 
 

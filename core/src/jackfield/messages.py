@@ -409,7 +409,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
             are several, and its key.
     """
     if isinstance(values, str):
-        return (Message(USER, values),)
+        return (_read_question(values),)
     if not isinstance(values, list | tuple):  # checks against `Message` and `Mapping` run in Python
         if isinstance(values, Message | Mapping):
             values = (values,)
@@ -432,6 +432,12 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
                 raise
             raise InvalidMessageError(f"message {number} of {len(values)}: {error}") from None
     return tuple(messages)
+
+
+def _read_question(text: str) -> Message:
+    if not text or text.isspace():
+        raise InvalidMessageError("the question is empty: write a text, or pass [] to continue a history")
+    return Message(USER, text)
 
 
 def want_dicts(values: Messages) -> bool:

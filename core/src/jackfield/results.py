@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeAlias, cast
 
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
 from jackfield._runstate import RunState
-from jackfield.errors import InvalidAnswerError
+from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
     ModelEvent,
@@ -31,8 +31,10 @@ from jackfield.messages import (
     FinishReason,
     FunctionCall,
     Message,
+    MessageLike,
     ModelResponse,
     Usage,
+    as_messages,
     basename_of,
     without_system_text,
 )
@@ -117,6 +119,24 @@ class _Missing:
 
 _MISSING = _Missing()
 _NOT_YET = "the result is there when all events have been read"
+
+
+History: TypeAlias = "Sequence[MessageLike] | RunResult[Any]"
+"""The conversation so far: a list of messages, or the result of the run that ended it."""
+
+
+def messages_so_far(history: History) -> tuple[Message, ...]:
+    """Return the messages of a history.
+
+    Raises:
+        ConfigError: It is neither messages nor a result.
+    """
+    if isinstance(history, RunResult):
+        return history.history
+    if isinstance(history, str) or not isinstance(cast("Any", history), Iterable):
+        got = type(history).__name__
+        raise ConfigError(f"history must be a list of messages or the result of an earlier question, not {got}")
+    return as_messages(history)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, Unpack, overload
 
 from typing_extensions import TypeVar
@@ -11,8 +11,8 @@ from jackfield import sync
 from jackfield._resources import RunResources
 from jackfield.config import Lang
 from jackfield.events import PreparationProgress
-from jackfield.messages import MessageLike, Messages, as_messages
-from jackfield.results import Output, RunResult, RunStream, Way
+from jackfield.messages import Messages, as_messages
+from jackfield.results import History, Output, RunResult, RunStream, Way, messages_so_far
 from jackfield.runs._run import AgentLike, RunConfig
 from jackfield.streams import CancelToken
 from jackfield.tools._rules import Approve
@@ -46,7 +46,7 @@ class KnownOptions(RunOptions, total=False):
 class AskOptions(KnownOptions, total=False):
     """The options of `ask` and `stream`, besides the form of the answer."""
 
-    history: Sequence[MessageLike]
+    history: History
 
 
 @overload
@@ -62,14 +62,14 @@ def stream(
     messages: Messages,
     *,
     output: Output[Any] = None,
-    history: Sequence[MessageLike] = (),
+    history: History = (),
     **options: Unpack[KnownOptions],
 ) -> RunStream[Any]:
     """Run, and return the events as they happen, for `async for` or a plain `for`, with the `result` at their end.
 
     Arguments and errors are those of `ask`.
     """
-    asked = (*as_messages(history), *as_messages(messages))
+    asked = (*messages_so_far(history), *as_messages(messages))
     read: Callable[[str], Any] = str
     if output is None:
         events = agent.astream(asked, **options)
@@ -126,7 +126,7 @@ def ask(
         messages: A question, a message, or a whole conversation, oldest first.
         output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
             Schema; `result.output` has it. None for text.
-        history: The conversation so far, as in `RunResult.history`.
+        history: The conversation so far: the result of the last question, or its `history`.
         options: Options of the run, as for `astream`.
 
     Raises:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast, get_type_hints
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack, cast, get_type_hints
+from weakref import WeakKeyDictionary
 
 from jackfield import sync
-from jackfield._fitting import fits
+from jackfield._fitting import check_argument, fits
 from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
@@ -31,10 +34,11 @@ from jackfield.messages import (
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
-from jackfield.plugins._host import default_host
+from jackfield.plugins._host import checked_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output, Way
+from jackfield.runs._calls import open_calls
 from jackfield.runs._observers import Observer, Observers, load_observers
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, RunConfig, new_run_id
 from jackfield.runs._view import Response, RunView
@@ -70,6 +74,14 @@ class AgentOptions(TypedDict, total=False):
     handoffs: Sequence[AgentLike | Handoff]
     store: str | Mapping[str, object] | Store | None
     host: Plugins | None
+
+
+class InitSignature:
+    """The signature of a class's `__init__`, for `inspect.signature` and `help`."""
+
+    def __get__(self, _: object, owner: type[object]) -> inspect.Signature:
+        signature = inspect.signature(owner.__init__)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 class Agent(QwenMethods, StatesSecrets):
@@ -141,6 +153,12 @@ class Agent(QwenMethods, StatesSecrets):
         cls.answers_by_tool = vars(defining).get("answers_by_tool") is True
         cls.passes_events = vars(defining).get("passes_events") is True
 
+    __signature__ = InitSignature()  # `__new__` would hide it
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004 - `__init__` reads them
+        check_options(cls, options)
+        return super().__new__(cls)
+
     def __init__(
         self,
         function_list: Iterable[ToolEntry] | None = None,
@@ -163,15 +181,17 @@ class Agent(QwenMethods, StatesSecrets):
     ) -> None:
         self._check_kind()
         with ForgetLocals():  # a key may be among them
-            self.host = host or default_host()
+            self.host = checked_host(host)
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
+            _check_texts(system_message=system_message, name=name, description=description)
             self.system_message = system_message or ""
             self.name = name
             self.description = description or ""
-            self.files = tuple(map(str, checked_list(files or (), "files", "paths")))
+            self.files = _read_paths(files)
             self.limits = Limits.parse(limits, what="limits")
             rules, self.approve = read_approval(approve, forbid)
             self.extra_generate_cfg = GenerateConfig.parse(extra_generate_cfg, what="extra_generate_cfg")
+            check_argument("workspace", workspace, Workspace | str | PathLike | None, "a folder or a Workspace")
             self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
             self.observers = load_observers(checked_list(observers, "observers", "names"), self.host)
             self.store: Store | None = None
@@ -192,6 +212,7 @@ class Agent(QwenMethods, StatesSecrets):
                 self._init_tool(entry)
             self._check_parts()
             self._sources = sources_of(self.function_map.values())
+        check_argument("tool_timeout_s", tool_timeout_s, float, "a number of seconds")
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
@@ -271,6 +292,15 @@ class Agent(QwenMethods, StatesSecrets):
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_options(options)
+        _check_run(
+            cancel=cancel,
+            resources=resources,
+            resume=resume,
+            approve=approve,
+            attempts=attempts,
+            session=session,
+            run_id=run_id,
+        )
         events_of = self._events_of(output, way=way, attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
@@ -306,6 +336,7 @@ class Agent(QwenMethods, StatesSecrets):
                 run = recorded.resume(run)
                 if run.later_parts:  # they are counted as they come
                     run = replace(run, passes_events=False)
+            _check_answers(run)
             self.observers.prepare(self)
             places = _Places(run, self._label, self.observers)
             try:
@@ -574,6 +605,81 @@ class Agent(QwenMethods, StatesSecrets):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
+
+
+def _check_texts(**texts: object) -> None:
+    for name, text in texts.items():
+        check_argument(name, text, str | None, "a text")
+
+
+def _read_paths(files: Sequence[str] | None) -> tuple[str, ...]:
+    paths = tuple(checked_list(files or (), "files", "paths"))
+    for path in paths:
+        check_argument("each of files", path, str | PathLike, "a path")
+    return tuple(map(str, paths))
+
+
+def _check_run(
+    *,
+    cancel: object,
+    resources: object,
+    resume: object,
+    approve: object,
+    attempts: object,
+    session: object,
+    run_id: object,
+) -> None:
+    """Raise ConfigError for an option of a run that has another type."""
+    check_argument("cancel", cancel, CancelToken | None, "a CancelToken")
+    check_argument("resources", resources, RunResources | None, "RunResources")
+    check_argument("attempts", attempts, int, "a number of answers")
+    check_argument("session", session, str, "a text")
+    check_argument("run_id", run_id, str | None, "the id of a recorded run, such as result.run_id")
+    check_argument(
+        "resume", resume, bool | Mapping[str, bool], "True, or {call id: True or False} for calls in result.waiting"
+    )
+    if approve is not None and not callable(approve):
+        raise ConfigError(
+            f"approve of a run must be a function, not {type(approve).__name__}: pass rules such as 'ask' to the agent"
+        )
+
+
+def _check_answers(run: Run) -> None:
+    """Raise ConfigError if a caller has decided about a call that does not wait."""
+    if not run.answers or run.parent is not None:
+        return
+    waiting = {call.call_id: call.call.name for call in open_calls([*run.messages, *run.start.made])}
+    for part in run.later_parts:
+        waiting |= {call.call_id: call.call.name for call in open_calls([*run.messages, *part.start.made])}
+        waiting |= dict.fromkeys(part.answers, "")
+    for call_id in run.answers:
+        # The calls of an agent that works as a tool begin with the id of the call that asks it.
+        if not any(call_id == one or call_id.startswith(f"{one}/") for one in waiting):
+            calls = ", ".join(f"{one!r} ({name})" for one, name in waiting.items()) or "none: leave resume out"
+            raise ConfigError(f"resume names call {call_id!r}, which does not wait; waiting calls: {calls}")
+
+
+def options_of_kind(kind: type[Agent]) -> frozenset[str] | None:
+    """Return the names that a kind takes as keyword arguments; None if it takes any."""
+    if kind not in _OPTIONS:
+        named = dict(inspect.signature(kind.__init__).parameters)
+        rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
+        others = AgentOptions.__annotations__.keys() if rest else ()
+        takes_any = bool(rest) and "AgentOptions" not in str(rest[0].annotation)
+        _OPTIONS[kind] = None if takes_any else frozenset({*list(named)[1:], *others})
+    return _OPTIONS[kind]
+
+
+_OPTIONS: WeakKeyDictionary[type[Agent], frozenset[str] | None] = WeakKeyDictionary()
+
+
+def check_options(kind: type[Agent], options: Collection[str]) -> None:
+    """Raise TypeError for a keyword argument that a kind does not take."""
+    known = options_of_kind(kind) if options else None
+    if known is not None:
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{kind.__name__} has no option {name!r}{suggest(name, known)}")
 
 
 class _Places:

@@ -15,7 +15,8 @@ from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import backend_of
-from jackfield.plugins import Plugins, default_host, known_components
+from jackfield.plugins import Plugins, known_components
+from jackfield.plugins._host import checked_host
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
 from jackfield.tools._entries import name_of_entry
@@ -61,10 +62,12 @@ def create_agent(
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
     with ForgetLocals():  # a key may be among them
-        return _created(kind, host or default_host(), options)
+        return _created(kind, checked_host(host), options)
 
 
 def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, options: Mapping[str, object]) -> Agent:
+    if not isinstance(kind, str | Mapping | AgentConfig):
+        raise ConfigError(f"kind must be a name such as 'fncall', a dict or an AgentConfig, not {type(kind).__name__}")
     if not isinstance(kind, str):
         return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)

@@ -16,7 +16,7 @@ from jackfield.runs._calls import open_calls
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._schema import check_tool_name
+from jackfield.tools._schema import check_tool_name, tool_name_for
 
 
 def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> tuple[Handoff, ...]:
@@ -39,7 +39,7 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
         )
     if target.name == owner.name:
         raise ConfigError(f"agent {target.name!r} hands off to itself, or to another agent of the same name")
-    tool_name = handoff.tool_name or f"transfer_to_{target.name}"
+    tool_name = handoff.tool_name or tool_name_for(target.name, prefix="transfer_to_")
     check_tool_name(tool_name)
     return replace(handoff, tool_name=tool_name)
 

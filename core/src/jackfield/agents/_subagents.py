@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jackfield._fitting import check_argument
 from jackfield.agents import _asking as asking
 from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
@@ -14,7 +15,7 @@ from jackfield.results import ResultFold, RunResult
 from jackfield.runs._run import AgentLike, ParentRun, Run
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
-from jackfield.tools._schema import check_tool_name
+from jackfield.tools._schema import check_tool_name, tool_name_for
 
 _ALL_EFFECTS = frozenset({"files", "network", "processes"})
 _PARAMETERS: Mapping[str, object] = {
@@ -121,12 +122,18 @@ class AgentTool(BaseTool):
         self, agent: AgentLike, *, name: str | None = None, description: str | None = None, timeout_s: float | None
     ) -> None:
         label = f"agent {agent.name or type(agent).__name__!r}"
-        self.name, self.description = name or agent.name or "", description or agent.description
+        check_argument("name", name, str | None, "a text")
+        check_argument("description", description, str | None, "a text")
+        check_argument("timeout_s", timeout_s, float | None, "a number of seconds")
+        self.name = name or (tool_name_for(agent.name) if agent.name else "")
+        self.description = description or agent.description
         if not self.name:
             raise ConfigError(f"{label} needs a name to be a tool: pass name=")
         if not self.description:
             raise ConfigError(f"{label} needs a description to be a tool: it says when to ask it")
         check_tool_name(self.name)
+        if agent.name and self.name != agent.name and name is None:
+            self.description = f"{agent.name}: {self.description}"
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
         # A failed call may have done something, so it is not idempotent.

@@ -11,9 +11,9 @@ from typing_extensions import TypeVar as TypeVarWithDefault
 
 from jackfield import sync
 from jackfield.config import LLMConfig
-from jackfield.messages import MessageLike, Messages, ModelResponse, as_messages
+from jackfield.messages import Messages, ModelResponse, as_messages
 from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, GenerateOptions, ModelFacts
-from jackfield.results import Output, RunResult, Structured, Way, text_of_answer
+from jackfield.results import History, Output, RunResult, Structured, Way, messages_so_far, text_of_answer
 
 T = TypeVar("T")
 Out = TypeVarWithDefault("Out", default=str)
@@ -24,7 +24,7 @@ DEFAULT_CONCURRENCY = 16
 class AskOptions(TypedDict, total=False):
     """The options of `ask`, besides the form of the answer."""
 
-    history: Sequence[MessageLike]
+    history: History
     attempts: int
     config: GenerateOptions
 
@@ -60,12 +60,12 @@ class Asking(ABC):
         messages: Messages,
         *,
         output: Output[Any] = None,
-        history: Sequence[MessageLike] = (),
+        history: History = (),
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> RunResult[Any]:
         """Ask as `ask` does, from code in an event loop."""
-        conversation = (*as_messages(history), *as_messages(messages))
+        conversation = (*messages_so_far(history), *as_messages(messages))
         started = time.monotonic()
         data: Any = None
         if output is None:
@@ -100,7 +100,7 @@ class Asking(ABC):
         Args:
             messages: A question, a message, or a whole conversation, oldest first.
             output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
-            history: The conversation so far, as in `RunResult.history`.
+            history: The conversation so far: the result of the last question, or its `history`.
             attempts: How often to ask at most for data that fits.
             config: Options for this answer; they override the model's.
 

@@ -175,7 +175,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         if [message.role for message in history].count(SYSTEM) > 1:
             raise ConfigError("there are two system messages: join them into one, at the front")
         merged = self.config.generate_cfg.merged(config)
-        schemas = tuple(_unwrap_schema(function) for function in functions)
+        schemas = tuple(_unwrap_schema(function) for function in checked_list(functions, "functions", "schemas"))
         _check_choice(merged.function_choice, schemas)
         return ChatRequest(
             model=self.config.model,
@@ -359,6 +359,9 @@ def _has_tools(request: ChatRequest) -> bool:
 
 def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
     """Take a function's schema out of OpenAI's `{"type": "function", "function": …}`."""
+    if not isinstance(function, Mapping):
+        got = type(function).__name__
+        raise ConfigError(f"functions must be a list of schemas, such as [tool.function], not of {got}")
     inner = function.get("function", function)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise ConfigError("a function needs a 'name', next to 'description' and 'parameters'")

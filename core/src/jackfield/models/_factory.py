@@ -12,7 +12,7 @@ from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, make_processors
-from jackfield.plugins._host import default_host
+from jackfield.plugins._host import checked_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
@@ -45,12 +45,12 @@ def get_chat_model(
         ConfigError: The backend is not named, or a setting does not fit. Values are not shown: one may be a secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
+    host = checked_host(host)
     if isinstance(cfg, BaseChatModel):
         if processors is not None:
             raise ConfigError("this model already exists with its processors: pass them when you make it")
         return cfg
     with ForgetLocals():  # a key may be among them
-        host = host or default_host()
         model = _make_model(cfg, host)
         if processors is not None:
             model._use_processors(make_processors(processors, host), add=add)

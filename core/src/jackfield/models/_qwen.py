@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
 from jackfield import sync
-from jackfield.config import GenerateConfig
+from jackfield.config import GenerateConfig, checked_list
 from jackfield.errors import ConfigError
 from jackfield.events import FunctionCallDelta, MediaDelta, ModelEvent, ReasoningDelta, TextDelta
 from jackfield.messages import ASSISTANT, FunctionCall, Message, Messages, ModelResponse, as_messages, want_dicts
@@ -86,7 +86,7 @@ class QwenAgentMethods(ABC):
         if not messages:
             raise ConfigError("Messages can not be empty.")
         as_dicts = want_dicts(messages)
-        tools = tuple(functions or ())
+        tools = tuple(checked_list(functions or (), "functions", "schemas"))
         if not stream:
             answer = sync.run(self.acomplete(messages, tools, config=extra_generate_cfg))
             return _as_caller_wants(answer.messages, as_dicts)

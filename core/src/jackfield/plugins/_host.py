@@ -20,6 +20,7 @@ from jackfield.plugins._known import known_distribution
 from jackfield.plugins._loading import Loader, blaming, host_argument
 from jackfield.plugins._own import CodePlugins, row_of_local
 from jackfield.plugins._policy import Policy
+from jackfield.plugins._protocol import Plugins
 from jackfield.plugins._resolving import Resolver
 from jackfield.settings import Settings, load_settings
 
@@ -348,6 +349,19 @@ if hasattr(os, "register_at_fork"):
 
 _default: PluginHost | None = None
 _default_lock = threading.Lock()
+
+
+def checked_host(host: Plugins | None) -> Plugins:
+    """Return the host that a caller passed, or the default one.
+
+    Raises:
+        ConfigError: It is not a host.
+    """
+    if host is None:
+        return default_host()
+    if not hasattr(host, "load_row") or isinstance(host, type):
+        raise ConfigError(f"host must be a PluginHost or None for the installed plugins, not {type(host).__name__}")
+    return host
 
 
 def default_host() -> PluginHost:

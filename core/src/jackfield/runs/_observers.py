@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from jackfield.errors import ConfigError
 from jackfield.events import RunEvent
 from jackfield.plugins._acting import acting
 from jackfield.plugins._protocol import Plugins
@@ -76,6 +77,9 @@ def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observer
         ConfigError: The settings of one do not fit.
         PluginError: One is not installed, or cannot be loaded.
     """
+    for entry in entries:
+        if not isinstance(entry, str | Observer):
+            raise ConfigError(f"observers must be Observers or their names, not {type(entry).__name__}")
     named = [host.find("observer", entry) for entry in entries if isinstance(entry, str)]
     rows = dict.fromkeys((*named, *acting(host, "observer", named=named)))
     made = [host.make(row, host.settings.options_of(row.kind, row.address), Observer) for row in rows]

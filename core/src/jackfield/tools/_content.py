@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from jackfield import sync
+from jackfield.errors import ToolServiceError
 from jackfield.media import embed_files, is_local, notes_of
 from jackfield.messages import ContentItem
 from jackfield.tools._base import ToolResult
@@ -67,9 +70,24 @@ def _write_json(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return the fields of a pydantic model; of any other value that JSON does not know, the text."""
+    """Return the fields of a pydantic model or dataclass, and the list of a set; of other values, the text."""
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else str(value)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, Set):
+        return list(value)
+    if isinstance(value, type | bytes | bytearray) or callable(value) or _has_no_text(value):
+        raise ToolServiceError(
+            f"The tool returned an object of type {type(value).__name__}, which has no text. It must return a text, "
+            f"JSON values, content items or a ToolResult."
+        )
+    return str(value)
+
+
+def _has_no_text(value: object) -> bool:
+    return type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__
 
 
 def _size_of(value: object) -> int:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jackfield import sync
-from jackfield.errors import ToolServiceError, ToolTimeoutError
+from jackfield.errors import ConfigError, ToolServiceError, ToolTimeoutError
 from jackfield.events import ApprovalDecided, RunEvent, ToolFinished, ToolProgress, ToolStarted
 from jackfield.jsontext import dumps
 from jackfield.messages import FUNCTION, FunctionCall, Message
@@ -376,7 +376,11 @@ async def _decide(
     approve: Approve | None,
     answer: bool | None = None,
 ) -> ApprovalDecided:
-    """Ask for approval of a call, unless it was answered before. The arguments are shown as they will be used."""
+    """Ask for approval of a call, unless it was answered before. The arguments are shown as they will be used.
+
+    Raises:
+        ConfigError: The function returned something other than True or False.
+    """
     call = FunctionCall(planned.call.name, dumps(arguments))
     scoped = replace(context, call_id=planned.call_id)
 
@@ -396,4 +400,9 @@ async def _decide(
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = summarize(error.error if isinstance(error, EscapedError) else error)
         return decision("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
+    if not isinstance(response, bool):
+        raise ConfigError(
+            f"approve returned {response!r:.60} for a call of {call.name!r}: it must return True to allow the call, or "
+            f"False"
+        )
     return decision("approve", response)

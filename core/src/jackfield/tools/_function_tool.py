@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypedDict, get_args, get_origin, get_type_hints, overload
+from typing import Any, Protocol, TypedDict, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from typing_extensions import Unpack
@@ -95,21 +95,35 @@ class FunctionTool(BaseTool):
         return self.function_called(*args, **kwargs)
 
 
+_ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
+
+
+class _Decorator(Protocol):
+    """`@tool(…)`, which makes a tool of a function and keeps a class."""
+
+    @overload
+    def __call__(self, function: _ToolClass, /) -> _ToolClass: ...
+    @overload
+    def __call__(self, function: Callable[..., Any], /) -> FunctionTool: ...
+
+
+@overload
+def tool(function: _ToolClass, /) -> _ToolClass: ...
 @overload
 def tool(function: Callable[..., Any], /) -> FunctionTool: ...
 
 
 @overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> _Decorator: ...
 
 
-def tool(
-    function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
-) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
     """Make a tool from a typed function. It registers nothing: pass the tool to an agent, or publish it.
 
+    On a subclass of `BaseTool`, it sets the options as attributes of the class and returns the class.
+
     Args:
-        function: The function.
+        function: The function or class; or the tool's name, as in `@tool("name")`.
         name: The tool's name for the model; by default the function's name.
         description: The tool's description for the model, perhaps in several languages; by default the docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: As in
@@ -117,10 +131,24 @@ def tool(
         file_access: True to pass the files of the conversation in its `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type, or the function has no docstring.
+        ConfigError: A parameter has no type, or the function has no docstring. Or it is neither a function nor a
+            subclass of `BaseTool`.
     """
+    if isinstance(function, str):
+        check_tool_name(function)
+        options, function = {**options, "name": function}, None
+    return partial(_make_tool, options) if function is None else _make_tool(options, function)
 
-    return partial(FunctionTool, **options) if function is None else FunctionTool(function, **options)
+
+def _make_tool(options: ToolOptions, function: Any) -> Any:
+    if isinstance(function, type) and issubclass(function, BaseTool):
+        for name, value in options.items():
+            setattr(function, name, value)
+        return function
+    if isinstance(function, type) or not callable(function):
+        got = function.__name__ if isinstance(function, type) else type(function).__name__
+        raise ConfigError(f"@tool belongs on a function with types or on a subclass of BaseTool, not on {got}")
+    return FunctionTool(function, **options)
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias, get_args
@@ -81,8 +81,10 @@ def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[Ca
     if by is not None and not callable(by):
         raise ConfigError(f"approve must be a function or a rule, not {type(by).__name__}")
     ask, allow = _read_rule(options)
+    if not isinstance(forbid, Iterable):
+        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {type(forbid).__name__}")
     if unknown := {forbid} if isinstance(forbid, str) else set(forbid) - set(EFFECTS):
-        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {min(unknown)!r}")
+        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {min(unknown, key=str)!r}")
     return CallRules(ask, allow, frozenset(forbid)), by
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +15,23 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 def check_tool_name(name: str) -> None:
     """Raise ConfigError unless every provider accepts this name for a tool."""
+    if not isinstance(name, str):
+        raise ConfigError(f"the name of a tool must be a text, not {type(name).__name__}")
     if not _TOOL_NAME.match(name):
         raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'")
+
+
+def tool_name_for(label: str, *, prefix: str = "") -> str:
+    """Return a valid name for a tool that follows from the name of an agent, the same one each time.
+
+    A name that is valid with its prefix stays. Other characters become `_`, and a hash keeps different labels apart.
+    """
+    name = f"{prefix}{label}"
+    if _TOOL_NAME.match(name):
+        return name
+    digest = hashlib.sha256(label.encode(errors="replace")).hexdigest()[:8]
+    words = re.sub(r"[^A-Za-z0-9-]+", "_", label).strip("_") or "agent"
+    return f"{prefix}{words}"[:55] + f"_{digest}"
 
 
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
