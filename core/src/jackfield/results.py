@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Literal, Self, TypeAlias, cast
+from typing import Any, Generic, Literal, Self, TypeAlias
 
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar
@@ -133,8 +133,9 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
     """
     if isinstance(history, RunResult):
         return history.history
-    if isinstance(history, str) or not isinstance(cast("Any", history), Iterable):
-        got = type(history).__name__
+    value: Any = history
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        got = type(value).__name__
         raise ConfigError(f"history must be a list of messages or the result of an earlier question, not {got}")
     return as_messages(history)
 

@@ -63,6 +63,19 @@ def test_where_the_prompt_opened_the_thought_the_answer_begins_inside_of_it() ->
     assert parts(folded("</think>Yes.", thought_in_content=True)) == ("", "Yes.")
 
 
+@pytest.mark.parametrize("text", ["It is 4.", "It is\n\n4.\n", "a < b"])
+def test_an_answer_that_ends_inside_a_thought_that_it_did_not_open_is_text(text: str) -> None:
+    assert parts(folded(text, thought_in_content=True)) == ("", text)
+    assert parts(folded(*text, thought_in_content=True)) == ("", text)
+    assert parts(fold(heard(TextDelta(text), ModelFinished("length"), thought_in_content=True)))[1] == ""
+    assert parts(folded(f"<think>{text}", thought_in_content=True))[1] == ""
+
+
+def test_a_call_after_an_unclosed_thought_leaves_it_a_thought() -> None:
+    call = FunctionCallDelta(0, id="c", name="add", arguments="{}")
+    assert parts(fold(heard(TextDelta("add!"), call, DONE, thought_in_content=True))) == ("add!", "")
+
+
 def test_thoughts_can_be_left_in_the_text() -> None:
     assert parts(folded("<think>why</think>Yes.", thought_in_content=False)) == ("", "<think>why</think>Yes.")
 

@@ -25,6 +25,9 @@ State = Literal["before", "opening", "thought", "gap", "answer"]
 class ThoughtSeparator(AsyncIterator[ModelEvent]):
     """Iterates over the events of an answer, with the thoughts at the beginning of its text as reasoning.
 
+    An answer that should start inside a thought, opens none and ends without closing one is text. It was passed on as
+    reasoning by then, so it is withdrawn by a `StreamReset` and repeated as text.
+
     As soon as it is clear that there are no thoughts, or that they have ended, it only passes events on, at the cost of
     one function call each. All events but texts pass unchanged. Calls, media and the end never overtake a text that is
     held back.
@@ -34,11 +37,12 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
         inside: True if the prompt has already opened the thought.
     """
 
-    __slots__ = ("_events", "_inside", "_next", "_out", "_splitter")
+    __slots__ = ("_events", "_has_other_parts", "_inside", "_next", "_out", "_splitter")
 
     def __init__(self, events: AsyncIterator[ModelEvent], *, inside: bool = False) -> None:
         self._events = events
         self._inside = inside
+        self._has_other_parts = False
         self._splitter = ThoughtSplitter(inside=inside)
         self._out: list[ModelEvent] = []  # a few; a deque would be larger than the whole rest of this object
         self._next: Callable[[], Awaitable[ModelEvent]] = self._next_while_undecided
@@ -75,10 +79,18 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
                 yield from self._splitter.finish_unless_begun()
             case FunctionCallDelta() | MediaDelta() if self._splitter.state == "before":
                 yield from self._splitter.finish()
+            case FunctionCallDelta() | MediaDelta():
+                self._has_other_parts = True
+            case ModelFinished(reason="stop") if not self._has_other_parts and self._splitter.unmarked_text.strip():
+                if self._splitter.has_begun:
+                    yield StreamReset("the answer has no </think>, so it is text")
+                yield TextDelta(self._splitter.unmarked_text)
+                self._splitter = ThoughtSplitter()
             case ModelFinished():
                 yield from self._splitter.finish()
             case StreamReset():
                 self._splitter = ThoughtSplitter(inside=self._inside)
+                self._has_other_parts = False
             case _:
                 pass
         yield event
@@ -97,10 +109,11 @@ class ThoughtSplitter:
         state: The part of the answer that the next character belongs to.
     """
 
-    __slots__ = ("_blank", "_has_begun", "_held", "state")
+    __slots__ = ("_blank", "_has_begun", "_held", "_pieces", "state")
 
     def __init__(self, *, inside: bool = False) -> None:
         self.state: State = "opening" if inside else "before"
+        self._pieces: list[str] | None = [] if inside else None  # None once the model has written a tag
         self._held = ""
         self._blank: list[str] = []  # blank lines of a thought, which are dropped if they turn out to be its end
         self._has_begun = False  # true once a part of the thought was passed on
@@ -108,6 +121,8 @@ class ThoughtSplitter:
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         """Take a piece; yield the parts of the answer that are certain now."""
         self._held += piece
+        if self._pieces is not None:
+            self._pieces.append(piece)
         if self.state == "before":
             self._look_for_thought()
         elif self.state == "opening":
@@ -122,9 +137,20 @@ class ThoughtSplitter:
             yield TextDelta(self._held)
             self._held = ""
 
+    @property
+    def unmarked_text(self) -> str:
+        """The whole answer if the prompt alone has opened the thought and nothing has closed it; otherwise ''."""
+        return "".join(self._pieces or ())
+
+    @property
+    def has_begun(self) -> bool:
+        """True once a part of the thought was passed on."""
+        return self._has_begun
+
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield the text that was held back; nothing that follows is a thought."""
         (held, self._held), (state, self.state) = (self._held, ""), (self.state, "answer")
+        self._pieces = None
         is_thought = state in ("opening", "thought")
         if is_thought:
             held = self._without_blank_ends(held)
@@ -148,6 +174,8 @@ class ThoughtSplitter:
     def _look_for_opening(self) -> None:
         text = self._held.lstrip()
         if text == BEGIN or not BEGIN.startswith(text) or len(self._held) - len(text) > _MAX_SPACE:
+            if text.startswith(BEGIN):
+                self._pieces = None
             self.state, self._held = "thought", text.removeprefix(BEGIN) if text.startswith(BEGIN) else self._held
 
     def _read_thought(self) -> Iterator[ReasoningDelta]:
@@ -158,7 +186,7 @@ class ThoughtSplitter:
         thought = self._without_blank_ends(self._held[:end])
         self._held = self._held[end + len(END) :] if has_ended else self._held[end:]
         if has_ended:
-            self.state = "gap"
+            self.state, self._pieces = "gap", None
         if thought or (has_ended and not self._has_begun):
             # An empty thought is reported as well, so that readers know it was taken out.
             self._has_begun = True

@@ -75,6 +75,19 @@ def test_each_part_is_read_and_what_they_say_is_before_the_passages(book: str) -
     assert stream.result.usage.total_tokens == 2 * (len(told) + 1)
 
 
+@pytest.mark.parametrize(("options", "rounds"), [({}, 4), ({"rounds": 2}, 2)])
+def test_parts_without_an_answer_are_read_again(book: str, options: dict[str, Any], rounds: int) -> None:
+    def knows_nothing(request: ChatRequest) -> list[ModelEvent]:
+        return answer('{"res": "none"}' if "Part:" in request.messages[-1].get_text_content() else "It does not say.")
+
+    agent = parallel(knows_nothing, book, **options)
+    events = list(agent.stream("How many sockets has panel 3?"))
+    told = progress_in(events)
+    assert len(told) == rounds * told[0]["of"]
+    with pytest.raises(ConfigError, match="rounds must be at least 1"):
+        parallel(knows_nothing, book, rounds=0)
+
+
 class _Counted(ScriptedModel):
     """Counts how many requests are under way at a time; the first ones wait for each other."""
 

@@ -103,9 +103,36 @@ def test_a_long_question_is_searched_for_by_what_it_asks(tmp_path: Path) -> None
     prompt = model.requests[0].messages[-1].get_text_content()
     assert "Which tea do I like?" in prompt
     assert len(prompt) < 2500
-    assert model.requests[1].messages[-1].get_text_content().startswith("word word")
+    assert model.requests[1].messages[-1].get_text_content() == "Which tea?"
+    assert result.history[-2].get_text_content().startswith("word word")
     assert result.usage_by_agent["reader"].total_tokens == 2
-    assert [path.name for path in (tmp_path / "dialogues").iterdir()]
+    (path,) = (tmp_path / "dialogues").iterdir()
+    assert "word word" in path.read_text(encoding="utf-8")
+
+
+def test_a_long_question_in_place_of_a_context_is_answered_from_what_fits(tmp_path: Path) -> None:
+    model = ScriptedModel([answer("Which tea does Ada like?"), answer("Assam.")])
+    agent = DialogueRetrievalAgent(
+        llm=model, workspace=str(tmp_path), rag_cfg={"max_ref_token": 60, "parser_page_size": 20}
+    )
+    filler = "\n".join(f"Line {number} is about nothing." for number in range(200))
+    assert agent.ask(f"{filler}\nAda likes tea from Assam.\n{filler}\nWhich tea does she like?").text == "Assam."
+    system, question = model.requests[1].messages
+    assert "Ada likes tea from Assam" in system.get_text_content()
+    assert question.content == "Which tea does Ada like?"
+
+
+def test_the_next_conversation_begins_with_what_was_kept(tmp_path: Path) -> None:
+    cfg = {"storage_root_path": str(tmp_path)}
+    model = ScriptedModel([calls(puts("name", "Ada\nLovelace: a countess")), answer("Noted.")])
+    MemoAssistant(llm=model, storage_cfg=cfg).ask("I am Ada.")
+    model = ScriptedModel([answer("Ada."), answer("You.")])
+    agent = MemoAssistant(llm=model, storage_cfg=cfg)
+    agent.ask("Who am I?")
+    assert "- name: Ada\nLovelace: a countess" in system_of(model, 0)
+    other = MemoAssistant(llm=model, storage_cfg={"storage_root_path": str(tmp_path / "other")})
+    other.ask("Who am I?")
+    assert "Ada" not in system_of(model, 1)
 
 
 def test_the_first_question_has_nothing_before_it_and_writes_no_file(tmp_path: Path) -> None:

@@ -46,6 +46,17 @@ def test_code_is_run_and_the_model_reads_its_output() -> None:
     assert result.usage.total_tokens == 4
 
 
+def test_the_fences_of_a_tool_do_not_end_the_block_of_its_output() -> None:
+    fenced = tool(name="fenced", description="Runs code.")(write_fences)
+    agent, model = solver(BLOCK, "It is \\boxed{1}.", tools=[fenced])
+    agent.ask("How much?")
+    assert model.requests[1].messages[-1].content == "```output\n1\n\nerror:\n\nnone\n```"
+
+
+def write_fences(code: str) -> str:
+    return f"stdout:\n\n```\n{len(code.split())}\n```\n\nerror:\n\n```\nnone\n```"
+
+
 @pytest.mark.parametrize(
     ("text", "ran"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,32 @@ def test_the_chosen_agent_answers() -> None:
 def test_no_words_of_an_answer_are_a_choice(text: str) -> None:
     result = router([answer(text)]).ask("Help!")
     assert (result.text, result.path) == (text, ("Router",))
+
+
+@pytest.mark.parametrize("label", ["多模态助手", "Image Assistant", "🤖"])
+def test_agents_of_any_name_can_be_chosen(label: str) -> None:
+    chosen = Router(llm=ScriptedModel([]), agents=[says(label, "Here."), says("art", "Blue.")])
+    transfer = next(iter(chosen.function_map))
+    chosen = Router(llm=ScriptedModel([calls((transfer, {}))]), agents=[says(label, "Here."), says("art", "Blue.")])
+    result = chosen.ask("Look!")
+    assert (result.text, result.path) == ("Here.", ("Router", label))
+    assert isinstance(chosen.llm, ScriptedModel)
+    (shown, _) = chosen.llm.requests[0].functions
+    assert label in shown["description"]
+
+
+def test_a_router_answers_from_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "menu.txt").write_text("Tea costs 3 euros.")
+    files = [str(tmp_path / "menu.txt")]
+    for options in ({}, {"rag_cfg": {"max_ref_token": 100}}):
+        own = router([answer("3 euros")], files=files, **options)
+        assert own.ask("What does tea cost?").text == "3 euros"
+        assert isinstance(own.llm, ScriptedModel)
+        sent = own.llm.requests[0].messages
+        assert "Tea costs 3 euros" in "".join(message.get_text_content() for message in sent)
+        assert ("passages from your documents" in sent[0].get_text_content()) == bool(options)
+    with pytest.raises(ConfigError, match="chunk_siz"):
+        router([], rag_cfg={"chunk_siz": 3})
 
 
 def test_a_router_that_names_nobody_is_told_and_chooses_again() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from jackfield.agents import AgentOptions, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import RunFinished
-from jackfield.messages import with_system_text
+from jackfield.messages import USER, ContentItem, Message, with_system_text
 from jackfield.models import BaseChatModel
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import FunctionSchema
@@ -82,7 +82,8 @@ class Assistant(FnCallAgent):
                 yield RunFinished(run.interruption, (), parent.spent.usage)
                 return
             block = knowledge_block(recalled.passages, run.lang)
-        messages = with_system_text(run.messages, self._knowing(block, run.lang), first=False)
+        asked = _with_question(run.messages, recalled.question) if recalled.question else run.messages
+        messages = with_system_text(asked, self._knowing(block, run.lang), first=False)
         informed = replace(run, messages=messages, start=run.start.after(parent.spent))
         async with closing(self._answering(informed)) as events:
             async for event in events:
@@ -97,6 +98,15 @@ class Assistant(FnCallAgent):
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:
         return super().events(run)
+
+
+def _with_question(messages: Sequence[Message], question: str) -> list[Message]:
+    """Return the conversation with another text as its last question; what was attached to that stays."""
+    last = max(index for index, message in enumerate(messages) if message.role == USER)
+    attached = [item for item in messages[last].items if item.text is None]
+    content = [ContentItem(text=question), *attached] if attached else question
+    asked = messages[last].model_copy(update={"content": content})
+    return [*messages[:last], asked, *messages[last + 1 :]]
 
 
 class DocQAAgent(Assistant):

@@ -31,7 +31,8 @@ class DialogueRetrievalAgent(Assistant):
     """Answers the last question from the last exchange and from matching parts of the earlier conversation.
 
     What was said before is written to a text file below `dialogues` in the agent's workspace, one for each session, and
-    searched as a document. Of a question longer than 1000 characters, the model first says what it asks.
+    searched as a document. The text of a question longer than 1000 characters is written there as well. The model first
+    says what it asks, and then answers that.
 
     Args: As for `Assistant`.
 
@@ -41,16 +42,16 @@ class DialogueRetrievalAgent(Assistant):
     run_options: ClassVar[type] = DialogueRunOptions
 
     async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
-        question = question_in(run.messages)
+        question, lines = question_in(run.messages), self._lines(run)
         if len(question) > LONG_CHARS:
+            lines.append(question)
             asked, answered = BasicAgent(llm=self.llm, name="reader", host=self.host), Answered()
             beginning, end = question[:LONG_CHARS], question[-LONG_CHARS:]
             prompt = self.memory.prompts.text("long_question", run.lang, beginning=beginning, end=end)
             async with closing(ask_below(asked, prompt, parent, answered)) as answering:
                 async for placed in answering:
                     yield placed
-            question = answered.text.strip() or question
-        lines = self._lines(run)
+            question = recalled.question = answered.text.strip() or f"{beginning}\n…\n{end}"
         files = run.context.files
         if lines:
             preparation = run.prepare(lambda _: sync.in_worker(self._written, run, lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -9,22 +10,25 @@ from typing import Any, Unpack
 
 from jackfield.agents import AgentOptions, Event, Run, ToolEntry
 from jackfield.config import ComponentSettings, LLMConfig
-from jackfield.errors import ToolArgumentError
+from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.messages import FUNCTION, SYSTEM, USER, Message, with_system_text
 from jackfield.models import BaseChatModel
+from jackfield.streams import closing
+from jackfield.tools import acall_tool
 from jackfield_agent_parts import GivenPrompts
 from jackfield_assistant.agent import Assistant
 from jackfield_documents import RAGConfig
 
 STORAGE = "storage"
 TURNS_SEEN = 400
+_ENTRY = re.compile(r"/(.+?): (.*)")
 
 
 class MemoAssistant(Assistant):
     """Keeps with the tool `storage` what it should know later, and sees in its system message what it has kept.
 
     The model sees the last 400 questions and what came after them; what it has kept is gathered from the whole
-    conversation. The next conversation finds it in the storage.
+    conversation. The next conversation begins with what is in the storage.
 
     Args:
         function_list, llm, system_message, name, description, rag_cfg, prompts: As for `Assistant`.
@@ -50,13 +54,36 @@ class MemoAssistant(Assistant):
         tools = [*(function_list or ()), {**(storage_cfg or {}), "name": STORAGE}]
         super().__init__(tools, llm, system_message, name, description, rag_cfg=rag_cfg, prompts=prompts, **options)
 
-    def events(self, run: Run) -> AsyncIterator[Event]:
-        kept = kept_in(run.messages)
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        kept = {**await self._stored(run), **kept_in(run.messages)}
         lines = "\n".join(f"- {key}: {value}" for key, value in kept.items())
         memory = lines or self.memory.prompts.text("nothing_kept", run.lang)
         told = self.memory.prompts.text("memo", run.lang, memory=memory)
         seen = with_system_text(_last_turns(run.messages), told, first=False)
-        return super().events(replace(run, messages=seen))
+        async with closing(super().events(replace(run, messages=seen))) as events:
+            async for event in events:
+                yield event
+
+    async def _stored(self, run: Run) -> dict[str, str]:
+        """Return what earlier conversations have kept; nothing if the storage cannot be read."""
+        try:
+            output = await acall_tool(self.function_map[STORAGE], {"operate": "scan"}, context=run.context)
+        except ToolServiceError:
+            return {}
+        return _scanned(str(output))
+
+
+def _scanned(text: str) -> dict[str, str]:
+    """Return the keys and values that the storage lists, one `/key: value` each; a value may have several lines."""
+    kept: dict[str, str] = {}
+    key = ""
+    for line in text.splitlines():
+        entry = _ENTRY.match(line)
+        if entry:
+            key, kept[entry[1]] = entry[1], entry[2]
+        elif key:
+            kept[key] += f"\n{line}"
+    return kept
 
 
 def kept_in(messages: Sequence[Message]) -> dict[str, str]:

@@ -60,6 +60,7 @@ class Recalled:
     """The retrieved passages; set while the events are read."""
 
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    question: str = ""  # what the model gets in place of a last question that is too long
 
 
 class Memory(Agent):

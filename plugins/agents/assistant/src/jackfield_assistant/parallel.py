@@ -24,6 +24,7 @@ from jackfield_documents import DocumentReader, RAGConfig, chunk_document, expan
 PROGRESS = "jackfield-assistant.parts_read"
 PART_TOKENS = 1000
 AT_ONCE = 16
+ROUNDS = 4
 RAG_CFG: Mapping[str, object] = {"max_ref_token": 4500, "parser_page_size": 300}
 
 
@@ -39,9 +40,10 @@ class ParallelDocQA(DocQAAgent):
         rag_cfg: As for `Assistant`, with smaller passages, because what the parts say is beside them.
         part_tokens: The size of a part.
         at_once: How many parts are read at a time.
+        rounds: How often the parts are read at most; again if none of them has an answer, as in Qwen-Agent.
 
     Raises:
-        ConfigError: A size is less than 1.
+        ConfigError: A number is less than 1.
     """
 
     def __init__(
@@ -56,15 +58,17 @@ class ParallelDocQA(DocQAAgent):
         prompts: GivenPrompts = None,
         part_tokens: int = PART_TOKENS,
         at_once: int = AT_ONCE,
+        rounds: int = ROUNDS,
         **options: Unpack[AgentOptions],
     ) -> None:
-        if part_tokens < 1 or at_once < 1:
-            raise ConfigError(f"part_tokens and at_once must be at least 1, got {part_tokens} and {at_once}")
+        if min(part_tokens, at_once, rounds) < 1:
+            got = f"{part_tokens}, {at_once} and {rounds}"
+            raise ConfigError(f"part_tokens, at_once and rounds must be at least 1, got {got}")
         given = RAG_CFG if rag_cfg is None else rag_cfg
         super().__init__(
             function_list, llm, system_message, name, description, rag_cfg=given, prompts=prompts, **options
         )
-        self.part_tokens, self.at_once = part_tokens, at_once
+        self.part_tokens, self.at_once, self.rounds = part_tokens, at_once, rounds
         self._cut: tuple[Sequence[Document], list[Chunk]] = (), []
         self._reader: DocumentReader = self.rag_cfg.reader(self.host)
         self._reader_agent = BasicAgent(llm=self.llm, name="reader", host=self.host)
@@ -75,11 +79,15 @@ class ParallelDocQA(DocQAAgent):
             async for step in progress:
                 yield step
         parts, question = preparation.result, question_in(run.messages)
-        reading = _Reading(self._reader_agent, self.memory.prompts, parts if question.strip() else (), question, parent)
-        async with closing(reading.events(self.at_once)) as events:
-            async for event in events:
-                yield event
-        answers = [reading.answers[index] for index in sorted(reading.answers)]
+        answers: list[str] = []
+        for _ in range(self.rounds if parts and question.strip() else 0):
+            reading = _Reading(self._reader_agent, self.memory.prompts, parts, question, parent)
+            async with closing(reading.events(self.at_once)) as events:
+                async for event in events:
+                    yield event
+            answers = [reading.answers[index] for index in sorted(reading.answers)]
+            if answers:
+                break
         async with closing(self.memory.recall(run, parent, recalled, also=" ".join(answers))) as events:
             async for event in events:
                 yield event

@@ -25,6 +25,8 @@ DEFAULT_TOOL = "code_interpreter"
 OUTPUT = "```output"
 _BLOCK = re.compile(r"^```(?:python|py)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
+_STDOUT = re.compile(r"^stdout:\s*(?=^```)", re.MULTILINE)
+
 
 class TIRMathAgent(FnCallAgent):
     """Solves problems with Python: the last whole block of code of an answer is run, and the model reads its output.
@@ -170,12 +172,19 @@ def _code_in(text: str) -> str | None:
     return blocks[-1][1]
 
 
+def _without_fences(text: str) -> str:
+    """Return the output of a code tool without its own fences, which would end the block of the output."""
+    text = _STDOUT.sub("", text)
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("```"))
+
+
 def _in_words(messages: Sequence[Message]) -> list[Message]:
     """Return the conversation as this model reads it: code in its answers, and each output in a block."""
     seen: list[Message] = []
     for message in messages:
         if message.role == FUNCTION:
-            seen.append(Message(USER, f"{OUTPUT}\n{message.get_text_content().strip()}\n```"))
+            output = _without_fences(message.get_text_content()).strip()
+            seen.append(Message(USER, f"{OUTPUT}\n{output}\n```"))
         elif not message.function_call:
             seen.append(message)
     return seen

@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Handoff, Run, ToolEntry
+from jackfield import create_agent
+from jackfield.agents import Agent, AgentOptions, Event, FnCallAgent, Handoff, ParentRun, Run, ToolEntry
 from jackfield.config import LLMConfig
+from jackfield.events import RunFinished
 from jackfield.messages import with_system_text
 from jackfield.models import BaseChatModel
-from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield.streams import Interrupted, closing
+from jackfield_agent_parts import Answered, GivenPrompts, Prompts, ask_below
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 
@@ -24,11 +27,14 @@ class Router(MultiAgentHub, FnCallAgent):
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         agents: The agents to choose from, each with a name and a description.
+        rag_cfg: How its `files` are cut and searched, as for the agent `memory`, which looks them up for the question.
+            None to send the files whole.
         prompts: Texts in place of those in `prompts.toml` of this package.
         options: As for every agent; `handoffs` may name further agents, with the history that they see.
 
     Raises:
         ConfigError: There are no agents, or one has no name, no description, or the name of another.
+        PluginError: `rag_cfg` is set and the agent `memory` is not installed (`jackfield-assistant`).
     """
 
     resumable = True
@@ -42,6 +48,7 @@ class Router(MultiAgentHub, FnCallAgent):
         description: str | None = None,
         *,
         agents: Iterable[Agent] = (),
+        rag_cfg: Mapping[str, Any] | None = None,
         prompts: GivenPrompts = None,
         **options: Unpack[AgentOptions],
     ) -> None:
@@ -49,9 +56,28 @@ class Router(MultiAgentHub, FnCallAgent):
         targets = [entry.agent if isinstance(entry, Handoff) else entry for entry in handoffs]
         self.agents = check_agents([*agents, *targets], "a router")
         options = {**options, "handoffs": [*agents, *handoffs]}
+        searched = options.pop("files", None) if rag_cfg is not None else None
         super().__init__(function_list, llm, system_message, name, description, **options)
+        self.memory: Agent | None = None
+        if rag_cfg is not None:
+            self.memory = create_agent("memory", llm=self.llm, files=searched, rag_cfg=rag_cfg, host=self.host)
         self._prompts = Prompts.read(PROMPTS, prompts)
 
-    def events(self, run: Run) -> AsyncIterator[Event]:
-        told = self._prompts.text("router", run.lang, agents=described(self.agents))
-        return super().events(replace(run, messages=with_system_text(run.messages, told, first=False)))
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        text = self._prompts.text("router", run.lang, agents=described(self.agents))
+        if self.memory is not None:
+            parent, answered = ParentRun(run, run.start.spent), Answered()
+            try:
+                async with closing(ask_below(self.memory, run.asked, parent, answered, lang=run.lang)) as searching:
+                    async for placed in searching:
+                        yield placed
+            except Interrupted:
+                yield RunFinished(run.interruption, (), parent.spent.usage)
+                return
+            if answered.text:
+                text += "\n\n" + self._prompts.text("router_knowledge", run.lang, knowledge=answered.text)
+            run = replace(run, start=run.start.after(parent.spent))
+        messages = with_system_text(run.messages, text, first=False)
+        async with closing(super().events(replace(run, messages=messages))) as events:
+            async for event in events:
+                yield event

@@ -87,6 +87,11 @@ class RAGConfig(ChunkSizeConfig):
         default_factory=dict, description="Settings of jackfield-fetch for URLs, such as `allow`"
     )
 
+    @field_validator("rag_keygen_strategy", mode="before")
+    @classmethod
+    def _read_no_strategy(cls, strategy: object) -> object:
+        return "none" if strategy is None else strategy
+
     @field_validator("rag_searchers")
     @classmethod
     def _check_searcher_names(cls, searchers: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:

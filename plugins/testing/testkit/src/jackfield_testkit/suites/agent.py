@@ -14,7 +14,7 @@ import pytest
 
 from jackfield import ChatRequest, Limits, sync
 from jackfield.agents import Agent, CancelToken, RunView
-from jackfield.errors import JackfieldError, ModelRequestError, UnsupportedInputError
+from jackfield.errors import ConfigError, JackfieldError, ModelRequestError, UnsupportedInputError
 from jackfield.events import (
     ApprovalNeeded,
     ModelEvent,
@@ -418,10 +418,13 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert isinstance(asked, ApprovalNeeded), "the call is made all the same"
         assert asked.calls == (FunctionCall("repeat", '{"text": "ha"}'),)
         assert list(asked.call_ids) == [message.function_id for message in end_of(events).messages]
-        for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT]), ("yes", [REFUSED_TEXT])):
+        for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT])):
             agent = self.make_agent(script, [guarded], approve=lambda _call, _context, answered=answered: answered)
             finished = end_of(self._events(agent))
             assert results_of(finished.messages) == results
+        agent = self.make_agent(script, [guarded], approve=lambda _call, _context: "yes")
+        with pytest.raises(ConfigError, match="must return True"):
+            self._events(agent)
 
     def test_rules_for_its_calls_hold(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
