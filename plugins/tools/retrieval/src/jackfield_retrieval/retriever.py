@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from jackfield_documents import (
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
 
 _KEPT_CORPORA = 8
+_MAX_PREPARED = 32  # pairs of a searcher and a corpus; to prepare one again is cheap
 _TRIES = 5
 
 
@@ -117,7 +119,7 @@ class Retriever:
         self._reader = config.reader(host)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
         self._searchers: dict[str, Searcher] = {}
-        self._prepared: set[tuple[str, str]] = set()
+        self._prepared: deque[tuple[str, str]] = deque(maxlen=_MAX_PREPARED)
         self._indexes: dict[str, KnowledgeIndex] = {}
 
     async def expand(self, files: Iterable[str]) -> Expanded:
@@ -286,7 +288,7 @@ class Retriever:
             await searcher.prepare(
                 corpus, on_progress=lambda done, total: report(PreparationProgress(step, done, total, "chunks"))
             )
-            self._prepared.add(key)
+            self._prepared.append(key)
 
     # --- choosing ---
 
