@@ -101,7 +101,7 @@ class MissingSecretError(ConfigError):
 
         super().__init__(
             f"{needed_by} needs an API key: set the environment variable {variable}, "
-            f"or write it under [secrets] in {user_folder() / 'config.toml'}"
+            f"run `jackfield keys set {variable}`, or write it under [secrets] in {user_folder() / 'config.toml'}"
         )
         self.variable = variable
 

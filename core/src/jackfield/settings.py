@@ -4,8 +4,8 @@ There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (`pr
 apply); the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`); and `choices.toml` beside it, which
 commands such as `jackfield plugins enable` write. The environment wins over the project, the project over the choices,
 and these over the user's file. A name that any of them blocks stays blocked. A project only narrows, unless the user
-has agreed to more. Secrets come from the environment or the user's file, never from the project's, which others can
-read.
+has agreed to more. Secrets come from the environment, the user's file or the keys that `jackfield keys` has stored,
+never from the project's file, which others can read.
 
 This module imports the standard library only: listing plugins must cost nothing.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jackfield._fitting import fits
 from jackfield._folders import user_folder
@@ -27,6 +27,9 @@ from jackfield.defaults import LOG_OBSERVER
 from jackfield.errors import ConfigError
 from jackfield.projects import TRUST_FOLDER, Project, answer_for, content_of, find_file, read_file
 from jackfield.suggestions import suggest
+
+if TYPE_CHECKING:
+    from jackfield.storedkeys import StoredKeys
 
 _Value = TypeVar("_Value")
 
@@ -42,6 +45,8 @@ LOG_VARIABLE = "JACKFIELD_LOG"
 _VARIABLES = {**_LISTS, **_SWITCHES}
 CONFIG_FILE = "config.toml"
 CHOICES_FILE = "choices.toml"
+KEYS_FILE = "keys.json"
+MODELS_FILE = "models.txt"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
 # All spellings of the table's name in TOML; an escape may hide any of them.
@@ -88,13 +93,20 @@ class Settings:
     unnarrowed: Settings | None = field(default=None, repr=False, compare=False)
     local: tuple[LocalFile, ...] = ()
     _only: frozenset[str] | None = field(default=None, repr=False, compare=False)
+    _keys_file: Path | None = field(default=None, repr=False, compare=False)
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
-        """Return a key or token, or None. The environment, read now, wins over the user's file."""
+        """Return a key or token, or None.
+
+        The environment, read now, wins over the user's file, and this over the keys of `jackfield keys`.
+
+        Raises:
+            ConfigError: The stored keys cannot be read.
+        """
         if self._only is not None and variable not in self._only:
             return None
-        value = os.environ.get(variable) or self._secrets.get(variable) or None
+        value = os.environ.get(variable) or self._secrets.get(variable) or self._stored_key(variable)
         if value is not None:
             from jackfield.secrets import learn_secret  # listing plugins needs no secrets
 
@@ -102,8 +114,24 @@ class Settings:
         return value
 
     def named_secrets(self) -> dict[str, str]:
-        """Return the keys and tokens of the user's file by their names, for hiding them in texts."""
-        return {name: value for name, value in self._secrets.items() if value}
+        """Return the keys and tokens in files of the user by their names, for hiding them in texts."""
+        named = dict(self._secrets)
+        if stored := self._stored_keys():
+            allowed = stored.in_file().items()
+            named = {**{name: key for name, key in allowed if self._only is None or name in self._only}, **named}
+        return {name: value for name, value in named.items() if value}
+
+    def _stored_key(self, variable: str) -> str | None:
+        stored = self._stored_keys()
+        return stored.get(variable) if stored else None
+
+    def _stored_keys(self) -> StoredKeys | None:
+        """Return the stored keys; None if the user has never stored one, which costs one look at the disk."""
+        if self._keys_file is None or not self._keys_file.exists():
+            return None
+        from jackfield.storedkeys import StoredKeys
+
+        return StoredKeys(self._keys_file)
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
         """Return the same settings with access to these keys and tokens only."""
@@ -166,6 +194,7 @@ def load_settings(
     }
     local = local_files(user_path.parent, (*choices.get("local", ()), *user.get("local", ())), "user")
     settings = _merge(layers, secrets=user.get("secrets", {}), local=(*agreed.agreed_local, *local))
+    settings = replace(settings, _keys_file=user_path.with_name(KEYS_FILE))
     return settings if project is None else _narrow(settings, project)
 
 
@@ -207,6 +236,16 @@ def config_path(environ: Mapping[str, str] | None = None) -> Path:
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
     """Return the file that commands write choices to."""
     return user_folder(environ) / CHOICES_FILE
+
+
+def keys_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the file that lists the keys of `jackfield keys`."""
+    return user_folder(environ) / KEYS_FILE
+
+
+def models_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the file with the names of models, one a line, from which shells complete `--model`."""
+    return user_folder(environ) / MODELS_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:

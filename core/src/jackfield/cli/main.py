@@ -215,10 +215,7 @@ def _parser(words: Sequence[str]) -> Parser:
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
-        epilog=(
-            f"{' and '.join(TERMINAL_COMMANDS)} come with {TERMINAL}. Plugins add commands of their own:\n"
-            "`jackfield plugins list --kind command` shows them."
-        ),
+        epilog=f"{' and '.join(TERMINAL_COMMANDS)} come with {TERMINAL}. Plugins add commands of their own.",
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
     policy = parser.add_argument_group(
@@ -235,7 +232,30 @@ def _parser(words: Sequence[str]) -> Parser:
     plugins = commands.add_parser("plugins", help="list what is installed, and whether it may load")
     if "plugins" in words:
         _add_plugin_actions(plugins)
+    elif not words or words[0] in ("-h", "--help"):
+        for name, help_ in _other_commands():
+            commands.add_parser(name, help=help_)  # only for the help
     return parser
+
+
+def _other_commands() -> list[tuple[str, str]]:
+    """Return the commands of all other installed plugins with their summaries. Nothing is loaded."""
+    from jackfield.plugins._host import default_host
+    from jackfield.plugins._known import known_components
+
+    known = known_components()
+    names = sorted({row.name for row in default_host().catalog.rows if row.kind == "command" and not row.is_source})
+    own = {"plugins", *TERMINAL_COMMANDS}
+    summaries = [(name, known.get(f"command.{name}")) for name in names if name not in own]
+    return [
+        (escape_line(name), _help_line(component.summary) if component else "of another package")
+        for name, component in summaries
+    ]
+
+
+def _help_line(summary: str) -> str:
+    """Return a summary like a help text of argparse: without capital and full stop, and with no field in it."""
+    return f"{summary[:1].lower()}{summary[1:].rstrip('.')}".replace("%", "%%")
 
 
 def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,17 @@ def commands() -> list[CommandSpec]:
             effects=frozenset({"files"}),
         ),
         CommandSpec(
+            name="keys",
+            target="jackfield_manage.cli.keys:main",
+            summary="Store API keys in the system keyring or a private file.",
+            effects=frozenset({"files"}),
+        ),
+        CommandSpec(
+            name="completion",
+            target="jackfield_manage.cli.completion:main",
+            summary="Print the completion script for bash, zsh or fish.",
+        ),
+        CommandSpec(
             name="news",
             target="jackfield_manage.cli.news:main",
             summary="Report new plugins, and ask if they may load.",

@@ -1,0 +1,156 @@
+"""API keys that `jackfield keys` stores: in the system keyring if one works, else in a file for the user only.
+
+The file `keys.json` is in the user's configuration folder. It lists every stored key; a key in the keyring has no value
+there. A process that has no such file never loads `keyring`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from jackfield.errors import ConfigError
+from jackfield.privatefiles import write_private
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["KeyPlace", "StoredKeys"]
+
+KeyPlace = Literal["keyring", "file"]
+
+_SERVICE = "jackfield"
+
+
+class StoredKeys:
+    """The stored keys of one user.
+
+    Args:
+        path: The file that lists them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def places(self) -> dict[str, KeyPlace]:
+        """Return where each key is, by its name.
+
+        Raises:
+            ConfigError: The file is damaged, or other users can read it.
+        """
+        return {name: "keyring" if value is None else "file" for name, value in self._read().items()}
+
+    def in_file(self) -> dict[str, str]:
+        """Return the keys of the file by their names. The keyring is not asked.
+
+        Raises:
+            ConfigError: As `places`.
+        """
+        return {name: value for name, value in self._read().items() if value is not None}
+
+    def get(self, name: str) -> str | None:
+        """Return a key, or None if it was never stored.
+
+        Raises:
+            ConfigError: As `places`; or the key is in the keyring, which cannot be read.
+        """
+        keys = self._read()
+        if name not in keys:
+            return None
+        value = keys[name]
+        return value if value is not None else self._from_keyring(name)
+
+    def set(self, name: str, key: str) -> KeyPlace:
+        """Store a key, or replace it.
+
+        Returns:
+            The place that has it now: the keyring if one works, else the file.
+
+        Raises:
+            ConfigError: As `places`.
+            OSError: The file cannot be written.
+        """
+        keys = self._read()
+        in_keyring = _write_to_keyring(name, key)
+        self._write({**keys, name: None if in_keyring else key})
+        return "keyring" if in_keyring else "file"
+
+    def remove(self, name: str) -> bool:
+        """Remove a key; False if there is none of this name.
+
+        Raises:
+            ConfigError: As `places`; or the key is in the keyring, which cannot be changed.
+            OSError: The file cannot be written.
+        """
+        keys = self._read()
+        if name not in keys:
+            return False
+        if keys.pop(name) is None:
+            self._remove_from_keyring(name)
+        self._write(keys)
+        return True
+
+    def _read(self) -> dict[str, str | None]:
+        try:
+            with self.path.open("rb") as file:
+                if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
+                    raise ConfigError(f"other users can read the keys in {self.path}: chmod 600 {self.path}")
+                raw = file.read()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigError(f"cannot read the keys in {self.path}: {error.strerror or error}") from error
+        try:
+            keys = json.loads(raw)
+        except (ValueError, RecursionError):
+            keys = None
+        if not isinstance(keys, dict) or not all(value is None or isinstance(value, str) for value in keys.values()):
+            raise ConfigError(f"{self.path} is damaged: remove it, and store the keys again: jackfield keys set NAME")
+        return keys
+
+    def _write(self, keys: Mapping[str, str | None]) -> None:
+        write_private(self.path, json.dumps(keys, indent=2, sort_keys=True) + "\n")
+
+    def _from_keyring(self, name: str) -> str | None:
+        try:
+            import keyring
+
+            key = keyring.get_password(_SERVICE, name)
+        except Exception as error:  # noqa: BLE001 - backends raise errors of their own
+            raise ConfigError(_keyring_failure(name, error)) from None
+        return str(key) if key else None
+
+    def _remove_from_keyring(self, name: str) -> None:
+        try:
+            import keyring
+            import keyring.errors
+
+            try:
+                keyring.delete_password(_SERVICE, name)
+            except keyring.errors.PasswordDeleteError:  # another program has removed it
+                return
+        except Exception as error:  # noqa: BLE001 - backends raise errors of their own
+            raise ConfigError(_keyring_failure(name, error)) from None
+
+
+def _keyring_failure(name: str, error: Exception) -> str:
+    return (
+        f"the key {name} is in the system keyring, which does not work here ({type(error).__name__}): "
+        f"set the environment variable {name} instead"
+    )
+
+
+def _write_to_keyring(name: str, key: str) -> bool:
+    """Write a key to the keyring; False if none is installed, or none works."""
+    try:
+        import keyring
+
+        # Backends below 1 are the one that always fails and those that write plain text.
+        if keyring.get_keyring().priority < 1:
+            return False
+        keyring.set_password(_SERVICE, name, key)
+        return bool(keyring.get_password(_SERVICE, name) == key)
+    except Exception:  # noqa: BLE001 - any failure means that the file is used
+        return False
