@@ -156,6 +156,6 @@ def test_a_text_is_found_wherever_it_stands_in_a_module(tmp_path: Path) -> None:
 def test_the_page_of_errors_has_each_message_with_its_package(reference: Path) -> None:
     page = (reference / "errors.md").read_text(encoding="utf-8")
     missing_key = page.partition("## `MissingSecretError`")[2].partition("\n## ")[0]
-    assert "{needed_by} needs an API key: set the environment variable {variable}, run `jackfield keys set" in missing_key
+    assert "{variable}, run `jackfield keys set {variable}`" in missing_key
     parser = page.partition("## `DocParserError`")[2].partition("\n## ")[0]
     assert "| `{source} is not valid JSON: {error}` | `jackfield-text` |" in parser
