@@ -15,6 +15,7 @@ from jackfield import Agent, BasicAgent, FnCallAgent, Message, ToolContext, tool
 from jackfield.attachments import decode_text
 from jackfield.config import LLMConfig
 from jackfield.errors import ContextLengthError, MissingFileError, UnsupportedInputError
+from jackfield.events import HistoryTrimmed
 from jackfield.messages import ContentItem
 from jackfield.processors import Preprocessor
 from jackfield.request import ChatRequest, ModelFacts
@@ -155,6 +156,14 @@ def test_a_url_of_a_pdf_stays_for_a_server_that_fetches_it() -> None:
     for facts in (ModelFacts(files=True), ModelFacts(file_urls=True)):
         with pytest.raises(UnsupportedInputError, match=r"a\.pdf"):
             model(facts=facts).ask(asked(url))
+
+
+def test_a_text_that_is_shortened_on_its_way_is_a_warning(tmp_path: Path) -> None:
+    trimmed = HistoryTrimmed(dropped=0, shortened=1, tokens_before=900, tokens_after=400)
+    (tmp_path / "a.txt").write_text(TEXT)
+    scripted = ScriptedModel([[trimmed, *answer("fine")]], processors=[])
+    (warning,) = BasicAgent(llm=scripted).ask(asked(tmp_path / "a.txt")).warnings
+    assert "0 messages were left out and 1 shortened" in warning
 
 
 # --- earlier questions ---

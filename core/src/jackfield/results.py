@@ -16,6 +16,7 @@ from jackfield._runstate import RunState
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import (
     AgentEvent,
+    HistoryTrimmed,
     ModelEvent,
     ModelFinished,
     PluginEvent,
@@ -151,7 +152,8 @@ class RunResult(Generic[T]):
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
-        warnings: A line for each file that was handed over and not read, with the reason.
+        warnings: A line for each file that was handed over and not read, with the reason; and one if the model got less
+            than the whole conversation, the texts of files included.
         waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: The duration in seconds.
@@ -279,6 +281,7 @@ class ResultFold:
         self._began = time.monotonic()
         self._sources: dict[Source, None] = {}
         self._warnings: dict[str, None] = {}
+        self._trimmed: HistoryTrimmed | None = None
         self._finish_reason: FinishReason | None = None
         self._way: Way | None = None
         self._state = RunState()
@@ -309,6 +312,8 @@ class ResultFold:
                 self._finish_reason = event.reason
             case PluginEvent() if event.name == WAY_EVENT:
                 self._way = event.data.get("way")
+            case HistoryTrimmed():
+                self._trimmed = event
             case PluginEvent() | ToolFinished():
                 self._add_reports(event)
             case RunStarted() if self._asked is None:
@@ -340,7 +345,7 @@ class ResultFold:
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
-            warnings=tuple(self._warnings),
+            warnings=(*self._warnings, *_warn_of_trimming(self._trimmed)),
             waiting={} if waiting is None else dict(zip(waiting.call_ids, waiting.calls, strict=False)),
             run_id=self.run_id,
             seconds=time.monotonic() - self._began,
@@ -355,6 +360,15 @@ class ResultFold:
         for name, usage in self._turns:
             used[name] = used.get(name, Usage()) + usage
         return used if len(used) > 1 else dict.fromkeys(used, whole)
+
+
+def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
+    if trimmed is None:
+        return []
+    return [
+        f"the conversation is too long for the model: {trimmed.dropped} messages were left out and {trimmed.shortened} "
+        f"shortened (about {trimmed.tokens_before} → {trimmed.tokens_after} tokens)"
+    ]
 
 
 class RunStream(Generic[T]):
