@@ -134,7 +134,7 @@ def _write(file: Path, table: Table) -> None:
 
 def _of_agent(form: str, place: Place, table: Table) -> list[str]:
     _write(place.project / f"agent.{form}", table)
-    return ["run", "-c", f"agent.{form}", QUESTION.replace("MARKER", str(place.marker))]
+    return ["run", "-C", f"agent.{form}", QUESTION.replace("MARKER", str(place.marker))]
 
 
 def _of_inner_agent(place: Place, table: Table) -> list[str]:
@@ -163,7 +163,7 @@ def _of_saved_run(place: Place, table: Table) -> list[str]:
     messages = [{"role": "user", "content": "x"}, call]
     record = {"format": "jackfield-run/1", "stop_reason": "approval_needed", "messages": messages, **table}
     (place.project / "run.json").write_text(json.dumps(record))
-    return ["run", "-c", "agent.json", "-t", "write_file", "--resume", "run.json", "--approve"]
+    return ["run", "-C", "agent.json", "-t", "write_file", "--resume", "run.json", "--approve"]
 
 
 Shape = Callable[[Place, Table], list[str]]

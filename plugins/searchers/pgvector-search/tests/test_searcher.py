@@ -527,7 +527,7 @@ def test_the_step_to_a_database_of_the_guide_does_what_it_says(
         lambda asked: embeddings_of(asked) if asked.path.endswith("/embeddings") else says("Up to 120 EUR a night.")
     )
     commands = [line for line in re.findall(r"^\$ jackfield (.*)$", guide, re.MULTILINE) if "-m " not in line]
-    assert commands == ["index build handbook .", 'run -c database.yaml --trust "What may a hotel cost?"']
+    assert commands == ["index build handbook .", 'run --config database.yaml --trust "What may a hotel cost?"']
     for command in commands:
         assert main(shlex.split(command)) == 0, capsys.readouterr()
     assert "Up to 120 EUR a night." in capsys.readouterr().out
