@@ -1,4 +1,4 @@
-"""Turn the tokens of an answer into events. Pure: the decoder is an argument."""
+"""Read the tokens of an answer as events. Pure: the decoder is passed in."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The settings for reading an answer.
+    """The options for reading an answer.
 
     Attributes:
         end_tokens: The tokens that end an answer.
         stops: The texts that end it.
-        thoughts: Whether `<think>` at its beginning is separated from the text.
-        inside_thought: Whether the prompt already opened that tag.
+        thoughts: `<think>` at its beginning is separated from the text.
+        inside_thought: The prompt already opened that tag.
     """
 
     end_tokens: frozenset[int]
@@ -33,8 +33,8 @@ class AnswerReader:
     """Reads one answer, token by token.
 
     Attributes:
-        complete: Whether the answer has ended; later tokens do not belong to it.
-        tokens: How many tokens it has, including its end token and those of a stop text.
+        complete: True once the answer has ended; later tokens do not belong to it.
+        tokens: The number of its tokens, including its end token and those of a stop text.
     """
 
     def __init__(self, decode: Decode, reading: Reading) -> None:
@@ -61,7 +61,7 @@ class AnswerReader:
         return events
 
     def finish(self, model: str, prompt_tokens: int) -> Iterator[ModelEvent]:
-        """Yield the last events; without an end token or a stop text, the answer was cut off at the limit."""
+        """Yield the last events. Without an end token or a stop text, the answer was cut off at the limit."""
         yield from self._split(self._before_stop(self._decoder.finish()))
         if self._search is not None:
             yield from self._split(self._search.rest())
@@ -73,7 +73,7 @@ class AnswerReader:
         yield ModelFinished("stop" if self.complete else "length", model=model)
 
     def _before_stop(self, piece: str) -> str:
-        """Return the part of a text that cannot be part of a stop text; at a stop text, the answer is complete."""
+        """Return the part of a text that cannot begin a stop text; a whole stop text completes the answer."""
         if self._search is None:
             return piece
         shown = "" if self._search.found else self._search.feed(piece)

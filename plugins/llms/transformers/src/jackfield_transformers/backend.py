@@ -21,7 +21,7 @@ from jackfield.request import ChatRequest, ModelFacts
 from jackfield.streams import closing
 from jackfield_transformers.answer import AnswerReader, Reading
 from jackfield_transformers.config import TransformersConfig
-from jackfield_transformers.errors import BACKEND, translated_answering
+from jackfield_transformers.errors import BACKEND, translate_answering
 from jackfield_transformers.generation import generate
 from jackfield_transformers.loading import LoadedModel, context_of_folder, load
 from jackfield_transformers.writing import write
@@ -30,11 +30,11 @@ KEY_VARIABLE = "HF_TOKEN"
 DEFAULT_MAX_TOKENS = 2048
 
 _Item: TypeAlias = ModelEvent | BaseException | None
-"""What the thread that generates has to say; None is the end."""
+"""An item from the thread that generates: an event or an error; None is the end."""
 
 
 class TransformersChat(BaseChatModel):
-    """A model in this process. It is loaded at the first call, and answers one call at a time: others wait.
+    """A model in this process. It is loaded at the first call and answers one call at a time, while others wait.
 
     Generation can run ahead of the reader, up to the answer's end. Leaving early stops it at the next token.
     """
@@ -54,11 +54,11 @@ class TransformersChat(BaseChatModel):
         self._models: dict[str, LoadedModel] = {}
         self._loading = threading.Lock()
         self._context_of_folder: int | None = None
-        self._looked_into_folder = False
+        self._has_read_folder = False
 
     @property
     def facts(self) -> ModelFacts:
-        """The configured facts, or the model's: known at once for a folder, after loading for a model of the hub."""
+        """The facts as configured, else of the model: known at once for a folder, after loading for one at the hub."""
         loaded = self._models.get(self.config.model)
         return ModelFacts(
             context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),
@@ -72,7 +72,7 @@ class TransformersChat(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Generate in a separate thread, and pass on the events."""
         self._check(request)
-        events = self._generated(request)
+        events = self._generate(request)
         if request.functions and request.config.function_choice != "none":
             call_format = self._call_format()
             events = transformed(events, lambda: call_format.reader(request))
@@ -88,7 +88,7 @@ class TransformersChat(BaseChatModel):
     # --- one call ---
 
     def _check(self, request: ChatRequest) -> None:
-        """Refuse what no model of this backend can do, before one is loaded."""
+        """Refuse, before a model is loaded, options that no model of this backend has."""
         wanted = request.config.response_format
         if wanted is not None and wanted.get("type") != "text":
             raise ModelRequestError(
@@ -111,7 +111,7 @@ class TransformersChat(BaseChatModel):
                 backend=BACKEND,
             )
 
-    async def _generated(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+    async def _generate(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         loaded = self._models.get(request.model)
         if loaded is None:
             yield PreparationProgress(f"loading {request.model}")
@@ -120,21 +120,21 @@ class TransformersChat(BaseChatModel):
         items: asyncio.Queue[_Item] = asyncio.Queue()
         left = threading.Event()
 
-        def tell(item: _Item) -> None:
+        def put(item: _Item) -> None:
             try:
                 loop.call_soon_threadsafe(items.put_nowait, item)
-            except RuntimeError:  # the loop is closed: nobody will read on
+            except RuntimeError:  # the loop is closed, so there is no reader
                 left.set()
 
         def work() -> None:
             try:
-                self._answer(loaded, request, tell, left)
-            except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
-                tell(error)
+                self._answer(loaded, request, put, left)
+            except BaseException as error:  # noqa: BLE001 - passed to the caller, who raises it
+                put(error)
             else:
-                tell(None)
+                put(None)
 
-        sync.in_background(work).add_done_callback(partial(_tell_if_refused, tell))
+        sync.in_background(work).add_done_callback(partial(_put_refusal, put))
         try:
             while (item := await _next(items, request.config.request_timeout)) is not None:
                 if isinstance(item, BaseException):
@@ -145,10 +145,10 @@ class TransformersChat(BaseChatModel):
             item = None  # an error and this frame would hold each other, and both the model
 
     def _answer(
-        self, loaded: LoadedModel, request: ChatRequest, tell: Callable[[_Item], None], left: threading.Event
+        self, loaded: LoadedModel, request: ChatRequest, put: Callable[[_Item], None], left: threading.Event
     ) -> None:
-        """Answer, in this thread, as soon as it is this call's turn; stop when `left` is set."""
-        with loaded.turn, translated_answering(loaded.name):
+        """Answer in this thread, once earlier calls have ended; stop when `left` is set."""
+        with loaded.turn, translate_answering(loaded.name):
             if left.is_set():
                 return
             prompt = write(loaded, request, self.config.chat_template_kwargs)
@@ -157,7 +157,7 @@ class TransformersChat(BaseChatModel):
             def listen(tokens: Sequence[int]) -> bool:
                 for token in tokens:
                     for event in reader.feed(token):
-                        tell(event)
+                        put(event)
                 return reader.complete or left.is_set()
 
             longest = request.config.max_tokens or DEFAULT_MAX_TOKENS
@@ -165,10 +165,10 @@ class TransformersChat(BaseChatModel):
                 longest = min(longest, loaded.context_tokens - prompt.tokens)
             generate(loaded, prompt.inputs, request.config, max_new_tokens=longest, listener=listen)
             for event in reader.finish(loaded.name, prompt.tokens):
-                tell(event)
+                put(event)
 
     def _reading(self, loaded: LoadedModel, request: ChatRequest, opens_thought: bool) -> Reading:
-        # A special token has no text that could be looked for.
+        # A special token has no text to search for.
         special = set(loaded.tokenizer.all_special_ids)
         as_tokens = {stop: loaded.tokenizer.convert_tokens_to_ids(stop) for stop in request.config.stop}
         return Reading(
@@ -180,10 +180,10 @@ class TransformersChat(BaseChatModel):
 
     def _call_format(self) -> CallFormat:
         name = self.config.tool_call_format
-        made = self.host.load_row(self.host.find("call_format", name))()
-        if not isinstance(made, CallFormat):
+        call_format = self.host.load_row(self.host.find("call_format", name))()
+        if not isinstance(call_format, CallFormat):
             raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
-        return made
+        return call_format
 
     # --- what the first call does ---
 
@@ -199,9 +199,9 @@ class TransformersChat(BaseChatModel):
     def _context_before_loading(self) -> int | None:
         if self.config.context_tokens is not None:
             return self.config.context_tokens
-        if not self._looked_into_folder:
+        if not self._has_read_folder:
             self._context_of_folder = context_of_folder(self.config.model)
-            self._looked_into_folder = True
+            self._has_read_folder = True
         return self._context_of_folder
 
 
@@ -215,7 +215,7 @@ async def _next(items: asyncio.Queue[_Item], timeout_s: float | None) -> _Item:
     )
 
 
-def _tell_if_refused(tell: Callable[[_Item], None], over: Future[None]) -> None:
-    error = over.exception()
-    if error is not None:  # there is no thread for it, and nobody else will say so
-        tell(error)
+def _put_refusal(put: Callable[[_Item], None], done: Future[None]) -> None:
+    error = done.exception()
+    if error is not None:  # no thread could be started, so `work` did not report it
+        put(error)

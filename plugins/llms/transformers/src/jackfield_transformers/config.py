@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class TransformersConfig(LLMConfig):
-    """The model, the way to load it, and its abilities. `model` is a folder, or a name at the hub (`org/name`)."""
+    """The model, its loading, and its abilities. `model` is a folder, or a name at the hub (`org/name`)."""
 
     device: str = Field(
         default="auto", min_length=1, description="cpu, cuda, cuda:1 …; auto: cuda if available, else cpu"
@@ -42,4 +42,4 @@ class TransformersConfig(LLMConfig):
     reasoning: bool | None = Field(
         default=None, description="Separate the text in <think> as reasoning; unset: if the chat template has the tag"
     )
-    context_tokens: int | None = Field(default=None, ge=1, description="Unset: as the model's own configuration says")
+    context_tokens: int | None = Field(default=None, ge=1, description="Unset: as the model's own configuration states")

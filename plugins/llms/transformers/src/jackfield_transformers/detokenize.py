@@ -1,30 +1,32 @@
-"""Turn tokens into text while they arrive, without half characters.
+"""Decode tokens as they arrive, without half characters.
 
-A token is not a piece of text: a character may lie across several tokens, and in some vocabularies a word's leading
-space shows only behind another token. So a few tokens before the new ones are decoded again with them.
+A token is not a piece of text: a character may consist of several tokens, and in some vocabularies a word's leading
+space appears only after another token. So a few tokens before the new ones are decoded again with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-REPLACEMENT = "\ufffd"  # what decoders give for bytes that are no character, or not yet
+REPLACEMENT = "\ufffd"  # decoders return it for invalid or incomplete characters
 _CONTEXT_TOKENS = 6
-_PATIENCE_TOKENS = 8  # after so many without the end of a character, the bytes are none: a character has at most four
-_MOST_OPEN = 3  # bytes that a character which is not complete can have
+_PATIENCE_TOKENS = (
+    8  # after so many without the end of a character, the bytes are invalid: a character has at most four
+)
+_MOST_OPEN = 3  # the most bytes of an incomplete character
 
 Decode = Callable[[Sequence[int]], str]
 
 
 class TokenDecoder:
-    """Returns the text of tokens as soon as it is certain. All of it, joined, is the text of all tokens."""
+    """Returns the text of tokens as soon as it is certain. The pieces together are the text of all tokens."""
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode
         self._window: list[int] = []
-        self._boundary = 0  # where, in the window, a token ended together with a character; 0 as long as none is marked
-        self._open = 0  # how many tokens came since the last one that ended with a character
-        self._said = 0  # how many characters of the window's text were given
+        self._boundary = 0  # the position in the window after a token that ended with a character; 0 for none
+        self._open = 0  # the number of tokens since the last one that ended with a character
+        self._returned = 0  # the number of characters of the window that were returned
 
     def feed(self, token: int) -> str:
         """Return the text that a token makes certain."""
@@ -47,15 +49,15 @@ class TokenDecoder:
         return self._up_to(text, len(text))
 
     def _up_to(self, text: str, end: int) -> str:
-        piece = text[self._said : end]
-        self._said = max(self._said, end)
+        piece = text[self._returned : end]
+        self._returned = max(self._returned, end)
         return piece
 
     def _move_on(self) -> None:
-        """Forget tokens that no longer matter: a window begins where a character does, with some tokens to spare."""
+        """Drop tokens that no longer matter. A window begins at a character, some tokens before the new ones."""
         if len(self._window) - self._boundary < _CONTEXT_TOKENS:
             return
         if self._boundary:
             self._window = self._window[self._boundary :]
-            self._said = len(self._decode(self._window))
+            self._returned = len(self._decode(self._window))
         self._boundary = len(self._window)

@@ -22,7 +22,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 @contextmanager
-def translated_loading(model: str, *, key: str = "") -> Iterator[None]:
+def translate_loading(model: str, *, key: str = "") -> Iterator[None]:
     """Translate errors of loading a model into Jackfield's; `key` is removed from their texts."""
     try:
         yield
@@ -33,7 +33,7 @@ def translated_loading(model: str, *, key: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def translated_answering(model: str) -> Iterator[None]:
+def translate_answering(model: str) -> Iterator[None]:
     """Translate errors of generating an answer into Jackfield's."""
     try:
         yield
@@ -67,7 +67,7 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
 
 
 def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
-    """Return our error for one of the hub's, if it is among the causes; None otherwise."""
+    """Return the error for one of the hub's; None if no cause is the hub's."""
     from huggingface_hub import errors as hub
 
     if _is_any(causes, hub.GatedRepoError):
@@ -82,7 +82,7 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
     if _is_any(causes, hub.HFValidationError):
         return _not_found(f"there is no folder {model!r}, and at the hub names look like org/name")
     offline = _is_any(causes, hub.OfflineModeIsEnabled)
-    if not offline and any(map(_is_of_the_network, causes)):
+    if not offline and any(_is_network_error(cause) for cause in causes):
         return ModelConnectionError(
             f"{BACKEND}: {model!r} is not on this disk, and the hub cannot be reached: check the network and the name",
             backend=BACKEND,
@@ -123,7 +123,7 @@ def _is_any(causes: list[BaseException], *classes: type[BaseException]) -> bool:
     return any(isinstance(cause, classes) for cause in causes)
 
 
-def _is_of_the_network(cause: BaseException) -> bool:
+def _is_network_error(cause: BaseException) -> bool:
     # The hub's client has used two HTTP libraries, which share no class.
     name = type(cause).__name__
     return any(word in name for word in ("ConnectError", "ConnectionError", "Timeout"))

@@ -1,7 +1,7 @@
 """Let a loaded model continue a prompt, token by token, until the listener stops it.
 
-Each call has its own random generator. `generate` itself would use the one that all of torch shares in this process: a
-seed would then mean nothing as soon as two calls run at once.
+Each call has its own random generator. `generate` itself would use the one that all of torch shares in this process, so
+seeds would have no effect while two calls run at once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, device
     from transformers import GenerationConfig
 
-TEMPLATE_OPTIONS = ("chat_template_kwargs", "enable_thinking")  # in `extra_body`, and meant for the template
+TEMPLATE_OPTIONS = ("chat_template_kwargs", "enable_thinking")  # in `extra_body`, for the template
 
-# What makes another thing of `generate` than one answer that grows, or has a name of Jackfield's.
-_NOT_HERE = {
+# Options with which `generate` returns anything but one growing answer, or that have a name in Jackfield.
+_UNSUPPORTED = {
     "num_beams",
     "num_return_sequences",
     "return_dict_in_generate",
@@ -35,8 +35,8 @@ _NOT_HERE = {
     "max_new_tokens",
 }
 
-# Values that mean nothing, not None: in place of None, `generate` would put the model's own.
-_NO_CHANCE = {
+# Values that have no effect. Not None, which `generate` would replace by the model's own values.
+_NO_SAMPLING = {
     "temperature": 1.0,
     "top_p": 1.0,
     "top_k": 50,
@@ -46,7 +46,7 @@ _NO_CHANCE = {
 }
 
 Listener = Callable[[Sequence[int]], bool]
-"""Receives the new tokens; returns whether to stop."""
+"""Receives the new tokens; returns True to stop."""
 
 
 def generate(
@@ -60,10 +60,10 @@ def generate(
     """Continue a prompt.
 
     Args:
-        loaded: The model; the caller holds its turn.
+        loaded: The model; the caller holds its lock.
         prompt: `input_ids` and the model's other inputs, as tensors on its device.
         config: The options that were set; the others are the model's own.
-        max_new_tokens: The most tokens, at least 1.
+        max_new_tokens: The maximum number of tokens, at least 1.
         listener: Receives each token as soon as it is chosen.
     """
     length = prompt["input_ids"].shape[1]
@@ -71,9 +71,9 @@ def generate(
     processors = [*_penalties(config, length), *_sampling(options, config, loaded.model.device)]
     loaded.model.generate(
         **prompt,
-        generation_config=_plain(options, loaded, max_new_tokens),
+        generation_config=_without_sampling(options, loaded, max_new_tokens),
         logits_processor=processors,
-        stopping_criteria=[_Listening(listener, length)],
+        stopping_criteria=[_ListeningCriterion(listener, length)],
     )
 
 
@@ -82,10 +82,10 @@ def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
     options = copy.deepcopy(own)
     extra = _extra(own, config)
     named = ("temperature", "top_p", "top_k", "repetition_penalty")
-    given = {name: value for name in named if (value := getattr(config, name)) is not None}
-    for key, value in {**given, **extra}.items():
+    chosen = {name: value for name in named if (value := getattr(config, name)) is not None}
+    for key, value in {**chosen, **extra}.items():
         setattr(options, key, value)
-    if "do_sample" not in extra and {"temperature", "top_p", "top_k"} & given.keys():
+    if "do_sample" not in extra and {"temperature", "top_p", "top_k"} & chosen.keys():
         options.do_sample = True
     if options.temperature == 0:
         options.do_sample = False
@@ -94,23 +94,23 @@ def _options(own: GenerationConfig, config: GenerateConfig) -> GenerationConfig:
 
 def _extra(own: GenerationConfig, config: GenerateConfig) -> dict[str, object]:
     extra = {key: value for key, value in config.extra_body.items() if key not in TEMPLATE_OPTIONS}
-    refused = [key for key in extra if key in _NOT_HERE or key.startswith("_") or key not in vars(own)]
+    refused = [key for key in extra if key in _UNSUPPORTED or key.startswith("_") or key not in vars(own)]
     if refused:
         raise ModelRequestError(
-            f"{BACKEND}: extra_body has {', '.join(map(repr, refused))}: only options of transformers' "
-            f"GenerationConfig that leave it at one answer can stand there",
+            f"{BACKEND}: extra_body has {', '.join(repr(key) for key in refused)}: it takes only options of "
+            f"transformers' GenerationConfig that produce one answer",
             backend=BACKEND,
         )
     return extra
 
 
-def _plain(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
-    """Return the options with greedy decoding, because sampling is the last of our processors."""
-    plain = copy.deepcopy(options)
+def _without_sampling(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
+    """Return the options so that `generate` takes the likeliest token: our last processor does the sampling."""
+    options = copy.deepcopy(options)
     ends = sorted(loaded.end_tokens)
     padding = loaded.tokenizer.pad_token_id
-    vars(plain).update(
-        _NO_CHANCE,
+    vars(options).update(
+        _NO_SAMPLING,
         min_p=None,
         do_sample=False,
         num_beams=1,
@@ -119,24 +119,24 @@ def _plain(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) 
         eos_token_id=ends or None,
         pad_token_id=padding if padding is not None or not ends else ends[0],
     )
-    return plain
+    return options
 
 
-class _Listening:
-    """A criterion for stopping that passes the new tokens on.
+class _ListeningCriterion:
+    """A stopping criterion that passes the new tokens on.
 
-    A streamer of transformers would be told of a token only after it was decided whether to go on.
+    A streamer of transformers would receive a token only after the decision to continue.
     """
 
     def __init__(self, listener: Listener, prompt_length: int) -> None:
         self._listener = listener
-        self._heard = prompt_length
+        self._length = prompt_length
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:  # noqa: ARG002 - the signature is transformers'
         import torch
 
-        new = input_ids[0, self._heard :].tolist()
-        self._heard += len(new)
+        new = input_ids[0, self._length :].tolist()
+        self._length += len(new)
         return torch.full((input_ids.shape[0],), self._listener(new), device=input_ids.device, dtype=torch.bool)
 
 
@@ -150,7 +150,7 @@ def _sampling(options: GenerationConfig, config: GenerateConfig, device: device)
     from transformers.generation import logits_process as warpers
 
     wanted: list[tuple[float | None, float, Callable[..., object]]] = [
-        # An option, the value that switches it off, and what it does; in the order of `generate`.
+        # An option, the value that switches it off, and its class; in the order of `generate`.
         (options.temperature, 1.0, warpers.TemperatureLogitsWarper),
         (options.top_k, 0, warpers.TopKLogitsWarper),
         (options.top_p, 1.0, warpers.TopPLogitsWarper),
@@ -163,11 +163,11 @@ def _sampling(options: GenerationConfig, config: GenerateConfig, device: device)
         generator.seed()
     else:
         generator.manual_seed(config.seed % 2**63)
-    return [*chosen, _Chance(generator)]
+    return [*chosen, _Sampler(generator)]
 
 
-class _Chance:
-    """Draws a token by the scores, and leaves no other to be chosen."""
+class _Sampler:
+    """Draws a token according to the scores, and excludes all others."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
@@ -185,7 +185,7 @@ def _penalties(config: GenerateConfig, prompt_length: int) -> list[object]:
 
 
 class _Penalties:
-    """Lowers the scores of tokens that the answer already has: once, and for each time. As OpenAI defines the two."""
+    """Lowers the scores of tokens that the answer already has: once, and per occurrence. OpenAI defines the two."""
 
     def __init__(self, presence: float, frequency: float, prompt_length: int) -> None:
         self._presence = presence
@@ -195,6 +195,6 @@ class _Penalties:
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         import torch
 
-        said = input_ids[:, self._prompt_length :]
-        counts = torch.zeros_like(scores).scatter_add_(1, said, torch.ones_like(said, dtype=scores.dtype))
+        answer = input_ids[:, self._prompt_length :]
+        counts = torch.zeros_like(scores).scatter_add_(1, answer, torch.ones_like(answer, dtype=scores.dtype))
         return scores - self._frequency * counts - self._presence * (counts > 0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError, ModelRequestError
 from jackfield_transformers.config import TransformersConfig
-from jackfield_transformers.errors import BACKEND, translated_loading
+from jackfield_transformers.errors import BACKEND, translate_loading
 
 END_OF_THOUGHT = "</think>"
 
@@ -22,16 +22,16 @@ class LoadedModel:
     """A model that can answer.
 
     Attributes:
-        name: As in the configuration.
+        name: The name in the configuration.
         model: The transformers model; it can `generate`.
         tokenizer: The transformers tokenizer.
         writer: Writes prompts: the tokenizer, or the processor of a model that takes images.
         template: The chat template, in Jinja.
         end_tokens: The tokens that end an answer.
         context_tokens: The longest prompt and answer together; None if unknown.
-        thinks: Whether the text in `<think>` is returned as reasoning.
-        sees: Whether it takes images.
-        turn: A lock; its holder may use the rest, one call at a time.
+        thinks: The text in `<think>` is returned as reasoning.
+        sees: The model takes images.
+        turn: A lock; only its holder may use the model, one call at a time.
     """
 
     name: str
@@ -63,12 +63,12 @@ def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel
         ModelServiceError: The model does not exist, or cannot be loaded.
     """
     source = Path(name).expanduser()
-    with translated_loading(name, key=key):
+    with translate_loading(name, key=key):
         options: dict[str, Any] = {
             "revision": config.revision,
             # Never left unset: transformers would then ask at the terminal.
             "trust_remote_code": config.trust_remote_code,
-            # Not a word to the hub about what lies here.
+            # The hub must not learn the names of local folders.
             "local_files_only": config.local_files_only or source.is_dir(),
             **({"token": key} if key else {}),
         }
@@ -78,8 +78,8 @@ def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel
 def _load(source: str, name: str, config: TransformersConfig, options: Mapping[str, Any]) -> LoadedModel:
     import transformers
 
-    auto: Any = transformers  # its annotations are not all true
-    # The configuration first: of what is no model, it says so best.
+    auto: Any = transformers  # some of its annotations are wrong
+    # The configuration first: its errors about a folder without a model are the clearest.
     auto.AutoConfig.from_pretrained(source, **options)
     if config.images:
         writer = auto.AutoProcessor.from_pretrained(source, **options)
@@ -113,40 +113,40 @@ def can_sanitize(writer: Any) -> bool:
 
 
 def context_of(model_config: Mapping[str, Any]) -> int | None:
-    """Return the context length of a model, in tokens, from its `config.json`."""
+    """Return the longest text of a model, in tokens, from its `config.json`; None if it states none."""
     for values in (model_config, model_config.get("text_config") or {}):
         for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
-            found = values.get(key)
-            if isinstance(found, int) and found > 0:
-                return found
+            tokens = values.get(key)
+            if isinstance(tokens, int) and tokens > 0:
+                return tokens
     return None
 
 
 def context_of_folder(name: str) -> int | None:
-    """Like `context_of`, for a model in a folder; None if the file does not exist, or cannot be read."""
+    """Do the same as `context_of` for a folder; return None if it has no file that can be read."""
     try:
-        found = json.loads((Path(name).expanduser() / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((Path(name).expanduser() / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None  # loading it says what is wrong
-    return context_of(found) if isinstance(found, dict) else None
+        return None  # loading the model raises the error
+    return context_of(config) if isinstance(config, dict) else None
 
 
 def _template(writer: Any, name: str, config: TransformersConfig) -> str:
     if config.chat_template is not None:
-        return _given_template(config.chat_template)
-    found = writer.chat_template
-    if isinstance(found, Mapping):
-        found = found.get("default")
-    if not isinstance(found, str):
+        return _configured_template(config.chat_template)
+    template = writer.chat_template
+    if isinstance(template, Mapping):
+        template = template.get("default")
+    if not isinstance(template, str):
         raise ModelRequestError(
             f"{BACKEND}: {name!r} has no chat template, so it was not made for conversations: "
             f"take its instruct or chat variant, or set chat_template",
             backend=BACKEND,
         )
-    return found
+    return template
 
 
-def _given_template(text: str) -> str:
+def _configured_template(text: str) -> str:
     if "{" in text:
         return text
     try:
@@ -172,6 +172,6 @@ def _device(wanted: str) -> str:
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    generating = model.generation_config.eos_token_id
-    given = generating if isinstance(generating, list) else [generating]
-    return frozenset(token for token in (*given, tokenizer.eos_token_id) if token is not None)
+    ends = model.generation_config.eos_token_id
+    listed = ends if isinstance(ends, list) else [ends]
+    return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)

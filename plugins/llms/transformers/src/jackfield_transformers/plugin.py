@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Describe the backend of this package."""
 
 from __future__ import annotations
 

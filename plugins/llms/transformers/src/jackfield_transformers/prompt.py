@@ -1,4 +1,4 @@
-"""Turn a history into the messages of chat templates. Pure."""
+"""Turn a history into the messages that chat templates take. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TemplateMessage = dict[str, Any]
 
 
 def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> list[TemplateMessage]:
-    """Return the messages of a history for chat templates: an answer with its calls is one message.
+    """Return a history in the form that templates expect: an answer with its calls is one message.
 
     Args:
         history: Oldest first.
@@ -26,7 +26,7 @@ def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> 
 
 
 def template_tools(functions: Iterable[FunctionSchema]) -> list[dict[str, Any]]:
-    """Tools as templates take them."""
+    """Return tools in the form that templates take."""
     return [{"type": "function", "function": dict(function)} for function in functions]
 
 
@@ -58,7 +58,7 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
             {
                 "id": call.id,
                 "type": "function",
-                # As an object: templates write it in the way that their model knows.
+                # As an object, which templates write in the form that their model knows.
                 "function": {"name": call.function.name, "arguments": json.loads(call.function.arguments)},
             }
             for call in answer.calls
@@ -67,13 +67,13 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
 
 
 def _as_user(result: Result, text: str, *, in_parts: bool) -> TemplateMessage:
-    """Return the media that a tool's message cannot hold, and results without a call."""
-    items = [ContentItem(text="\n".join(filter(None, (result.label, text)))), *result.media]
+    """Return a user message with the part of a result that a `tool` message cannot hold, or that belongs to no call."""
+    items = [ContentItem(text=f"{result.label}\n{text}" if text else result.label), *result.media]
     return {"role": USER, "content": _content(items, in_parts=in_parts)}
 
 
 def _content(items: Sequence[ContentItem], *, in_parts: bool) -> str | list[dict[str, Any]]:
-    return list(map(_part, items)) if in_parts else text_of(items)
+    return [_part(item) for item in items] if in_parts else text_of(items)
 
 
 def _part(item: ContentItem) -> dict[str, Any]:

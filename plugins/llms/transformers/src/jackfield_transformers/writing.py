@@ -20,7 +20,7 @@ from jackfield_transformers.generation import TEMPLATE_OPTIONS
 from jackfield_transformers.loading import LoadedModel, can_sanitize
 from jackfield_transformers.prompt import TemplateMessage, template_messages, template_tools
 
-_TAIL_TOKENS = 16  # more than `<think>` and a line's end have in any vocabulary
+_TAIL_TOKENS = 16  # more than `<think>` and a line break have in any vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +28,9 @@ class Prompt:
     """A prompt, ready for the model.
 
     Attributes:
-        inputs: What the model takes, as tensors.
-        tokens: Its length.
-        opens_thought: Whether it ends with the tag that begins a thought.
+        inputs: The inputs of the model, as tensors.
+        tokens: The length of the prompt.
+        opens_thought: The prompt ends with the tag that begins a thought.
     """
 
     inputs: dict[str, Any]
@@ -39,11 +39,11 @@ class Prompt:
 
 
 def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str, Any]) -> Prompt:
-    """Return the prompt of a request. An answer at the end of the history is continued.
+    """Write the prompt of a request. An answer at the end of the history is continued.
 
     Args:
-        loaded: The model; the caller holds its turn.
-        request: The history and, for models whose template describes them, the tools.
+        loaded: The model; the caller holds its lock.
+        request: The history, and the tools for models whose template describes them.
         template_options: Further variables for the template.
 
     Raises:
@@ -52,7 +52,7 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
     """
     messages = template_messages(request.messages, in_parts=loaded.sees)
     if loaded.sees:
-        messages = [{**message, "content": list(map(_with_image, message["content"]))} for message in messages]
+        messages = [{**message, "content": [_open_image(part) for part in message["content"]]} for message in messages]
     continued = _is_unfinished(messages)
     tools = [] if request.config.function_choice == "none" else template_tools(request.functions)
     encoded = loaded.writer.apply_chat_template(
@@ -71,7 +71,7 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
     )
     inputs = dict(encoded.to(loaded.model.device))
     if "token_type_ids" not in inspect.signature(loaded.model.forward).parameters:
-        inputs.pop("token_type_ids", None)  # tokenizers of no particular model make them for models that take none
+        inputs.pop("token_type_ids", None)  # generic tokenizers make them even for models that do not take them
     tokens = int(inputs["input_ids"].shape[1])
     _check_length(tokens, loaded)
     tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)
@@ -90,8 +90,8 @@ def _check_length(tokens: int, loaded: LoadedModel) -> None:
 def _template_options(request: ChatRequest, configured: dict[str, Any]) -> dict[str, Any]:
     effort = {"reasoning_effort": request.config.reasoning_effort} if request.config.reasoning_effort else {}
     extra = {key: value for key, value in request.config.extra_body.items() if key in TEMPLATE_OPTIONS}
-    given = extra.pop("chat_template_kwargs", None) or {}
-    return {**configured, **effort, **given, **extra}
+    of_call = extra.pop("chat_template_kwargs", None) or {}
+    return {**configured, **effort, **of_call, **extra}
 
 
 def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
@@ -99,25 +99,23 @@ def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
     return bool(last["role"] == ASSISTANT and last["content"] and "tool_calls" not in last)
 
 
-def _with_image(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the part with its image opened."""
-    return {"type": "image", "image": _opened(part["image"])} if part["type"] == "image" else part
-
-
-def _opened(address: str) -> Any:
+def _open_image(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part with its image opened; any other part unchanged."""
+    if part["type"] != "image":
+        return part
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise ModelServiceError(f"{BACKEND}: images need Pillow: pip install pillow", backend=BACKEND) from error
     try:
-        return Image.open(io.BytesIO(_bytes_of(address))).convert("RGB")
+        return {"type": "image", "image": Image.open(io.BytesIO(_read_image(part["image"]))).convert("RGB")}
     except (UnidentifiedImageError, OSError) as error:
         raise UnsupportedInputError(
             f"{BACKEND}: an image cannot be read ({type(error).__name__}): convert it to PNG or JPEG", backend=BACKEND
         ) from error
 
 
-def _bytes_of(address: str) -> bytes:
+def _read_image(address: str) -> bytes:
     if address[:5].lower() == "data:":
         head, _, body = address.partition(",")
         if head.endswith(";base64"):
