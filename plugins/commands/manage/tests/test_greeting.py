@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield_manage.choices import replace_file
-from jackfield_manage.cli.news import greet
+from jackfield_manage.cli.news import _fit_line, greet
 from jackfield_manage.judging.news import Memory
 
 
@@ -79,3 +80,40 @@ def test_a_write_that_fails_changes_and_leaves_nothing(tmp_path: Path) -> None:
         replace_file(target, "new \ud800")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_line_that_does_not_fit_ends_after_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = "reads " + ", ".join(f"VARIABLE_{number}" for number in range(20))
+    for length in range(60, len(text)):
+        line = _fit_line(text[:length])
+        assert len(line) < 80
+        assert line == text[:length] or text.startswith(line.removesuffix(" …"))
+        assert line.removesuffix(" …").split(", ")[-1] in (*text[6:length].split(", "), *text.split(", "))
+
+
+def test_what_was_typed_ahead_is_not_taken_for_an_answer(
+    command_line: Any, site: Any, open_terminal: Callable[..., Any]
+) -> None:
+    site.add_tools("acme", "x")
+    env = {**command_line.env, "JACKFIELD_PLUGINS": "acme"}
+    terminal = open_terminal(["plugins", "list"], command_line.folder, env)
+    terminal.type("clear; ls\n")
+    assert terminal.end() == 0
+    assert "acme" in terminal.seen
+    assert "[Y]es" not in terminal.seen
+    terminal = open_terminal(["plugins", "list"], command_line.folder, env)
+    terminal.wait_for("[Y]es, [n]o, [d]etails: ")
+    terminal.type("y\n")
+    assert terminal.end() == 0
+
+
+def test_our_own_packages_are_asked_about_in_one_line(command_line: Any, open_terminal: Callable[..., Any]) -> None:
+    env = {**command_line.env, "COLUMNS": "80"}
+    terminal = open_terminal(["plugins", "list"], command_line.folder, env)
+    terminal.wait_for("[d]etails: ")
+    assert "\n" not in terminal.before
+    assert terminal.before.startswith(("New: jackfield-", "2 new Jackfield packages: load when named? "))
+    assert len(terminal.before) < 80
+    terminal.type("y\n")
+    assert terminal.end() == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import select
 import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from jackfield.cli import escape_line
-from jackfield.plugins import PluginHost, default_host
+from jackfield.plugins import PluginHost, default_host, known_components
 from jackfield.settings import load_settings
 from jackfield_manage.choices import load_choices, write_choices
 from jackfield_manage.judging.news import (
@@ -48,13 +49,16 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     memory = memory or Memory()
     if not sys.stderr.isatty() or host.settings.safe:
         return False
-    seen, can_ask = memory.seen(), sys.stdin.isatty()
+    # What was typed ahead is meant for the command or the shell, so it must not become the answer.
+    seen, can_ask = memory.seen(), sys.stdin.isatty() and not _has_typed_ahead()
     fresh = news(host, seen)
     if not can_ask:
         unreported = [newcomer for newcomer in fresh.newcomers if newcomer.change != "not asked about"]
         fresh = News(tuple(unreported), fresh.gone)
-    _tell(fresh, host)
-    refused = _ask(fresh.newcomers, host) if can_ask and fresh.newcomers else []
+    ours = can_ask and not fresh.gone and _are_ours(fresh.newcomers, host)
+    if not ours:
+        _tell(fresh, host)
+    refused = _ask(fresh.newcomers, host, ours=ours) if can_ask and fresh.newcomers else []
     if refused:
         _block(refused)
     if fresh:
@@ -103,22 +107,51 @@ def _tell(fresh: News, host: PluginHost) -> None:
 
 
 def _fit_line(text: str) -> str:
-    """Cut a text to one line of the terminal; "details" shows all of it."""
+    """Cut a text after a word, to one line of the terminal; "details" shows all of it."""
     shown, width = escape_line(text), max(60, shutil.get_terminal_size().columns - 1)
-    return shown if len(shown) <= width else f"{shown[: width - 2]} …"
+    if len(shown) <= width:
+        return shown
+    head = shown[: width - 1]
+    return f"{head[: head.rfind(' ')].rstrip(' ,;:')} …" if " " in head.strip() else f"{head[:-1]} …"
+
+
+def _has_typed_ahead() -> bool:
+    """Return True if the terminal has a line that nobody has read."""
+    try:
+        return bool(select.select([sys.stdin], [], [], 0)[0])
+    except (OSError, ValueError):  # not a file, or a console of Windows
+        return False
+
+
+def _are_ours(newcomers: Sequence[Newcomer], host: PluginHost) -> bool:
+    """Return True if all are unchanged packages of Jackfield, proven to be, that need no warning."""
+    known = {component.distribution for component in known_components().values()}
+    return all(
+        newcomer.distribution in known
+        and newcomer.change != "changed"
+        and not remarks_on(newcomer, host)
+        and not any(host.policy.unproven(row) for row in host.catalog.rows if row.distribution == newcomer.distribution)
+        for newcomer in newcomers
+    )
 
 
 def _name(newcomer: Newcomer) -> str:
     return f"{newcomer.distribution} {newcomer.version}"
 
 
-def _ask(newcomers: Sequence[Newcomer], host: PluginHost) -> list[str]:
+def _ask(newcomers: Sequence[Newcomer], host: PluginHost, *, ours: bool) -> list[str]:
     """Ask about all newcomers together, and return the distributions that the user refuses.
+
+    Packages of ours are asked about in one line.
 
     Raises:
         KeyboardInterrupt: Standard input has ended; nothing is decided.
     """
     question, choices = _ASK_ABOUT_SEVERAL if len(newcomers) > 1 else _ASK_ABOUT_ONE
+    if ours and len(newcomers) > 1:
+        question = f"{len(newcomers)} new Jackfield packages: load when named? [Y]es, [n]o, [c]hoose, [d]etails: "
+    elif ours:
+        question = f"New: {_name(newcomers[0])}. Load when named? [Y]es, [n]o, [d]etails: "
     while (answer := _read_answer(question, choices)) == "d":
         for newcomer in newcomers:
             _say(_name(newcomer))
