@@ -13,6 +13,7 @@ from jackfield.errors import ConfigError, UnsupportedInputError
 from jackfield.events import PluginEvent, StreamReset
 from jackfield.messages import ContentItem, Message
 from jackfield.results import Source
+from jackfield.tools import tool
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
 
@@ -208,3 +209,32 @@ def test_a_server_that_does_not_count_is_named(server: FakeOpenAI, make_model: A
     server.reply(reply)
     with pytest.raises(Exception, match="not part of an answer"):
         make_model().count_tokens("hello")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model": "claude-opus-5-5"},
+        {"model": "claude-opus-4-1"},
+        {"model": "claude-opus-4-1", "thinking_budget": 2000},
+        {"model": "test-model"},
+    ],
+)
+def test_an_agent_with_tools_gets_data_in_a_way_that_the_server_accepts(
+    server: FakeOpenAI, make_model: Any, config: dict[str, Any]
+) -> None:
+    @tool
+    def get_time() -> str:
+        """Return the time."""
+        return "noon"
+
+    def reply(request: Any) -> replies.Reply:
+        if len(server.requests) == 1:
+            return replies.tool_call("get_time", "{}")
+        names = {each["name"] for each in request.native["tools"]} - {"get_time"}
+        return replies.tool_call(*names, '{"city": "Bonn"}') if names else replies.text('{"city": "Bonn"}')
+
+    server.respond(reply)
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    assert FnCallAgent([get_time], make_model(**config)).ask("Where?", output=schema).output == {"city": "Bonn"}
+    assert len(server.requests) == 2
