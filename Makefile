@@ -91,7 +91,7 @@ check: .venv/.installed-dev
 style: .venv/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy --strict $(SOURCES)
+	$(BIN)/mypy --strict $(SOURCES) core/tests/typed_programs.py
 	$(BIN)/lint-imports
 
 bench: .venv/.installed-dev

@@ -140,7 +140,8 @@ def test_the_first_of_several_answers_in_a_turn_counts() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_answer_beside_other_calls_waits_for_their_results(order: int) -> None:
-    both: list[tuple[str, dict[str, object]]] = [("answer", {"name": "?"}), ("look_up", {"town": "Bonn"})][::order]
+    both: list[tuple[str, dict[str, object]]] = [("answer", {"name": "?"}), ("look_up", {"town": "Bonn"})]
+    both = both[::order]
     asked = agent(calls(*both), calls(("answer", BONN)))
     stream = asked.stream("q", output=City)
     started = [event.call.name for event in stream if isinstance(event, ToolStarted)]

@@ -204,7 +204,7 @@ def test_a_set_is_asked_once_in_a_run_of_several_turns_and_answers() -> None:
     agent, model = agent_with(made, script=script)
     assert agent.ask("how many?", output=int).output == 7
     assert len(made.contexts) == 1
-    assert shown(model) == ["one"]
+    assert shown(model) == ["one", "answer"]
 
 
 def test_what_a_set_opens_is_closed_with_the_run() -> None:

@@ -12,6 +12,7 @@ from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
 from jackfield.streams import CancelToken
+from jackfield.tools._base import Deps
 from jackfield.tools._toolset import ToolEntry
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "BasicAgent",
     "CancelToken",
     "CreateOptions",
+    "Deps",
     "Event",
     "FnCallAgent",
     "Handoff",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Generic, TypedDict, Unpack, overload
 
 from typing_extensions import TypeVar
 
@@ -15,12 +15,13 @@ from jackfield.messages import Messages, as_messages
 from jackfield.results import History, Output, RunResult, RunStream, Way, messages_so_far
 from jackfield.runs._run import AgentLike, RunConfig
 from jackfield.streams import CancelToken
+from jackfield.tools._base import Deps
 from jackfield.tools._rules import Approve
 
 T = TypeVar("T", default=str)
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(TypedDict, Generic[Deps], total=False):
     """The options of a run, see `Agent.astream`. A kind with options of its own extends it."""
 
     lang: Lang | None
@@ -28,7 +29,7 @@ class RunOptions(TypedDict, total=False):
     resources: RunResources | None
     resume: bool | Mapping[str, bool]
     approve: Approve | None
-    deps: object
+    deps: Deps
     config: RunConfig
     way: Way | None
     attempts: int
@@ -36,14 +37,14 @@ class RunOptions(TypedDict, total=False):
     run_id: str | None
 
 
-class KnownOptions(RunOptions, total=False):
+class KnownOptions(RunOptions[Deps], Generic[Deps], total=False):
     """The options that type checkers accept for every agent: a `ConfigError` says which ones a kind does not take."""
 
     knowledge: object
     """For kinds that work with documents."""
 
 
-class AskOptions(KnownOptions, total=False):
+class AskOptions(KnownOptions[Deps], Generic[Deps], total=False):
     """The options of `ask` and `stream`, besides the form of the answer."""
 
     history: History
@@ -51,19 +52,19 @@ class AskOptions(KnownOptions, total=False):
 
 @overload
 def stream(
-    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions[Deps]]
 ) -> RunStream[Any]: ...
 @overload
 def stream(
-    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunStream[T]: ...
 def stream(
-    agent: AgentLike,
+    agent: AgentLike[Deps],
     messages: Messages,
     *,
     output: Output[Any] = None,
     history: History = (),
-    **options: Unpack[KnownOptions],
+    **options: Unpack[KnownOptions[Deps]],
 ) -> RunStream[Any]:
     """Run, and return the events as they happen, for `async for` or a plain `for`, with the `result` at their end.
 
@@ -85,14 +86,14 @@ def stream(
 
 @overload
 async def aask(
-    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]: ...
 @overload
 async def aask(
-    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[T]: ...
 async def aask(
-    agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]:
     """Ask as `ask` does, from code in an event loop."""
     progress = None
@@ -111,14 +112,14 @@ async def aask(
 
 @overload
 def ask(
-    agent: AgentLike, messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: Mapping[str, object], **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]: ...
 @overload
 def ask(
-    agent: AgentLike, messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: type[T] | None = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[T]: ...
 def ask(
-    agent: AgentLike, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]
+    agent: AgentLike[Deps], messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]:
     """Ask, and wait for the result.
 
@@ -138,13 +139,13 @@ def ask(
 
 
 async def aresume(
-    agent: AgentLike,
+    agent: AgentLike[Deps],
     run_id: str,
     /,
     *,
     approvals: Mapping[str, bool] | None = None,
     output: Output[Any] = None,
-    **options: Unpack[KnownOptions],
+    **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
     """Resume as `resume` does, from code in an event loop."""
     options["run_id"], options["resume"] = run_id, approvals or True
@@ -152,13 +153,13 @@ async def aresume(
 
 
 def resume(
-    agent: AgentLike,
+    agent: AgentLike[Deps],
     run_id: str,
     /,
     *,
     approvals: Mapping[str, bool] | None = None,
     output: Output[Any] = None,
-    **options: Unpack[KnownOptions],
+    **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
     """Continue a run of the agent's store where its record ends, also one of another process, and return its result.
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, Unpack, cast, get_type_hints
 from weakref import WeakKeyDictionary
 
 from jackfield import sync
@@ -45,7 +45,7 @@ from jackfield.runs._view import Response, RunView
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
 from jackfield.suggestions import suggest
-from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._base import BaseTool, Deps, ToolContext
 from jackfield.tools._entries import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
 from jackfield.tools._rules import NO_RULES, Approval, Approve, read_approval
@@ -84,8 +84,10 @@ class InitSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-class Agent(QwenMethods, StatesSecrets):
+class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     """The base class of every agent kind: a subclass defines `events`, or `_run` as in Qwen-Agent.
+
+    In `Agent[User]`, the `deps` of each run are a `User`, which type checkers then check.
 
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
@@ -130,7 +132,7 @@ class Agent(QwenMethods, StatesSecrets):
     """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. It holds
     for the class that defines `events`; a subclass that overrides `events` must set it again."""
 
-    answers_by_tool: ClassVar[bool] = False
+    answers_by_tool: bool = False
     """True if `events` runs one `Loop` with the agent's model, so that a call of the output tool can be the answer. It
     holds for the class that defines `events`, as `resumable` does."""
 
@@ -144,6 +146,11 @@ class Agent(QwenMethods, StatesSecrets):
 
     kind: str = ""
     """The kind as `create_agent` named it; '' if the class was called directly."""
+
+    if not TYPE_CHECKING:  # `Agent[User]` is for type checkers: agents keep no trace of it
+
+        def __class_getitem__(cls, _deps: object) -> type[Agent]:
+            return cls
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -247,7 +254,7 @@ class Agent(QwenMethods, StatesSecrets):
         resources: RunResources | None = None,
         resume: bool | Mapping[str, bool] = False,
         approve: Approve | None = None,
-        deps: object = None,
+        deps: Deps | None = None,
         config: RunConfig = None,
         output: Output[Any] | Form[Any] = None,
         way: Way | None = None,
@@ -301,6 +308,8 @@ class Agent(QwenMethods, StatesSecrets):
             session=session,
             run_id=run_id,
         )
+        if deps is None:
+            self._refuse_missing_deps()
         events_of = self._events_of(output, way=way, attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
@@ -357,6 +366,25 @@ class Agent(QwenMethods, StatesSecrets):
                 if parent is not None:
                     parent.settle(run)
 
+    def _refuse_missing_deps(self) -> None:
+        for agent, name, wanted in self._needed_deps:
+            raise ConfigError(
+                f"agent {agent!r} needs deps: its tool {name!r} takes a ToolContext[{wanted}]. Pass deps= to the run, "
+                f"or annotate ToolContext[{wanted} | None] if the tool can do without"
+            )
+
+    @cached_property
+    def _needed_deps(self) -> list[tuple[str, str, str]]:
+        """The tools that need `deps`, also of the agents that it asks or hands over to: agent, tool and type."""
+        from jackfield.agents._subagents import reachable_agents
+        from jackfield.tools._deps import needed_deps
+
+        return [
+            (agent.name or type(agent).__name__, name, wanted)
+            for agent in reachable_agents(self)
+            for name, wanted in needed_deps(getattr(agent, "function_map", {}).values()).items()
+        ]
+
     def _events_of(
         self, output: Output[Any] | Form[Any], *, way: Way | None, attempts: int
     ) -> Callable[[Run], AsyncIterator[Event]]:
@@ -406,7 +434,7 @@ class Agent(QwenMethods, StatesSecrets):
             )
         return config
 
-    async def arun(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
+    async def arun(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
         """Return the whole response, as dicts if the messages are dicts. Its `stop_reason` says why the run ended.
 
         Options are those of `astream`.
@@ -416,7 +444,7 @@ class Agent(QwenMethods, StatesSecrets):
             view.feed(event)
         return view.response(dicts=want_dicts(messages))
 
-    def run(self, messages: Messages, **options: Unpack[KnownOptions]) -> sync.Stream[Response]:
+    def run(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> sync.Stream[Response]:
         """Return the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
 
         The last item has a `stop_reason`. Options are those of `astream`. A consumer that is slower than the run gets
@@ -435,7 +463,7 @@ class Agent(QwenMethods, StatesSecrets):
 
         return sync.stream(self.astream(messages, **options), lists)
 
-    def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions]) -> Response:
+    def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
         """Return the whole response as `arun` does, from synchronous code."""
         return sync.run(self.arun(messages, **options))
 
@@ -536,7 +564,7 @@ class Agent(QwenMethods, StatesSecrets):
         *,
         resources: RunResources | None = None,
         cancel: CancelToken | None = None,
-        deps: object = None,
+        deps: Deps | None = None,
         config: RunConfig = None,
         **options: Any,
     ) -> Run:
@@ -558,7 +586,7 @@ class Agent(QwenMethods, StatesSecrets):
         lang: Lang,
         *,
         resources: RunResources | None,
-        deps: object,
+        deps: Deps | None,
         config: RunConfig,
         config_lang: Lang | None = None,
         **fields: Any,

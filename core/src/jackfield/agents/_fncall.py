@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from jackfield.agents._base import Agent
 from jackfield.runs._run import Event, Run
+from jackfield.tools._base import Deps
 
 
-class BasicAgent(Agent):
+class BasicAgent(Agent[Deps]):
     """Asks its model once, without tools."""
 
     resumable = True
@@ -20,7 +21,7 @@ class BasicAgent(Agent):
         return self.make_loop(functions=()).events(run)
 
 
-class FnCallAgent(Agent):
+class FnCallAgent(Agent[Deps]):
     """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
 
     resumable = True

@@ -113,6 +113,22 @@ def effects_of(agent: AgentLike) -> frozenset[str]:
     return frozenset().union(*of_sets, *(one.safety().effects for one in tools.values()), *map(effects_of, members))
 
 
+def reachable_agents(agent: AgentLike) -> list[AgentLike]:
+    """Return an agent and all agents that it may ask or hand over to, each once."""
+    reachable: dict[int, AgentLike] = {}
+    pending = [agent]
+    while pending:
+        one = pending.pop(0)
+        if id(one) in reachable:
+            continue
+        reachable[id(one)] = one
+        tools: Mapping[str, BaseTool] = getattr(one, "function_map", {})
+        pending += [tool.agent for tool in tools.values() if isinstance(tool, AgentTool)]
+        pending += [handoff.agent for handoff in getattr(one, "handoffs", ())]
+        pending += getattr(one, "agents", ())
+    return list(reachable.values())
+
+
 class AgentTool(BaseTool):
     """An agent as a tool; see `Agent.as_tool`."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+from typing_extensions import TypeVar
 
 from jackfield._resources import RunResources
 from jackfield._runstate import HANDED_TO, RunState, Spent
@@ -36,11 +38,12 @@ from jackfield.tools._toolbox import Toolbox
 from jackfield.tools._toolset import Toolset
 
 T = TypeVar("T")
+DepsIn_contra = TypeVar("DepsIn_contra", contravariant=True, default=Any)
 Event = ModelEvent | AgentEvent | RunEvent
 """What an agent's `events` yields; a `RunEvent` is one of an agent that it has asked."""
 
 
-class AgentLike(Protocol):
+class AgentLike(Protocol[DepsIn_contra]):
     """An agent as its runs and other agents use it; every `Agent` is one."""
 
     @property
@@ -89,7 +92,7 @@ class AgentLike(Protocol):
         *,
         resources: RunResources | None = None,
         cancel: CancelToken | None = None,
-        deps: object = None,
+        deps: DepsIn_contra | None = None,
         config: RunConfig = None,
     ) -> Run:
         """See `Agent.make_run`."""

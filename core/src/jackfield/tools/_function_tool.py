@@ -6,15 +6,18 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol, TypedDict, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import Any, Generic, Protocol, TypedDict, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
-from typing_extensions import Unpack
+from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
 from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools._schema import check_tool_name
+
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=Any)
 
 _FIELD = "argument_"
 _SECTION = re.compile(r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):")
@@ -39,8 +42,8 @@ class ToolOptions(TypedDict, total=False):
     raw_argument: str
 
 
-class FunctionTool(BaseTool):
-    """A tool whose work is a function; made by `tool`.
+class FunctionTool(BaseTool, Generic[P, R]):
+    """A tool whose work is a function; made by `tool`. Type checkers see the function's signature in calls of it.
 
     The schema comes from the signature, the texts from the docstring: the part before `Args:` is the description,
     the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
@@ -50,7 +53,7 @@ class FunctionTool(BaseTool):
     params_as_text = False
     matches_patterns = True
 
-    def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+    def __init__(self, function: Callable[P, R], **options: Unpack[ToolOptions]) -> None:
         super().__init__()
         if unknown := options.keys() - ToolOptions.__annotations__.keys():
             raise TypeError(f"a tool made from a function has no option {min(unknown)!r}")
@@ -75,7 +78,8 @@ class FunctionTool(BaseTool):
         arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
         if self._context_parameter:
             arguments[self._context_parameter] = context or ToolContext()
-        return self.function_called(**arguments)
+        function: Callable[..., Any] = self.function_called
+        return function(**arguments)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
         """Return arguments that fit the function's types, which are stricter than the schema made from them."""
@@ -90,7 +94,7 @@ class FunctionTool(BaseTool):
             lines = [f"{'.'.join(str(key) for key in problem['loc'])}: {problem['msg']}" for problem in problems]
             raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {'; '.join(lines)}") from None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
         return self.function_called(*args, **kwargs)
 
@@ -101,16 +105,16 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 class _Decorator(Protocol):
     """`@tool(…)`, which makes a tool of a function and keeps a class."""
 
+    @overload  # a class is a callable as well; the first fit wins
+    def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, function: _ToolClass, /) -> _ToolClass: ...
-    @overload
-    def __call__(self, function: Callable[..., Any], /) -> FunctionTool: ...
+    def __call__(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 
 @overload
-def tool(function: _ToolClass, /) -> _ToolClass: ...
+def tool(function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
 @overload
-def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> FunctionTool[P, R]: ...
 
 
 @overload

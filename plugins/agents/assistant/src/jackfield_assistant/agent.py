@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from jackfield.agents import AgentOptions, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
+from jackfield.agents import AgentOptions, Deps, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import RunFinished
 from jackfield.messages import USER, ContentItem, Message, with_system_text
@@ -28,7 +28,7 @@ class AssistantRunOptions(RunOptions, total=False):
     """Text to use instead of the files: plain, or a JSON list of `{"url": …, "text": […]}`."""
 
 
-class Assistant(FnCallAgent):
+class Assistant(FnCallAgent[Deps]):
     """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
     Before each run, its `memory` retrieves passages that fit the last question. They are appended to the system

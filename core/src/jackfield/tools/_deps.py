@@ -1,0 +1,56 @@
+"""The tools that need the `deps` of a run, as the annotations of their contexts say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from jackfield.tools._base import BaseTool, ToolContext
+from jackfield.tools._function_tool import FunctionTool
+
+
+def needed_deps(tools: Iterable[BaseTool]) -> dict[str, str]:
+    """Map the tools that cannot work without `deps`, by name, to the names of the types that they take.
+
+    A tool needs them if its context is annotated with `ToolContext[User]`; not with `ToolContext`, nor if the type
+    admits None. Tools whose annotations cannot be resolved are left out.
+    """
+    needs: dict[str, str] = {}
+    for tool in tools:
+        function = tool.function_called if isinstance(tool, FunctionTool) else type(tool).call
+        for hint in _hints_of(function).values():
+            deps = _deps_of(hint)
+            if deps is not None and not _admits_none(deps):
+                needs[tool.name] = getattr(deps, "__name__", str(deps))
+    return needs
+
+
+def _hints_of(function: Callable[..., Any]) -> Mapping[str, object]:
+    # As text, most annotations show at once that they have no type of `deps`.
+    written = getattr(function, "__annotations__", {}).values()
+    if not any("ToolContext[" in str(annotation) for annotation in written):
+        return {}
+    try:
+        return get_type_hints(function)
+    except NameError:  # a type that is imported for type checkers only
+        return {}
+
+
+def _deps_of(hint: object) -> object:
+    """Return the type of `deps` in a type that is `ToolContext[…]`, or a union with one; None if there is none."""
+    if get_origin(hint) is ToolContext:
+        return get_args(hint)[0]
+    if get_origin(hint) in (Union, UnionType):
+        for one in get_args(hint):
+            if (deps := _deps_of(one)) is not None:
+                return deps
+    return None
+
+
+def _admits_none(hint: object) -> bool:
+    if hint in (Any, object, None, NoneType) or isinstance(hint, TypeVar):
+        return True
+    if get_origin(hint) is Annotated:
+        return _admits_none(get_args(hint)[0])
+    return get_origin(hint) in (Union, UnionType) and any(_admits_none(one) for one in get_args(hint))
