@@ -5,6 +5,7 @@ from __future__ import annotations
 from jackfield.models._base import BaseChatModel, load_processors, name_of_server
 from jackfield.models._factory import backend_of, get_chat_model
 from jackfield.models._fold import Fold, fold
+from jackfield.models._listing import ListsModels
 from jackfield.models._pairing import OpenCall, pair_results
 from jackfield.models._retry import MAX_DELAY_S, ONLY_BEFORE_OUTPUT, Retry, retry_request, wait_before_retry
 from jackfield.models._thoughts import BEGIN, ThoughtSplitter
@@ -19,6 +20,7 @@ __all__ = [
     "BatchAnswer",
     "BatchRequest",
     "Fold",
+    "ListsModels",
     "OpenCall",
     "Retry",
     "Structured",

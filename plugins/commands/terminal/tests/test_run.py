@@ -57,7 +57,7 @@ def test_the_model_may_come_from_the_environment(command_line: CommandLine) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "hi"), "pass --model backend:model, or set JACKFIELD_MODEL. Installed backends: echo"),
+        (("run", "hi"), "jackfield models default backend:model. Installed backends: echo"),
         (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
         (("run", "-m", "echo:", "hi"), "which model of echo?"),
         (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),

@@ -334,12 +334,16 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
     from jackfield.defaults import FIRST_BACKEND
     from jackfield.errors import ConfigError
     from jackfield.plugins import default_host
+    from jackfield_terminal.model_names import load_names
 
+    names = load_names()
+    model = names.resolve(model or names.default)
     if not model:
         backends: Sequence[str] = default_host().names("llm")
         listed = ", ".join(backends) or f"none; try pip install {FIRST_BACKEND}"
         raise ConfigError(
-            f"no model: pass --model backend:model, or set {MODEL_VARIABLE}. Installed backends: {listed}"
+            f"no model: pass --model backend:model, set {MODEL_VARIABLE}, or run: "
+            f"jackfield models default backend:model. Installed backends: {listed}"
         )
     if not base_url:
         return model

@@ -22,6 +22,12 @@ def commands() -> list[CommandSpec]:
             effects=frozenset({"files", "network"}),
         ),
         CommandSpec(
+            name="models",
+            target="jackfield_terminal.models:main",
+            summary="List the models of servers, and choose a default model and aliases.",
+            effects=frozenset({"files", "network"}),
+        ),
+        CommandSpec(
             name="runs",
             target="jackfield_terminal.runs:main",
             summary="List, search, show, replay and resume recorded runs of agents.",

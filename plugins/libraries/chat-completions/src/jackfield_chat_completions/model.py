@@ -74,6 +74,10 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         }
         return {key: value for key, value in body.items() if value is not None}
 
+    async def alist_models(self) -> list[str]:
+        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix(PATH)}/models")
+
     def read_facts(self) -> ModelFacts:
         """Return the facts as configured, else as known for the model, else as the server's profile states."""
         known = find_model(self.model_table(), self.config.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Generic
@@ -21,6 +21,7 @@ from jackfield.secrets import ForgetLocals
 from jackfield_http.answers import AnswerReader
 from jackfield_http.client import HTTPClient
 from jackfield_http.failures import Failures
+from jackfield_http.jsonbytes import json_value
 from jackfield_http.keys import FoundKey, KeyRule, find_key
 from jackfield_http.server import Access, Opened, Post, ServerT, configured_url
 from jackfield_http.sse import PATIENCE
@@ -158,6 +159,26 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         if needed:
             key.or_missing(needed_by=f"backend {self.backend}")
         return key
+
+    async def fetch_model_ids(self, url_of: Callable[[ServerT], str]) -> list[str]:
+        """Return the ids in a list of models: `{"data": [{"id": …}, …]}`.
+
+        Args:
+            url_of: Returns the URL of the list at a server.
+
+        Raises:
+            ModelServiceError: The server did not answer, or has no such list.
+        """
+        opened = await self._access.open()
+        post = Post(b"", url_of(opened.server), {"accept": "application/json"}, "GET")
+        reply = await opened.exchange(post, extra={}, timeout_s=DEFAULT_TIMEOUT_S)
+        failures = opened.failures(self.backend, reply.headers, extra={})
+        if reply.status >= 300:
+            raise self.refusal(failures, reply.status, reply.body)
+        try:
+            return [str(entry["id"]) for entry in json_value(reply.body)["data"]]
+        except (LookupError, TypeError, ValueError):
+            raise failures.unreadable(reply.body, advice="it has no list of models") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Ask once, for a stream. An answer that is one JSON object is accepted as well."""

@@ -125,6 +125,10 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         """See `HTTPBackend`."""
         return error_of_response(failures, status, body)
 
+    async def alist_models(self) -> list[str]:
+        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix('/messages')}/models?limit=1000")
+
     # --- counting ---
 
     async def acount_tokens(

@@ -44,6 +44,14 @@ class AzureChat(ChatCompletionsModel):
     url_setting: ClassVar[str] = "azure_endpoint"
     config: AzureConfig
 
+    async def alist_models(self) -> list[str]:
+        """Refuse: Azure gives a key no list of deployments.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError("Azure has no list of deployments for a key: look in its portal, and write azure:DEPLOYMENT")
+
     def server(self) -> ChatServer:
         """Return the deployment's address, by the SDK's rules, with the API key or the token.
 

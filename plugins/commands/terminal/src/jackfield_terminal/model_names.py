@@ -1,0 +1,83 @@
+"""The user's default model and aliases, in `models.json` beside `config.toml`.
+
+Only commands use them. Code and agent files name their models themselves, so that they do the same for everybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jackfield.errors import ConfigError
+from jackfield.privatefiles import write_private
+from jackfield.settings import models_path
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNames:
+    """The names of models that a user has chosen.
+
+    Attributes:
+        default: The model of commands that name none; '' if there is none.
+        aliases: Short names, and the model of each.
+    """
+
+    default: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def resolve(self, name: str) -> str:
+        """Return the model of an alias; any other name is returned as it is."""
+        return self.aliases.get(name, name)
+
+
+def names_path() -> Path:
+    """Return the file of the default model and the aliases."""
+    return models_path().with_name("models.json")
+
+
+def load_names() -> ModelNames:
+    """Read the default model and the aliases; both are empty if there is no file.
+
+    Raises:
+        ConfigError: The file cannot be read, or is damaged.
+    """
+    path = names_path()
+    try:
+        table = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return ModelNames()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError):
+        table = None
+    if isinstance(table, dict):
+        default, aliases = table.get("default", ""), table.get("aliases", {})
+        if isinstance(default, str) and isinstance(aliases, dict) and all(isinstance(m, str) for m in aliases.values()):
+            return ModelNames(default, aliases)
+    raise ConfigError(f"{path} is damaged: remove it, and set the default model and the aliases again")
+
+
+def save_names(names: ModelNames) -> None:
+    """Write the default model and the aliases; shells complete the aliases as well.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    try:
+        write_private(names_path(), json.dumps({"default": names.default, "aliases": dict(names.aliases)}, indent=2))
+    except OSError as error:
+        raise ConfigError(f"{names_path()} cannot be written: {error.strerror or error}") from error
+    remember_models((names.default, *names.aliases))
+
+
+def remember_models(models: Iterable[str]) -> None:
+    """Add names to those that shells complete. Names with spaces or other characters of shells are left out."""
+    path = models_path()
+    try:
+        before = path.read_text(encoding="utf-8").split() if path.exists() else []
+        plain = [name for name in models if name and all(char.isalnum() or char in "._-:/" for char in name)]
+        write_private(path, "".join(f"{name}\n" for name in dict.fromkeys([*before, *plain])))
+    except (OSError, UnicodeDecodeError):
+        return  # only completion misses them

@@ -1,0 +1,125 @@
+"""`jackfield models`: list the models of servers, and choose a default model and aliases."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jackfield import sync
+from jackfield.cli import Parser, escape_line, print_json, print_table
+from jackfield.errors import ConfigError, JackfieldError
+from jackfield.plugins import default_host
+from jackfield.suggestions import suggest
+from jackfield_terminal.model_names import ModelNames, load_names, remember_models, save_names
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `jackfield models …`, and return its exit code."""
+    options = models_parser().parse_args(arguments)
+    if options.action == "default":
+        return _default(options)
+    if options.action == "alias":
+        return _alias(options)
+    return _list(options)
+
+
+def models_parser() -> Parser:
+    """Return the parser of `jackfield models`."""
+    parser = Parser(prog="jackfield models", description="List models, and choose a default model and aliases.")
+    parser.set_defaults(model=None, json=False)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    listing = actions.add_parser("list", help="ask the servers of the installed backends for their models")
+    listing.add_argument("-m", "--model", metavar="BACKEND", help="ask only the server of this backend")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    default = actions.add_parser("default", help="show or set the model of commands that name none")
+    default.add_argument("name", metavar="NAME", nargs="?", help="backend:model, or an alias")
+    alias = actions.add_parser("alias", help="list, set or remove short names of models")
+    alias.add_argument("name", metavar="NAME", nargs="?", help="the short name")
+    alias.add_argument("target", metavar="MODEL", nargs="?", help="backend:model")
+    alias.add_argument("--remove", action="store_true", help="remove the short name")
+    return parser
+
+
+def _default(options: argparse.Namespace) -> int:
+    names = load_names()
+    if options.name:
+        save_names(replace(names, default=options.name))
+        print(f"The default model is {escape_line(options.name)}.")
+    elif names.default:
+        print(escape_line(names.default))
+    else:
+        print("There is no default model. To set one: jackfield models default BACKEND:MODEL")
+    return 0
+
+
+def _alias(options: argparse.Namespace) -> int:
+    names = load_names()
+    if options.remove:
+        return _remove_alias(options.name, names)
+    if not options.name:
+        print_table(["alias", "model"], [list(row) for row in sorted(names.aliases.items())])
+        if not names.aliases:
+            print("There are no aliases. To set one: jackfield models alias NAME BACKEND:MODEL")
+        return 0
+    if not options.target:
+        if options.name not in names.aliases:
+            raise ConfigError(f"there is no alias {options.name!r}{suggest(options.name, names.aliases)}")
+        print(escape_line(names.aliases[options.name]))
+        return 0
+    if ":" in options.name or options.name in default_host().names("llm"):
+        raise ConfigError(f"{options.name!r} is the name of a model or backend already: choose another name")
+    save_names(replace(names, aliases={**names.aliases, options.name: names.resolve(options.target)}))
+    print(f"{escape_line(options.name)} is {escape_line(names.resolve(options.target))}.")
+    return 0
+
+
+def _remove_alias(name: str | None, names: ModelNames) -> int:
+    if name not in names.aliases:
+        raise ConfigError(f"there is no alias {name!r}{suggest(name or '', names.aliases)}")
+    save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
+    print(f"Removed {escape_line(name)}.")
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    """Print the models of all backends that can list them; the errors of some do not hide the others."""
+    host = default_host()
+    backends = [options.model.partition(":")[0]] if options.model else host.names("llm")
+    models: list[str] = []
+    errors: dict[str, str] = {}
+    for backend in backends:
+        try:
+            listed = _models_of(backend)
+            if listed is None and options.model:
+                raise ConfigError("it cannot list its models")
+            models += [f"{backend}:{name}" for name in listed or ()]
+        except JackfieldError as error:
+            errors[backend] = str(error)
+    remember_models(models)
+    if options.json:
+        print_json({"models": models, "errors": errors})
+    else:
+        for name in models:
+            print(escape_line(name))
+        sys.stderr.writelines(f"! {escape_line(backend)}: {escape_line(text)}\n" for backend, text in errors.items())
+    return 0 if models or not errors else 1
+
+
+def _models_of(backend: str) -> list[str] | None:
+    """Return the models of a backend's server; None if the backend cannot list them."""
+    from jackfield.models import ListsModels, get_chat_model
+
+    # A name is needed to make the model; it is not sent.
+    model = get_chat_model({"model_type": backend, "model": "unnamed"}, processors=())
+    if not isinstance(model, ListsModels):
+        return None
+
+    async def ask() -> list[str]:
+        try:
+            return await model.alist_models()
+        finally:
+            await model.aclose()
+
+    return sync.run(ask())

@@ -1,0 +1,101 @@
+"""`jackfield models`: the models of real servers, a default model, and aliases."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield_terminal import models
+from jackfield_terminal.model_names import load_names
+from jackfield_terminal.options import _model_config
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        known = path == "/v1/models"
+        body = json.dumps({"data": [{"id": "small"}, {"id": "large"}]} if known else {}).encode()
+        self.send_response(200 if known else 404)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "jackfield"
+
+
+@pytest.mark.parametrize(("backend", "suffix"), [("openai", "/v1"), ("anthropic", ""), ("anthropic", "/v1")])
+def test_a_server_names_its_models(
+    url: str, backend: str, suffix: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"{backend.upper()}_BASE_URL", url + suffix)
+    monkeypatch.setenv(f"{backend.upper()}_API_KEY", "sk-test")
+    assert models.main(["list", "-m", backend]) == 0
+    assert capsys.readouterr().out.split() == [f"{backend}:small", f"{backend}:large"]
+    assert (home / "models.txt").read_text().split() == [f"{backend}:small", f"{backend}:large"]
+
+
+def test_the_error_of_a_backend_hides_no_other(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    assert models.main(["list", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {"openai:small", "openai:large"} <= set(answer["models"])
+    assert "jackfield keys set ANTHROPIC_API_KEY" in answer["errors"]["anthropic"]
+
+
+def test_a_server_without_a_list_is_an_error(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/other")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    assert models.main(["list", "-m", "openai"]) == 1
+    assert capsys.readouterr().err.startswith("! openai: ")
+
+
+def test_commands_use_the_default_model_and_aliases(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="jackfield models default"):
+        _model_config(None, None)
+    assert models.main(["alias", "fast", "openai:small"]) == 0
+    assert models.main(["default", "fast"]) == 0
+    assert _model_config(None, None) == _model_config("fast", None) == "openai:small"
+    assert _model_config("openai:other", None) == "openai:other"
+    assert models.main(["alias", "--remove", "fast"]) == 0
+    assert load_names().aliases == {}
+    with pytest.raises(ConfigError, match="no alias 'fast'"):
+        models.main(["alias", "fast"])
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ["openai", "a:b"])
+def test_an_alias_does_not_replace_a_backend_or_a_model(name: str) -> None:
+    with pytest.raises(ConfigError, match="already"):
+        models.main(["alias", name, "openai:small"])
