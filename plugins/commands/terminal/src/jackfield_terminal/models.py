@@ -76,7 +76,7 @@ def _alias(options: argparse.Namespace) -> int:
 
 
 def _remove_alias(name: str | None, names: ModelNames) -> int:
-    if name not in names.aliases:
+    if name is None or name not in names.aliases:
         raise ConfigError(f"there is no alias {name!r}{suggest(name or '', names.aliases)}")
     save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
     print(f"Removed {escape_line(name)}.")
