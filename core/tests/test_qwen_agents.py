@@ -19,7 +19,7 @@ class InQwensWay(Agent):
 
 
 @tool(name="look", description="Looks.", effects={"files"})
-def look(context: ToolContext[str]) -> str:
+def look(context: ToolContext[str | None]) -> str:
     return f"{context.deps}: {[Path(file).name for file in context.files]}"
 
 
