@@ -391,8 +391,10 @@ def as_message(value: MessageLike) -> Message:
         unknown = min(
             repr(key[:_SHORT_CHARS]) if isinstance(key, str) else f"of type {type(key).__name__}" for key in keys
         )
-        known = ", ".join(Message.model_fields)
-        raise InvalidMessageError(f"a message has no key {unknown} (it has {known}); put your own data into 'extra'")
+        from jackfield.suggestions import suggest  # for errors only
+
+        hint = suggest(unknown.strip("'"), list(Message.model_fields))
+        raise InvalidMessageError(f"a message has no key {unknown}{hint}; put your own data into 'extra'")
     if "role" not in value:
         raise InvalidMessageError(f"a message needs 'role', one of {', '.join(_ROLES)}")
     return Message(**value)
@@ -415,7 +417,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
             values = (values,)
         elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
             got = type(values).__name__
-            raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {got}")
+            raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {got}: pass them")
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)

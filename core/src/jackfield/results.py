@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 
 from jackfield import sync
 from jackfield._runstate import RunState
-from jackfield.errors import ConfigError, InvalidAnswerError
+from jackfield.errors import ConfigError, InvalidAnswerError, InvalidMessageError
 from jackfield.events import (
     AgentEvent,
     HistoryTrimmed,
@@ -131,14 +131,18 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
 
     Raises:
         ConfigError: It is neither messages nor a result.
+        InvalidMessageError: One of its messages is not valid.
     """
     if isinstance(history, RunResult):
         return history.history
     value: Any = history
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         got = type(value).__name__
         raise ConfigError(f"history must be a list of messages or the result of an earlier question, not {got}")
-    return as_messages(history)
+    try:
+        return as_messages(history)
+    except InvalidMessageError as error:
+        raise InvalidMessageError(f"history: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -413,7 +413,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         if type(self)._run is not Agent._run:
             known |= {*self._options_of_lists(options)}
         for name in sorted(options.keys() - known - _INTERNAL_OPTIONS):
-            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{suggest(name, known)}")
+            hint = suggest(name, known | {"history", "output"})
+            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{hint}")
         own = options.keys() & self.run_options.__annotations__.keys() - RunOptions.__annotations__.keys()
         hints = get_type_hints(self.run_options) if own else {}
         for name in sorted(own):

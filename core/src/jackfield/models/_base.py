@@ -171,7 +171,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         """Build the request that a call with these arguments sends into the chain."""
         history = without_foreign_paths(as_messages(messages))
         if not history:
-            raise ConfigError("Messages can not be empty.")
+            raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
         if [message.role for message in history].count(SYSTEM) > 1:
             raise ConfigError("there are two system messages: join them into one, at the front")
         merged = self.config.generate_cfg.merged(config)

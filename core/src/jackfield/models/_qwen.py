@@ -84,7 +84,7 @@ class QwenAgentMethods(ABC):
             ModelServiceError: The model could not answer.
         """
         if not messages:
-            raise ConfigError("Messages can not be empty.")
+            raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
         as_dicts = want_dicts(messages)
         tools = tuple(checked_list(functions or (), "functions", "schemas"))
         if not stream:

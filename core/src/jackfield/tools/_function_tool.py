@@ -13,6 +13,7 @@ from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools._schema import check_tool_name
 
@@ -56,7 +57,9 @@ class FunctionTool(BaseTool, Generic[P, R]):
     def __init__(self, function: Callable[P, R], **options: Unpack[ToolOptions]) -> None:
         super().__init__()
         if unknown := options.keys() - ToolOptions.__annotations__.keys():
-            raise TypeError(f"a tool made from a function has no option {min(unknown)!r}")
+            name = min(unknown)
+            hint = suggest(name, ToolOptions.__annotations__)
+            raise TypeError(f"a tool made from a function has no option {name!r}{hint}")
         vars(self).update(options)
         self.name = options.get("name") or function.__name__
         check_tool_name(self.name)
@@ -147,6 +150,9 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
 def _make_tool(options: ToolOptions, function: Any) -> Any:
     if isinstance(function, type) and issubclass(function, BaseTool):
         for name, value in options.items():
+            if name not in ToolOptions.__annotations__:
+                known = ToolOptions.__annotations__
+                raise TypeError(f"@tool on a class has no option {name!r}{suggest(name, known)}")
             setattr(function, name, value)
         return function
     if isinstance(function, type) or not callable(function):

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
+from jackfield.suggestions import close_names
 from jackfield_documents.named_searchers import check_weights, searchers_by_name
 
 if TYPE_CHECKING:  # heavy, and a configuration does not need them
@@ -39,7 +40,12 @@ class ChunkSizeConfig(Config):
         if isinstance(value, Mapping) and "chunk_size" in value:
             rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
             value = {**rest, "parser_page_size": value["chunk_size"]}
-        return super().parse(value, what=what or cls.called)
+        what = what or cls.called
+        if isinstance(value, Mapping):
+            for key in value:
+                if key not in cls.model_fields and close_names(str(key), ["chunk_size"]):
+                    raise ConfigError(f"{what}: unknown setting {key!r}; did you mean 'chunk_size'?")
+        return super().parse(value, what=what)
 
 
 class RAGConfig(ChunkSizeConfig):
@@ -95,7 +101,12 @@ class RAGConfig(ChunkSizeConfig):
     @field_validator("rag_searchers")
     @classmethod
     def _check_searcher_names(cls, searchers: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
-        searchers_by_name(searchers)
+        for name, settings in searchers_by_name(searchers).items():
+            if name.rpartition("/")[2] == _HYBRID and not settings.get("searchers"):
+                raise ValueError(
+                    f"{_HYBRID!r} fuses other searchers: name those instead, as in {[_KEYWORD, _VECTOR]}, or write "
+                    f"{{'name': {_HYBRID!r}, 'searchers': [...]}} or retrieval_type 'hybrid'"
+                )
         return searchers
 
     @field_validator("rerank")
