@@ -135,7 +135,8 @@ def test_words_beside_the_call_do_no_harm() -> None:
 
 def test_the_first_of_several_answers_in_a_turn_counts() -> None:
     step = calls(("answer", BONN), ("answer", {"name": "Jena"}))
-    assert agent(step).ask("q", output=City, attempts=1).output == FITS
+    result = agent(step).ask("q", output=City, attempts=1)
+    assert (result.output, json.loads(result.text)) == (FITS, BONN)
 
 
 @pytest.mark.parametrize("order", [1, -1])
