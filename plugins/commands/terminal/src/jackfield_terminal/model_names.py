@@ -1,4 +1,4 @@
-"""The user's default model and aliases, in `models.json` beside `config.toml`.
+"""The user's default model and aliases, in `model_names.json` beside `config.toml`.
 
 Only commands use them. Code and agent files name their models themselves, so that they do the same for everybody.
 """
@@ -34,7 +34,7 @@ class ModelNames:
 
 def names_path() -> Path:
     """Return the file of the default model and the aliases."""
-    return models_path().with_name("models.json")
+    return models_path().with_name("model_names.json")
 
 
 def load_names() -> ModelNames:

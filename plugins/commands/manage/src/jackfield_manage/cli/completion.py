@@ -44,9 +44,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="jackfield completion",
         description="Print the completion script of a shell. Run it again after you install plugins.",
-        epilog="bash: jackfield completion bash > ~/.local/share/bash-completion/completions/jackfield\n"
-        'zsh:  jackfield completion zsh > "${fpath[1]}/_jackfield"\n'
-        "fish: jackfield completion fish > ~/.config/fish/completions/jackfield.fish",
+        epilog="Save the script, and load it when the shell starts:\n"
+        "  jackfield completion bash > ~/.jackfield.bash\n"
+        "  echo 'source ~/.jackfield.bash' >> ~/.bashrc",
     )
     parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
     shell = parser.parse_args(arguments).shell
