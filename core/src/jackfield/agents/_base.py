@@ -101,7 +101,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             themselves, such as `assistant`, search them instead.
         limits: The limits of its runs.
         approve: A function that is asked before each call that needs approval, with the call as it will be made;
-            without it such a run pauses. Only True allows a call; an exception refuses it, with its text as the reason.
+            without it such a run pauses. True allows a call, False refuses it, and any other value ends the run with an
+            error; an exception refuses it, with its text as the reason.
             Or a rule for which calls need approval: `"ask"` (all), `"read_only"` (all but those of tools that only
             read), `{"allow": ["search_*"]}` (all but those of tools with such names). Or both: `{"ask": "read_only",
             "by": function}`. Without a rule, the calls of tools that say so need it.

@@ -13,7 +13,7 @@ from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._safety import Safety
 
 Approve: TypeAlias = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
-"""Decides before a call if it may be made; only True allows it. A plain function runs in a worker thread."""
+"""Decides before a call: True allows it, False refuses it. A plain function runs in a worker thread."""
 
 Approval: TypeAlias = Approve | Literal["marked", "ask", "read_only"] | Mapping[str, Any]
 """A function that approves calls, a rule about the calls that need approval, or both: see `Agent`."""
