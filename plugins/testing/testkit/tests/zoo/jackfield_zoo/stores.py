@@ -16,7 +16,7 @@ from pydantic import Field
 from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import RUNNING, StoredRun
-from jackfield_records import RecordingStore
+from jackfield_records import RecordingStore, search_words, searched_text
 
 _clock = itertools.count(1)
 
@@ -117,6 +117,16 @@ class Honest(RecordingStore):
             found = [self.shown(kept) for kept in self.place.runs.values()]
         return [run for run in found[::-1] if session in (None, run.session)][:limit]
 
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+        words = search_words(text)
+        with self.place.lock:
+            found = [self.shown(kept) for kept in self.place.runs.values() if self.has(kept, words)]
+        return found[::-1][:limit]
+
+    def has(self, kept: _Kept, words: Sequence[str]) -> bool:
+        searched = searched_text(kept.entries)
+        return bool(words) and all(word in searched for word in words)
+
     async def delete(self, run_id: str) -> None:
         with self.place.lock:
             self.check_free(self.of(run_id))
@@ -133,6 +143,25 @@ class Honest(RecordingStore):
         if run_id not in self.place.runs:
             raise RunNotFoundError(f"there is no run {run_id}")
         return self.place.runs[run_id]
+
+
+class FindsAnyWord(Honest):
+    def has(self, kept: _Kept, words: Sequence[str]) -> bool:
+        searched = searched_text(kept.entries)
+        return any(word in searched for word in words)
+
+
+class FindsWithoutALimit(Honest):
+    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+        return await super().search(text, limit=1000)
+
+
+class SearchesTheFirstEntries(Honest):
+    def has(self, kept: _Kept, words: Sequence[str]) -> bool:
+        if not hasattr(self, "first"):
+            self.first: dict[str, list[str]] = {}
+        entries = self.first.setdefault(kept.run.run_id, list(kept.entries))
+        return bool(words) and all(word in searched_text(entries) for word in words)
 
 
 class PutsTheNewestFirst(Honest):
