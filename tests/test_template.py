@@ -23,6 +23,8 @@ from packaging.requirements import Requirement
 from uv import find_uv_bin
 
 from jackfield.cli.main import main as jackfield
+from jackfield.plugins import known_components
+from jackfield_new.command import OTHER_PACKAGES
 
 KINDS = (
     "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent",
@@ -347,12 +349,19 @@ def test_the_job_with_the_core_as_it_is_takes_all_of_ours_from_its_repository(
     named = dict(word.split(" @ $CORE#subdirectory=") for word in words_installed(test["jobs"]["core-main"]))
     ours = {one.name: one for one in distributions}
     needed: set[str] = set()
-    open_ = {"jackfield", "jackfield-testkit"}
+    template = (ROOT / "plugin-template/template/pyproject.toml.jinja").read_text(encoding="utf-8")
+    # Whatever its kind, a plugin meets the libraries as they are before they are published.
+    open_ = {"jackfield-testkit", *re.findall(r'"(jackfield[a-z-]*)>=', template)}
     while open_:
         needed |= open_
         requirements = (Requirement(text) for name in open_ for text in ours[name].metadata["project"]["dependencies"])
         open_ = {one.name for one in requirements if one.name in ours} - needed
     assert named == {name: ours[name].folder.relative_to(ROOT).as_posix() for name in needed}
+
+
+def test_no_plugin_can_take_the_name_of_a_package_of_ours(distributions: list[Any]) -> None:
+    components = {known.distribution for known in known_components().values()}
+    assert {one.name for one in distributions} - {"jackfield"} == OTHER_PACKAGES | components
 
 
 def run_jobs(

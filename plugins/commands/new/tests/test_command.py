@@ -113,6 +113,8 @@ def test_inside_of_the_repository_it_goes_to_its_kind(typed: Typed, tmp_path: Pa
         (["tool", "tide", "--author", os.fsdecode(b"\xff")], 1, "author: Write a name"),
         (["tool", "tide", "--dir", "there"], 1, "not empty"),
         (["tool", "tide", "--dir", "x" * 300], 1, "cannot be created"),
+        (["tool", "openai"], 1, "jackfield-openai is a package of Jackfield"),
+        (["command", "documents"], 1, "jackfield-documents is a package of Jackfield"),
         (["tool", "tide", "--no-http"], 1, "http is not an option"),
         (["tool", "tide", "--auth", "A"], 2, "unrecognized arguments"),
     ],
@@ -164,7 +166,7 @@ def test_at_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
     os.close(theirs)
     terminal = Terminal(ours)
     try:
-        terminal.answer("May it load when it is named? [Y]es, [n]o, [d]etails: ", "y")
+        terminal.answer("Load when named? [Y]es, [n]o, [d]etails: ", "y")
         terminal.answer("jackfield-NAME. ", "A/B")
         terminal.answer("jackfield-NAME. ", "acme")
         terminal.answer("[A plugin for Jackfield.] ", "")

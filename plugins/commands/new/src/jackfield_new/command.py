@@ -11,16 +11,41 @@ from pathlib import Path
 from typing import NoReturn
 
 from jackfield.errors import ConfigError
+from jackfield.plugins import known_components
 from jackfield_new.folder import check_free, write_folder
 from jackfield_new.questions import Answer, Answers, Question, complete, read_questions
 from jackfield_new.rendering import render_files
+
+# Packages without components, which the core's list of known components does not contain.
+OTHER_PACKAGES = frozenset(
+    f"jackfield-{name}"
+    for name in (
+        "agent-files",
+        "agent-parts",
+        "backends",
+        "bpe",
+        "chat-completions",
+        "confine",
+        "counting",
+        "documents",
+        "fetch",
+        "http",
+        "knowledge",
+        "local-state",
+        "markup",
+        "postgres",
+        "records",
+        "testkit",
+    )
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Create a plugin, or list the kinds if there are no arguments. Returns the exit code.
 
     Raises:
-        ConfigError: An answer is missing or invalid, or the folder is in use. Nothing was written.
+        ConfigError: An answer is missing or invalid, the name is one of our packages, or the folder is in use. Nothing
+            was written.
     """
     template = files("jackfield_new") / "template"
     questions = read_questions(template)
@@ -34,11 +59,27 @@ def main(arguments: Sequence[str]) -> int:
     # A user who leaves out the name at a terminal is asked for everything; a script never is.
     can_ask = "name" not in answered and sys.stdin is not None and sys.stdin.isatty()
     answers = complete(questions, answered, ask=_ask if can_ask else None)
+    if answers["standalone"]:
+        _check_name(str(answers["distribution"]))
     target = options["dir"] or _default_folder(answers)
     check_free(target)
     write_folder(target, render_files(template / "template", answers))
     sys.stdout.write(_next_steps(target, answers))
     return 0
+
+
+def _check_name(distribution: str) -> None:
+    """Refuse the name of one of our own packages: installing the plugin would replace it.
+
+    Raises:
+        ConfigError: The name is taken.
+    """
+    ours = OTHER_PACKAGES.union(known.distribution for known in known_components().values())
+    if distribution in ours:
+        raise ConfigError(
+            f"name: {distribution} is a package of Jackfield, which yours would replace when it is installed: "
+            "use another name"
+        )
 
 
 class _Parser(argparse.ArgumentParser):
