@@ -1,4 +1,7 @@
-"""Anthropic's Messages protocol as a dialect; thoughts come with `SIGNATURE`, which must go back unchanged."""
+"""Translate between Anthropic's Messages protocol and Chat Completions.
+
+Thoughts come with `SIGNATURE`, which must go back unchanged.
+"""
 
 from __future__ import annotations
 

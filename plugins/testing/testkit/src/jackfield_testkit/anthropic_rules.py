@@ -1,4 +1,4 @@
-"""The rules of Anthropic's Messages protocol that its servers check, so that a scripted server can refuse as they do.
+"""Check requests against the rules of Anthropic's Messages protocol, so that a scripted server refuses as theirs do.
 
 Sources: the provider's API reference and its pages on tool use, thinking, structured outputs, vision and prompt
 caching, as of November 2026.

@@ -23,20 +23,20 @@ _FLOORS = (">=", "~=", "==", ">")
 
 @cache
 def indexes() -> Mapping[Version, Index]:
-    """The indexes that this kit has, by the core's version."""
+    """Return the indexes of this kit, by the core's version."""
     files = resources.files("jackfield_testkit").joinpath("api").iterdir()
     read = {file.name.removesuffix(".json"): file for file in files if file.name.endswith(".json")}
     return {Version(name): json.loads(file.read_text(encoding="utf-8"))["modules"] for name, file in read.items()}
 
 
 def floor_of(requirement: Requirement) -> Version | None:
-    """The lowest version that a requirement lets in; None if it has no floor."""
+    """Return the lowest version that a requirement allows; None if it has no floor."""
     bounds = [one.version.removesuffix(".*") for one in requirement.specifier if one.operator in _FLOORS]
     return max(map(Version, bounds), default=None)
 
 
 def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
-    """The names of the core at a floor; None if it is newer than every index, so that nothing is known of it.
+    """Return the names of the core at a floor; None if it is newer than every index.
 
     Raises:
         LookupError: There was no core that old.
@@ -53,7 +53,7 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
 
 
 def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
-    """The names of the core that a module uses when it runs, and that the index does not have."""
+    """Yield the names of the core that a module uses when it runs and that the index lacks."""
     aliases: dict[str, str] = {}
     for node in running:
         if isinstance(node, ast.Import):
@@ -63,7 +63,7 @@ def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
 
 
 def _used_by(node: ast.AST, aliases: Mapping[str, str]) -> list[str]:
-    """The names of the core that a node uses, with their modules."""
+    """Return the names of the core that a node uses, with their modules."""
     match node:
         case ast.ImportFrom(module=str(module), level=0) if _is_core(module):
             return [f"{module}.{one.name}" for one in node.names]
@@ -75,13 +75,13 @@ def _used_by(node: ast.AST, aliases: Mapping[str, str]) -> list[str]:
 
 
 def _aliases_of(node: ast.Import) -> dict[str, str]:
-    """What an import calls modules of the core."""
+    """Return the modules of the core by the names that an import gives them."""
     core = [one for one in node.names if _is_core(one.name)]
     return {one.asname or "jackfield": one.name if one.asname else "jackfield" for one in core}
 
 
 def running_nodes(tree: ast.AST) -> list[ast.AST]:
-    """All nodes but those that only type checkers read."""
+    """Return all nodes except those that only type checkers read."""
     found = [tree]
     for node in found:  # it grows meanwhile
         if isinstance(node, ast.If) and _is_type_checking(node.test):
@@ -92,7 +92,7 @@ def running_nodes(tree: ast.AST) -> list[ast.AST]:
 
 
 def _is_type_checking(test: ast.expr) -> bool:
-    """Whether a condition is `TYPE_CHECKING`."""
+    """Return True if a condition is `TYPE_CHECKING`."""
     name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
     return name == "TYPE_CHECKING"
 
@@ -102,7 +102,7 @@ def _is_core(module: str) -> bool:
 
 
 def _dotted(node: ast.Attribute, aliases: Mapping[str, str]) -> str:
-    """`module.name` for an attribute of an imported module of the core; '' for anything else."""
+    """Return `module.name` for an attribute of an imported module of the core; '' for anything else."""
     parts = [node.attr]
     value: ast.expr = node.value
     while isinstance(value, ast.Attribute):
@@ -114,7 +114,7 @@ def _dotted(node: ast.Attribute, aliases: Mapping[str, str]) -> str:
 
 
 def _has(index: Index, dotted: str) -> bool:
-    """Whether the index has a module or a name of a module; what follows a name is not looked at."""
+    """Return True if the index has a module or a name of a module; attributes of that name are not checked."""
     if dotted in index:
         return True
     module, _, name = dotted.rpartition(".")

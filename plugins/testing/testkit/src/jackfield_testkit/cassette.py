@@ -1,11 +1,11 @@
-"""Record what a model answers, once; play it back ever after, without its backend, its key or a network.
+"""Record a model's answers once, and replay them without its backend, its key or a network.
 
 ```python
 with Cassette("tests/cassettes/weather.json", mode="replay") as tape:
     agent = FnCallAgent(llm=tape.chat_model("openai:gpt-x"), function_list=[weather])
 ```
 
-The recording stands at the protocol between the core and its backends, so it serves any backend; retries, call formats
+The recording is made at the protocol between the core and its backends, so it serves any backend; retries, call formats
 and other processors run as they do without it.
 """
 
@@ -49,7 +49,7 @@ _LONGEST_DIFFERENCE = 40  # lines
 
 
 class Cassette:
-    """Recorded answers, found by what was asked.
+    """Recorded answers, found by their requests.
 
     Calls are matched by model, messages, functions and options, whatever their order; equal calls are answered in the
     order in which they were recorded. Options that only say how to wait do not count, nor do `metadata`, headers and
@@ -57,8 +57,8 @@ class Cassette:
 
     Args:
         path: The JSON file. It is written when the block ends, also if it ends with an error.
-        mode: `replay` asks nobody; `record` asks for everything and writes the file again; `auto` replays what is on
-            the tape and records what is not.
+        mode: `replay` calls no model; `record` calls it for everything and rewrites the file; `auto` replays the calls
+            on the tape and records the others.
         secrets: Texts that must not be written, besides the secrets of the recorded models and of the environment
             (`jackfield.secrets`), and what looks like a key. They are not put back.
         names: Texts that differ from run to run, such as a temporary folder, each with what is written in its place.
@@ -108,17 +108,17 @@ class Cassette:
 
     @property
     def unplayed(self) -> int:
-        """How many recorded calls nobody has asked for."""
+        """Number of recorded calls that were not replayed."""
         return sum(not call.played for call in self._calls)
 
     # --- models ---
 
     def wrap(self, model: BaseChatModel) -> TapedModel:
-        """The model, recorded or played back. Its processors stay in place."""
+        """Return the model, recorded or replayed. Its processors stay in place."""
         return TapedModel(self, model.config, backend=model.backend, inner=model)
 
     def chat_model(self, cfg: str | Mapping[str, Any] | LLMConfig) -> TapedModel:
-        """A model from what `jackfield.get_chat_model` takes; to play it back, its backend need not be installed.
+        """Create a model as `jackfield.get_chat_model` does; to replay it, its backend need not be installed.
 
         Raises:
             CassetteError: The tape does not have this model, and only models on the tape may be used.
@@ -129,7 +129,7 @@ class Cassette:
         return TapedModel(self, config, backend=self._backend_of(config), inner=None)
 
     def _backend_of(self, config: LLMConfig) -> str:
-        """The backend with which a model was recorded."""
+        """Return the backend with which a model was recorded."""
         recorded = [name.partition(":") for name in self._models]
         backends = [backend for backend, _, model in recorded if model == config.model]
         wanted = (config.model_type or "").rpartition("/")[2]
@@ -141,7 +141,7 @@ class Cassette:
         raise CassetteError(f"{self.path} has no model {wanted}:{config.model}; it has: {known}. Record it")
 
     def facts_of(self, name: str) -> ModelFacts:
-        """The facts of a recorded model.
+        """Return the facts of a recorded model.
 
         Raises:
             CassetteError: It is not on the tape.
@@ -151,7 +151,7 @@ class Cassette:
         return self._models[name]
 
     def add_secrets(self, known: Iterable[Secret]) -> None:
-        """Write none of these, such as those of an agent: `add_secrets(secrets_in(agent))`."""
+        """Keep these secrets off the tape, such as those of an agent: `add_secrets(secrets_in(agent))`."""
         with self._lock:
             self._redaction.add(known)
 
@@ -165,10 +165,10 @@ class Cassette:
     # --- calls ---
 
     def ask(self, name: str, request: ChatRequest) -> Call | None:
-        """The recorded answer to a request; None if the model is to be asked.
+        """Return the recorded answer to a request; None if the model must be called.
 
         Raises:
-            CassetteError: There is none, and nobody may be asked; the text shows the nearest request.
+            CassetteError: There is none, and no model may be called; the text shows the nearest request.
         """
         if not self._opened:
             raise CassetteError(f"the cassette {self.path} is not open: use the model inside of `with Cassette(…)`")
@@ -196,16 +196,16 @@ class Cassette:
         return call
 
     def drop(self, call: Call) -> None:
-        """Forget what was begun: it ended with an error that is not part of the protocol."""
+        """Drop a recording that ended with an error outside the protocol."""
         with self._lock:
             self._calls = [one for one in self._calls if one is not call]
 
     def played(self, call: Call) -> Iterable[ModelEvent]:
-        """The events of a recorded answer, as they came."""
+        """Return the events of a recorded answer, in order."""
         return [model_event_from_json(self._redaction.restored(event)) for event in call.events]
 
     def error_of(self, error: ModelServiceError) -> Json:
-        """An error as it is written."""
+        """Return an error as the tape has it."""
         return error_json(error, self._redaction)
 
     def _clean(self, calls: list[Call]) -> list[Call]:
@@ -244,7 +244,7 @@ class Cassette:
 
 
 class TapedModel(BaseChatModel):
-    """A model whose answers are recorded or played back. Made by `Cassette.wrap` and `Cassette.chat_model`."""
+    """A model whose answers are recorded or replayed. Made by `Cassette.wrap` and `Cassette.chat_model`."""
 
     backend = "cassette"
 
@@ -261,15 +261,15 @@ class TapedModel(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """What the model can do, as it is or as it was recorded."""
+        """Facts of the model, live or as recorded."""
         return self._tape.facts_of(self._name) if self._inner is None else self._inner.facts
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
-        """The chain of the model itself."""
+        """Return the model's own chain of processors."""
         return super().processors(config) if self._inner is None else self._inner.processors(config)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Play the answer, or ask the model and record it."""
+        """Replay the answer, or ask the model and record it."""
         call = self._tape.ask(self._name, request)
         events = self._recorded(request) if call is None else self._replayed(call)
         async with closing(events):
@@ -277,7 +277,7 @@ class TapedModel(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Close the model, if it was asked."""
+        """Close the model, if it was used."""
         if self._inner is not None and self._tape.mode != "replay":
             await self._inner.aclose()
 
@@ -315,7 +315,7 @@ class TapedModel(BaseChatModel):
 
 
 def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
-    """What a configuration says that is no backend's own; keys and addresses are not needed any more."""
+    """Return a configuration without its backend's own settings, keys and addresses."""
     if isinstance(cfg, str):
         backend, colon, model = cfg.partition(":")
         cfg = {"model_type": backend, "model": model} if colon else {"model": cfg}
@@ -326,10 +326,10 @@ def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
 
 
 def _shown(model: str, request: Json) -> list[str]:
-    """A request as lines that can be compared."""
+    """Return a request as lines that can be compared."""
     return json.dumps({"model": model, **request}, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
 
 
 def _likeness(wanted: list[str], shown: list[str]) -> int:
-    """How many lines two requests have in common. Linear, where a true difference of all calls would be far slower."""
+    """Return the number of lines that two requests share: linear, unlike a true difference of all calls."""
     return 2 * (Counter(wanted) & Counter(shown)).total() - len(shown)

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Listen to the tests, if asked to."""
+    """Register the recorder if `--conformance` is set."""
     path = config.getoption("--conformance")
     if not path:
         return
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Remember that a test of a suite was left out."""
+    """Note that a test of a suite was deselected."""
     for item in items:
         if _suite_class(item) is not None:
             item.config.stash[_PARTIAL] = True
@@ -55,7 +55,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say in a test's report which suite it belongs to: the report goes to the process that writes the file."""
+    """Add the suite of a test to its report: the report goes to the process that writes the file."""
     report = yield
     suite = _suite_class(item)
     if suite is not None:
@@ -82,7 +82,7 @@ def _facts_of(suite: type[Suite], item: pytest.Item) -> dict[str, object]:
 
 
 class _Recorder:
-    """Gathers reports; writes the file at the end."""
+    """Recorder of reports; writes the file at the end."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -92,7 +92,7 @@ class _Recorder:
         self._results: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take one phase of one test; the worst phase counts."""
+        """Record one phase of one test; the worst phase counts."""
         facts: Mapping[str, Any] | None = getattr(report, _FACTS, None)
         if facts is None:
             return
@@ -149,7 +149,7 @@ class _Recorder:
 
 
 def _overall(outcomes: Iterable[str], exitstatus: int) -> str:
-    """What the whole run comes to: a part of it proves nothing."""
+    """Return the outcome of the whole run; an incomplete run proves nothing."""
     if "failed" in outcomes:
         return "failed"
     complete = "not run" not in outcomes and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -157,7 +157,7 @@ def _overall(outcomes: Iterable[str], exitstatus: int) -> str:
 
 
 def _result_of(report: pytest.TestReport) -> dict[str, str] | None:
-    """What a phase says about its test; None for nothing."""
+    """Return the result that a phase gives its test; None if it gives none."""
     if report.failed:
         return {"outcome": "failed"}
     if report.skipped and hasattr(report, "wasxfail"):

@@ -1,4 +1,4 @@
-"""The fake server in another dialect: DashScope's own protocol, with the replies and requests of Chat Completions.
+"""Let the fake server speak DashScope's own protocol, with the replies and requests of Chat Completions.
 
 ```python
 with FakeDashScope() as server:
@@ -43,7 +43,7 @@ _PATHS = {
     _RERANK_PATH: "/rerank",
 }
 _WORD = re.compile(r"[\u2e80-\uffff]|[^\W_\u2e80-\uffff]+")
-_OF_THE_PROTOCOL = ("result_format", "incremental_output")  # what every request has, whoever sends it
+_OF_THE_PROTOCOL = ("result_format", "incremental_output")  # parameters of every request
 
 # The codes that a test may use because Chat Completions has them, and what DashScope says instead.
 _CODES = {
@@ -68,16 +68,16 @@ class DashScopeRequest(RecordedRequest):
 
     @property
     def is_multimodal(self) -> bool:
-        """Whether it went to the endpoint whose messages are lists of parts."""
+        """True if the request went to the endpoint whose messages are lists of parts."""
         return self.asks_for(_MULTIMODAL_PATH)
 
     @property
     def wants_usage(self) -> bool:
-        """Always: nobody asks for it, everybody gets it."""
+        """Always True: DashScope sends usage in every answer."""
         return True
 
     def asks_for(self, path: str) -> bool:
-        """Whether it went to this path, below the base URL."""
+        """Return True if the request went to this path, below the base URL."""
         return self.native_path.partition("?")[0].endswith(path)
 
 
@@ -106,7 +106,7 @@ class DashScope(Dialect):
         return b"id:1\nevent:error\n:HTTP_STATUS/%d\ndata:%b\n\n" % (status, native) if request.streams else native
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """An error, or embeddings, in DashScope's words; bytes that are neither are sent as they are."""
+        """Return an error, or embeddings, in DashScope's form; other bytes are sent as they are."""
         said = object_in(reply.body or b"")
         if reply.status < 400 and isinstance(said.get("data"), list):
             return replace(reply, body=wire_json({**_native_embeddings(said), "request_id": request.request_id}))
@@ -124,7 +124,7 @@ class DashScope(Dialect):
 
 
 class FakeDashScope(FakeOpenAI):
-    """A model server that speaks DashScope's protocol; see `FakeOpenAI` for what it can be told."""
+    """A model server that speaks DashScope's protocol; `FakeOpenAI` describes its methods."""
 
     def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
         super().__init__(default=default, models=models, dialect=DashScope())
@@ -139,7 +139,7 @@ def _chat_path(path: str) -> str:
 
 
 def _chat_request(native: object, *, streams: bool) -> object:
-    """The body that Chat Completions would have; what is none of DashScope's stays as it is."""
+    """Return the body in the form of Chat Completions; fields that DashScope does not define stay as they are."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
     asked, parameters = native["input"], native.get("parameters", {})
@@ -183,7 +183,7 @@ def _chat_audio(address: str) -> dict[str, str]:
 
 
 class _Writer(Writer):
-    """Writes an answer as DashScope does."""
+    """Writer of DashScope's answers."""
 
     malformed = b'id:0\nevent:result\n:HTTP_STATUS/200\ndata:{"output":{"choices":[{"message":{"content":"c\n\n'
 
@@ -252,7 +252,7 @@ def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, 
 
 
 def relevance(query: str, document: str) -> float:
-    """Which share of the query's words a document has, from 0 to 1."""
+    """Return the share of the query's words that a document has, from 0 to 1."""
     wanted = _words(query)
     return len(wanted & _words(document)) / len(wanted) if wanted else 0.0
 
@@ -262,7 +262,7 @@ def _words(text: str) -> set[str]:
 
 
 def _ranking(request: DashScopeRequest) -> Reply:
-    """The documents of a request by their relevance, best first."""
+    """Return the documents of a request by their relevance, best first."""
     asked = request.json if isinstance(request.json, dict) else {}
     query, documents = asked.get("query"), asked.get("documents")
     if not (query and documents):

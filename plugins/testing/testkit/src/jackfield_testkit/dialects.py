@@ -1,4 +1,4 @@
-"""Protocols that the fake server can speak: each a `Dialect`, which translates from Chat Completions and into it.
+"""Translate between Chat Completions and other protocols, so that the fake server can speak them; each is a `Dialect`.
 
 Tests script replies and look at requests in one form, that of Chat Completions. A dialect makes what they script into
 the bytes of another protocol, and what arrives into that form, so that a backend for the other protocol runs the whole
@@ -57,8 +57,8 @@ class Dialect(ABC):
         base_path: What a backend's base URL ends in, behind host and port.
         request_id_header: The header of a response that names its request.
         stream_type: The media type of a stream.
-        required_options: Options that each request of the protocol has, whether or not anybody set them.
-        counts_reasoning: Whether its usage says how many tokens were reasoning.
+        required_options: Options that each request of the protocol has, set by the caller or not.
+        counts_reasoning: True if its usage says how many tokens were reasoning.
         finish_reasons: The protocol's words for why an answer ended, and Jackfield's for each. A scripted reply may
             end with one of them, or with any other, which the writer must send as it is.
     """
@@ -78,7 +78,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def request(self, arrived: RecordedRequest) -> RecordedRequest:
-        """A request in the form of Chat Completions.
+        """Return a request in the form of Chat Completions.
 
         Replace `json`, `path` (which ends in `/chat/completions`) and `headers` (the key is in `authorization`, as
         `Bearer KEY`). What is not of the protocol stays as it is, so that a test that looks for it fails.
@@ -90,11 +90,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
-        """What writes this answer to this request; a new one for each."""
+        """Return a new writer for this answer to this request."""
 
     @abstractmethod
     def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:
-        """The body of a refusal.
+        """Return the body of a refusal.
 
         Args:
             status: Of the response, at least 400.
@@ -104,7 +104,7 @@ class Dialect(ABC):
         """
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """A reply that is not a model's answer: an error in the protocol's form, any other bytes as they are."""
+        """Return a reply that is not a model's answer: an error in the protocol's form, any other bytes as they are."""
         problem = object_in(reply.body or b"").get("error")
         if reply.status < 400 or not isinstance(problem, dict):
             return reply
@@ -141,13 +141,13 @@ class ChatCompletions(Dialect):
 
 
 def named_events(events: Iterable[Mapping[str, Any]]) -> bytes:
-    """Server-sent events as one piece, each with its `type` as its name."""
+    """Return server-sent events as one piece, each with its `type` as its name."""
     frames = (b"event: " + event["type"].encode() + b"\ndata: " + as_json(event) + b"\n\n" for event in events)
     return b"".join(frames)
 
 
 def object_in(body: bytes) -> dict[str, object]:
-    """The JSON object in these bytes, empty if they are not one."""
+    """Return the JSON object in these bytes, empty if they are not one."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -53,7 +53,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that was done: of which kind, and to what, for people."""
+    """One effect: its kind and its target, as text for people."""
 
     kind: Kind
     what: str
@@ -61,10 +61,10 @@ class Effect:
 
 @dataclass
 class Effects:
-    """What was done while somebody watched.
+    """Effects seen by `watching`.
 
     Attributes:
-        workspace: Where writing is nobody's business, as a real path; None for nowhere.
+        workspace: Folder in which writing is allowed, as a real path; None for nowhere.
         outside: What was done beyond the workspace, each thing once, in order.
         inside: The files that were written in the workspace.
         read: The files that were read, those of Python and of the system left out.
@@ -79,11 +79,11 @@ class Effects:
 
     @property
     def kinds(self) -> set[Kind]:
-        """The kinds of effects that were seen outside of the workspace."""
+        """Kinds of effects seen outside the workspace."""
         return {effect.kind for effect in self.outside}
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Take one audit event."""
+        """Handle one audit event."""
         if event == "open":
             self._hear_open(*arguments)
         elif event in _PATHS_OF:
@@ -138,14 +138,14 @@ class Effects:
 
 
 class Hearer(Protocol):
-    """Hears audit events."""
+    """Receiver of audit events."""
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Take one audit event, on the thread that it is of."""
+        """Handle one audit event, on the thread that raised it."""
 
 
 class _Listener:
-    """The one audit hook of a process. Hooks cannot be taken away again: this one does nothing while nobody watches."""
+    """The one audit hook of a process. Hooks cannot be removed: this one does nothing outside `hearing`."""
 
     def __init__(self) -> None:
         self.watchers: list[Hearer] = []
@@ -193,12 +193,12 @@ def hearing(hearer: Hearer) -> Iterator[None]:
 
 
 def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[str]:
-    """What was done and not declared, as texts for people."""
+    """Return the effects that were seen and not declared, as texts for people."""
     return [f"{effect.kind}: {effect.what}" for effect in effects.outside if effect.kind not in declared]
 
 
 def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
-    """List files that were read although nobody gave them, neither what was written meanwhile nor in the workspace.
+    """List files that were read unexpectedly: neither given, nor written meanwhile, nor in the workspace.
 
     Files of Python, of its packages, and what libraries look up about the machine are expected.
     """
@@ -214,7 +214,7 @@ def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] =
 
 
 def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
-    """What was declared and not seen.
+    """Return the declared effects that were not seen.
 
     Code that starts processes may do the rest there, unseen: then nothing is reported.
     """
@@ -228,7 +228,7 @@ def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
 
 
 def _absolute(path: object) -> str:
-    """A path as it is compared; '' for a descriptor, which was noted when it was opened."""
+    """Return a path in the form used for comparison; '' for a descriptor, which was noted when it was opened."""
     if not isinstance(path, str | bytes | os.PathLike):
         return ""
     text = os.fsdecode(path)
@@ -240,7 +240,7 @@ def _absolute(path: object) -> str:
 
 
 def _is_of_parsing(command: object) -> bool:
-    """Whether a process is one of those that parse documents, which whoever reads documents first happens to start.
+    """Return True if a process is one of those that parse documents, started by the first read of a document.
 
     It can do less than the process that starts it: reading a file there is an effect of no other kind than reading it.
     """

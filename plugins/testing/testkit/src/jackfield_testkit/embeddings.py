@@ -1,4 +1,4 @@
-"""Embeddings as the fake server gives them: vectors that are the same whenever the text is, in OpenAI's form.
+"""Give the fake server's embeddings: vectors that depend on the text alone, in OpenAI's form.
 
 ```python
 with FakeOpenAI() as server:
@@ -26,7 +26,7 @@ DIMENSION = 8
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:
-    """The vector of a text: of length 1, in numbers that 32 bits hold, and far from those of other texts."""
+    """Return the vector of a text: of length 1, in 32-bit floats, and far from the vectors of other texts."""
     noise = hashlib.shake_256(text.encode("utf-8", "replace")).digest(2 * dimension)
     numbers = [int.from_bytes(noise[place : place + 2]) - 32767.5 for place in range(0, 2 * dimension, 2)]
     length = math.sqrt(sum(number * number for number in numbers))
@@ -34,24 +34,24 @@ def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """What the texts cost: a token for every four bytes begun."""
+    """Return the cost of the texts in tokens: one for every four bytes begun."""
     return sum(-(-len(text.encode("utf-8", "replace")) // 4) for text in texts)
 
 
 def texts_in(request: RecordedRequest) -> list[str]:
-    """The texts of a request in OpenAI's form; none if it has another."""
+    """Return the texts of a request in OpenAI's form; none if it has another."""
     given = request.json.get("input") if isinstance(request.json, dict) else None
     return [given] if isinstance(given, str) else list(given or ())
 
 
 def dimension_in(request: RecordedRequest) -> int | None:
-    """The dimension that a request in OpenAI's form asks for; None if it asks for none."""
+    """Return the dimension that a request in OpenAI's form asks for; None if it asks for none."""
     wanted = request.json.get("dimensions") if isinstance(request.json, dict) else None
     return wanted if isinstance(wanted, int) else None
 
 
 def embeddings_of(request: RecordedRequest) -> Reply:
-    """The answer to a request, for `FakeOpenAI.respond`."""
+    """Return the answer to a request, for `FakeOpenAI.respond`."""
     texts = texts_in(request)
     if not texts:
         return error(400, "'$.input' is invalid")
@@ -67,14 +67,14 @@ def embeddings(
     order: Sequence[int] | None = None,
     knows_base64: bool = True,
 ) -> Reply:
-    """An answer of these vectors.
+    """Return an answer with these vectors.
 
     Args:
         request: What is answered; it may ask for Base64.
         vectors: One for each text.
         tokens: What it says they cost.
         order: Which vectors it lists, by their indices, and in which order; None for all of them as they are.
-        knows_base64: Whether the server has heard of Base64; many compatible ones send numbers all the same.
+        knows_base64: True if the server has heard of Base64; many compatible ones send numbers all the same.
     """
     wants_base64 = isinstance(request.json, dict) and request.json.get("encoding_format") == "base64"
     listed = [
@@ -90,7 +90,7 @@ def embeddings(
 
 
 def _base64(vector: Sequence[float]) -> str:
-    """As floats of 32 bits, the lowest byte first."""
+    """Return a vector in Base64, as 32-bit floats with the lowest byte first."""
     numbers = array.array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()

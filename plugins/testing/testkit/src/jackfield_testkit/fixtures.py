@@ -1,4 +1,4 @@
-"""The fake server as a pytest fixture, and no way out of this machine for any test.
+"""Offer the fake server as a pytest fixture, and block the network for every test.
 
 In a `conftest.py`: `pytest_plugins = ["jackfield_testkit.fixtures"]`.
 """
@@ -14,7 +14,7 @@ from jackfield_testkit.server import FakeOpenAI
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line("markers", f"{MARK}: it may leave this machine, for instance to ask a real model")
 
 
@@ -35,6 +35,6 @@ def _stay_on_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def fake_openai() -> Iterator[FakeOpenAI]:
-    """A running server with an empty script, of this test alone."""
+    """Yield a running server with an empty script, for this test alone."""
     with FakeOpenAI() as server:
         yield server

@@ -57,7 +57,7 @@ sys.exit(int(status or 1))
 
 
 class Fork:
-    """A program that runs. It is ended if nobody waits for it any more.
+    """A running program. It is ended when its connection is closed.
 
     Attributes:
         pid: Its process.
@@ -74,7 +74,7 @@ class Fork:
         self._server.close()
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Its status, as `subprocess` gives it: below 0 for a signal."""
+        """Wait for the end, and return the status as `subprocess` gives it: below 0 for a signal."""
         self._server.settimeout(timeout_s)
         return int(self._server.recv(4))
 
@@ -88,7 +88,7 @@ class Forks:
         end: A file whose end ends it, too; by default its own standard input, and so the end of this process.
 
     Attributes:
-        are_possible: Whether the system can do it. Only Linux reports the end of any process in the way it needs.
+        are_possible: True if the system can do it. Only Linux reports the end of any process in the way it needs.
     """
 
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
@@ -109,7 +109,7 @@ class Forks:
         self.close()
 
     def close(self) -> None:
-        """End the process. What it has started goes on."""
+        """End the process. Processes that it has started go on."""
         self._process.communicate()
 
     def run(
@@ -163,7 +163,7 @@ class Forks:
         return Fork(pid, server)
 
     def write_command(self, file: Path, program: str) -> None:
-        """Make an executable file that runs a program with the words, the place and the streams that it is given."""
+        """Write an executable file that runs a program with its own arguments, folder and streams."""
         file.write_text(COMMAND.format(python=sys.executable, program=program, address=self.address), encoding="utf-8")
         file.chmod(0o755)
 
@@ -175,7 +175,7 @@ class _SharedForks(Forks):
         self.address = address
 
     def close(self) -> None:
-        """It ends with the last process of the run."""
+        """Leave the server running: it ends with the last process of the run."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def share_forks(folder: Path) -> None:
 
 @cache
 def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
-    """Return the same for all tests of this process or run (see `share_forks`); None where forks are not possible."""
+    """Return the `Forks` that this process or run shares (see `share_forks`); None where forks are not possible."""
     if not Forks.are_possible:
         return None
     if _run_of_tests:
@@ -254,7 +254,7 @@ def run_program(
 
 
 def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE) -> str:
-    """What a program prints, without blanks around it; it must end well. See `run_program`."""
+    """Return the output of a program, without surrounding blanks; the program must succeed. See `run_program`."""
     done = run_program(program, *words, env=env, before=before)
     if done.returncode:
         raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -262,7 +262,7 @@ def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = 
 
 
 def outputs_of(program: str, each: Iterable[Sequence[str | Path]], *, before: str = CORE) -> list[str]:
-    """What a program prints in several processes at the same time, each with words of its own; see `output_of`."""
+    """Return the outputs of a program in several processes at the same time, each with its own arguments."""
     given = list(each)
     shared_forks(before)  # one for all, and not one for each that asks first
     with ThreadPoolExecutor(len(given)) as waiting:
@@ -305,7 +305,7 @@ def _serve(address: str) -> dict[str, object]:
 def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str, object] | None:
     asker, _ = listener.accept()
     size, files, _, _ = socket.recv_fds(asker, SIZE.size, 3)
-    if len(size) < SIZE.size:  # whoever asked is gone
+    if len(size) < SIZE.size:  # the client is gone
         asker.close()
         return None
     with asker.makefile("rb") as stream:
@@ -338,7 +338,7 @@ def _give_up(pid: int) -> None:
 
 
 def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
-    """A fork has ended: say so to whoever waits for it."""
+    """Report the end of a fork to the process that waits for it."""
     pid, asker = key.data
     events.unregister(key.fileobj)
     os.close(key.fd)
@@ -351,7 +351,7 @@ def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
 
 
 def _become(request: dict[str, object]) -> str:
-    """Make of a fork what a new interpreter would be; gives the program's text."""
+    """Turn a fork into a fresh interpreter, and return the program's text."""
     environment = {str(name): str(value) for name, value in dict(request["env"]).items()}  # type: ignore[call-overload]
     os.environ.clear()
     os.environ.update(environment)
@@ -375,7 +375,7 @@ def _become(request: dict[str, object]) -> str:
 
 
 def _forget(folders: list[str]) -> None:
-    """Have modules imported from folders that come first, in place of what the server has imported by their names."""
+    """Forget modules of the server that modules of the same name in these folders replace."""
     there = {
         entry.name.partition(".")[0] for folder in folders if Path(folder).is_dir() for entry in os.scandir(folder)
     }
@@ -384,7 +384,7 @@ def _forget(folders: list[str]) -> None:
 
 
 def _use(site: str) -> None:
-    """Put a folder in place of that with the interpreter's packages."""
+    """Put a folder in place of the one with the interpreter's packages."""
     sys.path[:] = [path for path in sys.path if not path.endswith("-packages")] + [site]
     sys.path_importer_cache.clear()
 
@@ -398,7 +398,7 @@ def _main() -> str:
 
 
 def _run(program: str) -> int:
-    """Run a program as `__main__`; gives its status."""
+    """Run a program as `__main__`, and return its exit status."""
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         exec(compile(program, "<string>", "exec"), main.__dict__)  # noqa: S102

@@ -1,4 +1,4 @@
-"""What is installed, as it is without anybody's settings."""
+"""Load the installed plugins without a developer's settings."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from jackfield.plugins import PluginHost, Settings
 
 @cache  # what is installed does not change while tests run, and looking costs more than most tests
 def plain_host() -> PluginHost:
-    """The plugins that are installed; one that the developer has blocked is tested all the same."""
+    """Return a host with the installed plugins; plugins blocked by the developer's settings are included."""
     return PluginHost(Settings())

@@ -1,4 +1,4 @@
-"""See what work leaves open: tasks of its event loop, and sockets of this process."""
+"""Find what work leaves open: tasks of its event loop, and sockets of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SOCKETS = Path("/proc/self/fd")  # where there is no such folder, only tasks ar
 
 
 async def left_open(work: Callable[[], Awaitable[object]], *, patience_s: float) -> list[str]:
-    """Return what is still open when some work has ended, on the loop that it ran on.
+    """Return the tasks and sockets still open after some work, on the loop that it ran on.
 
     The end of a loop closes whatever is left, so that a look after it finds nothing.
 

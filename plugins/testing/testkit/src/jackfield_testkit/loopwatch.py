@@ -44,7 +44,7 @@ _REMEDY = "await something that gives way, or do it in a thread (jackfield.sync.
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One time for which a loop stood still.
+    """One period in which a loop was blocked.
 
     Attributes:
         what: A blocking call, or for how long it waited or computed.
@@ -87,7 +87,7 @@ class _Clocks:
 
 @dataclass
 class _Watch:
-    """The longest pauses of a loop, and the places where its thread was meanwhile."""
+    """The longest pauses of a loop, and where its thread was meanwhile."""
 
     clocks: _Clocks = field(default_factory=_Clocks)
     thread: int = field(default_factory=threading.get_ident)
@@ -99,13 +99,13 @@ class _Watch:
     _began: _Reading | None = None
 
     def begin(self) -> None:
-        """The loop has woken up."""
+        """Note that the loop has woken up."""
         self.step += 1
         self._began = self.clocks.read()
         self.is_busy = True
 
     def end(self) -> None:
-        """The loop goes to sleep."""
+        """Note that the loop goes to sleep."""
         self.is_busy = False
         if self._began is None:
             return
@@ -117,17 +117,17 @@ class _Watch:
                 self.longest[what] = seconds, self.step
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Take an audit event."""
+        """Handle an audit event."""
         if self.is_busy and threading.get_ident() == self.thread and (what := _blocking_call(event, arguments)):
             self.blocking.append(Pause(what, _place_of(sys._getframe())))
 
     def sample(self) -> None:
-        """Note where the thread is."""
+        """Note the position of the thread."""
         if self.is_busy and (frame := sys._current_frames().get(self.thread)):
             self.seen.setdefault(self.step, Counter())[_place_of(frame)] += 1
 
     def pauses(self) -> list[Pause]:
-        """All that held the loop up."""
+        """Return all pauses of the loop."""
         found = list(self.blocking)
         most = {"computes": MOST_COMPUTING_S * slowness(), "waits": MOST_WAITING_S}
         for what, (seconds, step) in self.longest.items():
@@ -152,7 +152,7 @@ class _WatchedSelector(selectors.DefaultSelector):
 
 
 def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = TRIES) -> list[Pause]:
-    """Run a coroutine on a loop of its own; return what held the loop up in each of several tries, if anything did.
+    """Run a coroutine on a loop of its own, and return what held the loop up in each of several tries.
 
     Args:
         make: Gives a new coroutine each time; it is called before the loop runs.
@@ -232,7 +232,7 @@ def slowness() -> float:
 
 
 def _blocking_call(event: str, arguments: tuple[Any, ...]) -> str:
-    """A call that blocks, as a text; '' for all others."""
+    """Return a call that blocks, as a text; '' for all others."""
     match event, arguments:
         case "time.sleep", (seconds,) if seconds:
             return f"time.sleep({seconds!r}) is called on it"
@@ -264,7 +264,7 @@ def _is_own(file: str) -> bool:
 
 
 def _place_of(frame: FrameType) -> str:
-    """The innermost line that is not the standard library's."""
+    """Return the innermost line outside the standard library."""
     innermost: FrameType | None = frame
     while innermost is not None:
         file, line = innermost.f_code.co_filename, innermost.f_lineno

@@ -1,4 +1,4 @@
-"""Tests stay on this machine: connections and look-ups that would leave it are refused, and told.
+"""Keep tests on this machine: connections and look-ups that would leave it are refused and reported.
 
 An audit hook sees what asyncio, threads and plain sockets do alike. It does not see other processes, libraries
 that open sockets in C by themselves, and the look-up inside of `socket.connect((name, port))`, which raises no event;
@@ -38,21 +38,21 @@ class NetworkBlockedError(RuntimeError):
 
 
 class Watch:
-    """What one test reached for: the errors it was given, whether it told them or not."""
+    """Attempts of one test to leave this machine: the errors it was given, reported or not."""
 
     def __init__(self, test: str) -> None:
         self.test = test
         self.refused: list[NetworkBlockedError] = []
 
     def refuse(self, where: str) -> None:
-        """Remember an attempt, and end it."""
+        """Record an attempt, and raise its error."""
         error = NetworkBlockedError(where, self.test)
         self.refused.append(error)
         raise error
 
 
 class _Gate:
-    """The one audit hook of the process, which cannot be taken away again, and the tests that switch it on.
+    """The one audit hook of the process, which cannot be removed, and the tests that switch it on.
 
     A flag of the process, no context variable: those do not reach threads that were started before, such as the loop of
     the core's sync interface.
@@ -64,7 +64,7 @@ class _Gate:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Listen, from the first use on."""
+        """Install the audit hook on the first use."""
         with self._lock:
             if not self._installed:
                 self._installed = True
@@ -82,7 +82,7 @@ _gate = _Gate()
 
 @contextmanager
 def blocked(test: str) -> Iterator[Watch]:
-    """Refuse all that leaves this machine while the block runs; errors name `test`."""
+    """Refuse all connections that leave this machine while the block runs; errors name `test`."""
     _gate.install()
     watch = Watch(test)
     _gate.watches.append(watch)
@@ -97,7 +97,7 @@ def offline(item: pytest.Item) -> Iterator[None]:
     """Run a test without the network, unless it is marked `live`.
 
     Raises:
-        NetworkBlockedError: At the end, if it reached for the network and nobody saw: a client or a tool that turns
+        NetworkBlockedError: At the end, if it reached for the network unnoticed: a client or a tool that turns
             errors into answers must not hide it.
     """
     if is_live(item):
@@ -110,12 +110,12 @@ def offline(item: pytest.Item) -> Iterator[None]:
 
 
 def is_live(item: pytest.Item) -> bool:
-    """Whether a test may use the network: it is marked, or the environment allows it to all."""
+    """Return True if a test may use the network: it is marked, or the environment allows it to all."""
     return item.get_closest_marker(MARK) is not None or os.environ.get(ALLOW, "") not in ("", "0")
 
 
 def _destination(event: str, arguments: tuple[Any, ...]) -> str:
-    """Which other machine an event is about; '' for none."""
+    """Return the other machine that an event is about; '' for none."""
     if event in _ADDRESSED:
         return _addressed(*arguments[:2])
     return _looked_up(event, arguments[0]) if event in _LOOKED_UP else ""

@@ -34,7 +34,7 @@ def watch(
 
     Returns:
         `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules
-        that came with it; `effects`: what it did besides; `left`: what it has changed of what is everybody's;
+        that came with it; `effects`: what it did besides; `left`: the process-wide state it has changed;
         `changing`: the hooks that answer differently each time; `cpu_ms`: what it cost, without the plugin API itself.
     """
     own = {name.partition(".")[0] for name in modules}
@@ -71,7 +71,7 @@ def _describe(
 
 
 def _is_steady(manager: RegistrationManager, plugin_name: str, unasked: Sequence[str]) -> bool:
-    """Whether hooks that are taken away and registered again give the same answers."""
+    """Return True if hooks give the same answers after they are unregistered and registered again."""
     answers = []
     for _ in range(2):
         module = cast(ModuleType, manager.unregister(name=plugin_name))
@@ -84,13 +84,13 @@ def _is_steady(manager: RegistrationManager, plugin_name: str, unasked: Sequence
 
 
 class _Alone:
-    """Finds nothing that is neither the standard library's nor the core's nor the plugin's own."""
+    """Finder that hides all modules except those of the standard library, the core and the plugin."""
 
     def __init__(self, own: set[str]) -> None:
         self._allowed = own | {"jackfield", *sys.stdlib_module_names, *sys.modules}
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """Nothing, so that others look; or an error, as if it were not installed."""
+        """Return None, so that other finders look, or raise the error of a module that is not installed."""
         if name.partition(".")[0] not in self._allowed:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None

@@ -1,4 +1,4 @@
-"""A store in memory that can end a run at any write, as a process that is killed does."""
+"""Keep runs in a memory store that can end a run at any write, as a killed process does."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jackfield_records import RecordingStore
 
 
 class KilledError(BaseException):
-    """The process ended here."""
+    """The simulated end of the process."""
 
 
 def interrupted(run: Callable[[MemoryStore], object]) -> Iterator[MemoryStore]:
-    """The stores of a run whose process ended at one of its writes: once after each write, and once before each."""
+    """Yield the stores of a run whose process ended at one of its writes: after each write, and before each."""
     for early in (False, True):
         for writes in itertools.count(1):
             store = MemoryStore()
@@ -73,13 +73,13 @@ class MemoryStore(RecordingStore):
             raise KilledError
 
     def restarted(self) -> None:
-        """As after the process has ended, and another one has begun."""
+        """Restart the store, as if the process had ended and another one had begun."""
         self.writes_left = 1_000_000
         for kept in self.kept.values():
             kept.is_held = False
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """The entries of this name, of all runs."""
+        """Return the entries of this name, of all runs."""
         entries = (json.loads(entry) for kept in self.kept.values() for entry in kept.entries)
         return [entry for entry in entries if entry["event"] == name]
 

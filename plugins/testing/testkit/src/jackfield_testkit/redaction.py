@@ -1,4 +1,4 @@
-"""Take secrets, and what differs from machine to machine, out of what is written down."""
+"""Take secrets, and values that differ between machines, out of recordings."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _LIKE_KEYS = re.compile(
 
 
 class Redaction:
-    """Which texts are replaced, and by what.
+    """Texts to replace, with their replacements.
 
     Args:
         secrets: Values that never appear, however weak they are; they are replaced for good.
-        names: Values that differ from run to run (a temporary folder), each with the name that stands for it.
+        names: Values that differ from run to run (a temporary folder), each with the name that replaces it.
             `restored` puts the values back.
         known: Secrets of models and agents; those too weak to be hidden are left.
     """
@@ -47,15 +47,15 @@ class Redaction:
         self._known = re.compile("|".join(map(self._pattern_of, known_forms)) or r"(?!)")
 
     def add(self, known: Iterable[Secret]) -> None:
-        """Hide these as well."""
+        """Hide these secrets as well."""
         self._secrets.add(known)
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without secrets."""
         return "".join(self.pieces([text]))
 
     def pieces(self, pieces: Sequence[str]) -> list[str]:
-        """The pieces of one text without them, also without those that were cut in two."""
+        """Return the pieces of one text without secrets, including those cut in two."""
         whole = "".join(pieces)
         found = self._found_in(whole)
         if not found:
@@ -67,7 +67,7 @@ class Redaction:
         return redacted
 
     def value(self, value: object) -> Any:
-        """A JSON value without them. Roles, names and ids stay, and keys that contain no secret, or a word as one."""
+        """Return a JSON value without secrets. Roles, names, ids and keys without a secret stay."""
         return with_texts(value, self.text, keys=self._key, unchanged=STRUCTURE)
 
     def _key(self, key: str) -> str:
@@ -75,7 +75,7 @@ class Redaction:
         return self.text(key) if has_secret else key
 
     def restored(self, value: object) -> Any:
-        """A JSON value with the values that its names stand for."""
+        """Return a JSON value with the values that its names replaced."""
         return with_texts(value, self._restored)
 
     def _restored(self, text: str) -> str:
@@ -88,7 +88,7 @@ class Redaction:
         return f"(?i:{re.escape(form)})" if self._replacements[form] == SECRET else re.escape(form)
 
     def _found_in(self, text: str) -> list[tuple[int, int, str]]:
-        """Where they stand: start, end and replacement, none overlapping another."""
+        """Return the matches as start, end and replacement, without overlaps."""
         known = [
             (match.start(), match.end(), self._replacements.get(match[0], SECRET))
             for match in self._known.finditer(text)
@@ -112,7 +112,7 @@ def with_texts(
     keys: Callable[[str], str] = str,
     unchanged: Collection[str] = (),
 ) -> Any:
-    """A JSON value, out of read-only mappings and tuples, too, with its texts changed, but for those of some keys."""
+    """Return a JSON value with its texts changed, except under some keys. Mappings and tuples become plain JSON."""
     match value:
         case str():
             return change(value)
@@ -129,12 +129,12 @@ def with_texts(
 
 
 def _forms(value: str) -> set[str]:
-    """How a value is written in a text, in JSON, and in a URL."""
+    """Return the forms of a value in a text, in JSON, and in a URL."""
     return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")}
 
 
 def _between(whole: str, start: int, end: int, found: Sequence[tuple[int, int, str]]) -> str:
-    """A part of the whole without what was found; a replacement stands where what it replaces begins."""
+    """Return a part of the whole with the matches replaced; a replacement is where its match begins."""
     kept, position = [], start
     for first, last, replacement in found:
         if last <= start or first >= end:

@@ -1,4 +1,4 @@
-"""What the fake server answers, and how it delivers that: frozen values, made by functions and refined by methods.
+"""Build the fake server's answers and their delivery: frozen values, made by functions and refined by methods.
 
 ```python
 text("hello world").cut(7).without("done")
@@ -42,25 +42,25 @@ class Reply:
         body: What is sent instead of them, whatever the request wants; None for an answer in chunks.
         status, headers: Of the response; these headers win over the server's own.
         usage: Sent last in a stream that asked for it, and in every JSON object; None for none.
-        fill: Whether `id`, `object`, `created` and `model` are put into each chunk.
+        fill: True if `id`, `object`, `created` and `model` are put into each chunk.
         delay_s: Silence before the status line.
         pace_s: Silence between two pieces of the body.
-        done: Whether a stream ends with `[DONE]`.
-        comments: Whether a keep-alive comment stands before each event.
+        done: True if a stream ends with `[DONE]`.
+        comments: True if a keep-alive comment precedes each event.
         newline: What ends a line of the stream.
-        ignores_stream: Whether one JSON object is sent even to who asked for a stream.
+        ignores_stream: True if one JSON object is sent even if a stream was requested.
         cut_every: The size of the pieces in which the body is sent, in bytes; 0 for one event each.
         cut_offsets: Where the body is cut instead.
-        cuts_characters: Whether the body is cut inside of every character of more than one byte instead.
+        cuts_characters: True if the body is cut inside every character of more than one byte instead.
         ends_after: After how many events the answer breaks off; None for at its end.
         ending: How it ends there.
         malformed_at: Before which event one of broken JSON is put; None for nowhere.
-        bom: Whether a byte order mark stands before the body.
-        drops: Whether the connection is closed in place of an answer.
-        closes: Whether the connection is closed after the answer, although nothing announced that.
-        holds_open: Whether a stream stays open when all of it was sent.
+        bom: True if a byte order mark precedes the body.
+        drops: True if the connection is closed in place of an answer.
+        closes: True if the connection is closed after the answer, without an announcement.
+        holds_open: True if a stream stays open when all of it was sent.
         end_delay_s: Silence between the last event and the end of the response, which is then a packet of its own.
-        surplus: A whole answer that nobody asked for, sent behind this one; None for none.
+        surplus: A whole answer to no request, sent behind this one; None for none.
         surplus_delay_s: Silence before it; 0 for one packet with the end of this one.
     """
 
@@ -93,11 +93,11 @@ class Reply:
     # --- how it is delivered ---
 
     def delayed(self, seconds: float) -> Reply:
-        """Be silent before the status line."""
+        """Wait before the status line."""
         return replace(self, delay_s=seconds)
 
     def paced(self, delay_s: float) -> Reply:
-        """Be silent between two pieces."""
+        """Wait between two pieces."""
         return replace(self, pace_s=delay_s)
 
     def cut(self, n: int = 0, *, at: Sequence[int] = (), inside_characters: bool = False) -> Reply:
@@ -140,7 +140,7 @@ class Reply:
         as_one_object: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Write it in another way that means the same.
+        """Write the reply in another way that means the same.
 
         Args:
             newline: What ends the lines of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
@@ -161,13 +161,13 @@ class Reply:
         )
 
     def without(self, part: Literal["usage", "done"]) -> Reply:
-        """Send no usage, even if asked; or end the stream without `[DONE]`."""
+        """Send no usage, even if the request wants it; or end the stream without `[DONE]`."""
         return replace(self, usage=None) if part == "usage" else replace(self, done=False)
 
     # --- what is wrong with it ---
 
     def followed_by(self, surplus: Reply, *, delay_s: float = 0.0) -> Reply:
-        """Send a whole answer behind this one that nobody asked for; without a delay in one packet with its end."""
+        """Send a surplus answer behind this one; without a delay in one packet with its end."""
         return replace(self, surplus=surplus, surplus_delay_s=delay_s)
 
     def reset_after(self, n: int) -> Reply:
@@ -194,17 +194,17 @@ class Reply:
 
 
 def is_stream(reply: Reply, wanted: bool) -> bool:
-    """Whether a reply is sent as events, when a stream is wanted or not."""
+    """Return True if a reply is sent as events, given whether a stream is wanted."""
     return reply.body is None and wanted and not reply.ignores_stream
 
 
 def is_framed(reply: Reply, wanted: bool) -> bool:
-    """Whether it is sent in pieces (chunked transfer encoding) and not with its length."""
+    """Return True if a reply is sent in pieces (chunked transfer encoding) and not with its length."""
     return is_stream(reply, wanted) or _is_recut(reply)
 
 
 def breaks_off(reply: Reply) -> bool:
-    """Whether the connection fails, or falls silent, before the response is over."""
+    """Return True if the connection fails, or falls silent, before the response is over."""
     return reply.ends_after is not None and reply.ending != "end"
 
 
@@ -215,13 +215,13 @@ def _is_recut(reply: Reply) -> bool:
 def pieces(
     reply: Reply, model: str, *, stream: bool, with_usage: bool = False, writer: Writer | None = None
 ) -> list[bytes]:
-    """The body of a reply, in the pieces in which it is sent.
+    """Return the body of a reply, in the pieces in which it is sent.
 
     Args:
         reply: The reply.
         model: The name that the chunks give as theirs.
-        stream: Whether the request wants a stream.
-        with_usage: Whether it wants the usage in it.
+        stream: True if the request wants a stream.
+        with_usage: True if it wants the usage in it.
         writer: What writes it; None for Chat Completions.
     """
     writer = writer or ChatWriter(reply, model, with_usage=with_usage)
@@ -258,7 +258,7 @@ def _recut(reply: Reply, whole: list[bytes]) -> list[bytes]:
 
 
 def _offsets(reply: Reply, body: bytes) -> Iterable[int]:
-    """Where a reply wants its body cut, in order."""
+    """Return the offsets at which a reply wants its body cut, in order."""
     if reply.cuts_characters:
         return [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
     if reply.cut_offsets:
@@ -275,7 +275,7 @@ def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
 
 
 class Writer(ABC):
-    """Writes one answer in the words of a protocol: as a stream of events, or as one object.
+    """Writer of one answer in a protocol: as a stream of events, or as one object.
 
     Lines end with a line feed; a reply that wants other ends gets them put in. Each chunk becomes one piece, which may
     hold several events and holds at least one, so that the n-th piece is the n-th chunk.
@@ -284,7 +284,7 @@ class Writer(ABC):
         reply: What is written: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
         model: The model's name, for the answer to repeat.
         comment: What keeps a connection alive and says nothing.
-        malformed: An event that nobody can read.
+        malformed: An unreadable event.
     """
 
     comment: ClassVar[bytes] = b": ping\n\n"
@@ -296,18 +296,18 @@ class Writer(ABC):
 
     @abstractmethod
     def event(self, chunk: Chunk) -> bytes:
-        """A chunk as one piece. A text is sent as it is, an object with `error` is an error in the protocol's form."""
+        """Return a chunk as one piece. A text is sent as it is; an object with `error` becomes the protocol's error."""
 
     @abstractmethod
     def whole(self) -> bytes:
-        """The answer as one object; `folded` puts the chunks together."""
+        """Return the answer as one object; `folded` puts the chunks together."""
 
     def last(self) -> bytes:
-        """What comes behind the last chunk, as a piece of its own: the usage, in some protocols; b"" for nothing."""
+        """Return the piece after the last chunk, which is the usage in some protocols; b"" for nothing."""
         return b""
 
     def done(self) -> bytes:
-        """What says that the stream is over, unless the reply is `without("done")`; b"" for nothing."""
+        """Return the end mark of the stream, unless the reply is `without("done")`; b"" for nothing."""
         return b""
 
 
@@ -354,7 +354,7 @@ def text(
     finish_reason: str | None = "stop",
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
-    """An answer in words.
+    """Return a text answer.
 
     Args:
         content: The text, or the text of each chunk.
@@ -373,14 +373,14 @@ def reasoning(
     chars: int = DEFAULT_CHARS,
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
-    """Reasoning, in the field where one family of servers or the other puts it, then an answer in words."""
+    """Return an answer with reasoning, in the field of one family of servers or the other, followed by text."""
     deltas: list[dict[str, object]] = [{field: piece} for piece in _split(thought, chars)]
     deltas += [{"content": piece} for piece in _split(then, chars)]
     return _answer(deltas, "stop", usage)
 
 
 def in_halves(content: str) -> list[str]:
-    """A text in pieces that are cut inside of each character that JSON's escapes write as two, an emoji for example."""
+    """Return a text in pieces cut inside each character that JSON's escapes write as two, an emoji for example."""
     units = content.encode("utf-16-le")
     return [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
 
@@ -393,7 +393,7 @@ def tool_call(
     content: str = "",
     chars: int = DEFAULT_CHARS,
 ) -> Reply:
-    """One tool call; see `tool_calls`."""
+    """Return an answer with one tool call; see `tool_calls`."""
     return tool_calls([ToolCall(name, arguments, id=id)], content=content, chars=chars)
 
 
@@ -414,13 +414,13 @@ def tool_calls(
     interleaved: bool = False,
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
-    """Tool calls, after some text if there is any.
+    """Return an answer with tool calls, after some text if there is any.
 
     Args:
         calls: In the order of their indices.
         content: The text before them.
         chars: How many characters of the arguments are in a chunk; 0: half a one, see `in_halves`.
-        interleaved: Whether the arguments come in turns, a piece of each call, instead of one call after the other.
+        interleaved: True if the arguments come in turns, a piece of each call, instead of one call after the other.
         usage: What it says it cost.
     """
     each = [_call_deltas(index, call, chars) for index, call in enumerate(calls)]
@@ -430,7 +430,7 @@ def tool_calls(
 
 
 def chunks(events: Sequence[Chunk]) -> Reply:
-    """A stream of exactly these events and `[DONE]`: objects as JSON, texts as they are."""
+    """Return a stream of exactly these events and `[DONE]`: objects as JSON, texts as they are."""
     return Reply(chunks=tuple(events), fill=False)
 
 
@@ -442,13 +442,13 @@ def error(
     type: str | None = None,  # noqa: A002 - the wire's word
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """An error, in the form that OpenAI's servers give it."""
+    """Return an error, in the form of OpenAI's servers."""
     body = {"error": {"message": message, "type": type or "invalid_request_error", "param": None, "code": code}}
     return Reply(body=wire_json(body), status=status, headers=tuple((headers or {}).items()))
 
 
 def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Reply:
-    """These bytes, whatever they are; JSON by their type unless `headers` say otherwise."""
+    """Return a reply of these bytes, unchanged; JSON by their type unless `headers` say otherwise."""
     return Reply(body=body, status=status, headers=tuple((headers or {}).items()))
 
 
@@ -490,7 +490,7 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
 
 
 def wire_json(value: object) -> bytes:
-    """A value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
+    """Return a value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
     # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
@@ -499,7 +499,7 @@ def wire_json(value: object) -> bytes:
 
 
 def folded(events: Sequence[Chunk]) -> tuple[dict[str, Any], str | None]:
-    """The message that a stream makes, for who wants it in one object, and its finish reason."""
+    """Return the message that a stream adds up to, and its finish reason."""
     message: dict[str, object] = {"role": "assistant", "content": None}
     calls: dict[int, dict[str, Any]] = {}
     finish_reason = None

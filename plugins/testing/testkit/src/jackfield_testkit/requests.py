@@ -1,4 +1,4 @@
-"""A request as the fake server records it."""
+"""Record requests to the fake server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """A request: as it arrived, and as Chat Completions would have it, which is the form that tests look at.
+    """A request as it arrived, and in the form of Chat Completions, which tests read.
 
     For a server that speaks Chat Completions the two are the same; for any other its `Dialect` translates.
 
@@ -20,7 +20,7 @@ class RecordedRequest:
         headers: Translated; names in lower case.
         body: The bytes that arrived.
         json: The body, translated; None if it is not JSON.
-        request_id: What the response said in `x-request-id`.
+        request_id: The response's `x-request-id`.
         native: The body as it arrived; None if it is not JSON.
         native_path: The path as it arrived.
         native_headers: The headers as they arrived; names in lower case.
@@ -40,16 +40,16 @@ class RecordedRequest:
 
     @property
     def streams(self) -> bool:
-        """Whether a stream is wanted."""
+        """True if a stream is wanted."""
         return isinstance(self.json, Mapping) and self.json.get("stream") is True
 
     @property
     def wants_usage(self) -> bool:
-        """Whether the stream is to end with its usage."""
+        """True if the stream is to end with its usage."""
         options = self.json.get("stream_options") if isinstance(self.json, Mapping) else None
         return isinstance(options, Mapping) and options.get("include_usage") is True
 
     @property
     def model(self) -> str:
-        """The model asked for; '' if none is."""
+        """Name of the requested model; '' if there is none."""
         return str(self.json.get("model", "")) if isinstance(self.json, Mapping) else ""

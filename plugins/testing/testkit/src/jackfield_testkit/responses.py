@@ -1,4 +1,4 @@
-"""The fake server in another dialect: OpenAI's Responses API, with the replies and requests of Chat Completions.
+"""Let the fake server speak OpenAI's Responses API, with the replies and requests of Chat Completions.
 
 ```python
 with FakeResponses() as server:
@@ -44,12 +44,12 @@ class ResponsesRequest(RecordedRequest):
 
     @property
     def wants_usage(self) -> bool:
-        """Always: nobody asks for it, everybody gets it."""
+        """Always True: Responses sends usage in every answer."""
         return True
 
     @property
     def wants_encrypted_reasoning(self) -> bool:
-        """Whether reasoning is to come in a form that can be sent back."""
+        """True if reasoning is to come in a form that can be sent back."""
         return isinstance(self.native, Mapping) and _ENCRYPTED in (self.native.get("include") or ())
 
 
@@ -80,7 +80,7 @@ class Responses(Dialect):
 
 
 class FakeResponses(FakeOpenAI):
-    """A model server that has the Responses API; see `FakeOpenAI` for what it can be told."""
+    """A model server that has the Responses API; `FakeOpenAI` describes its methods."""
 
     def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
         super().__init__(default=default, models=models, dialect=Responses())
@@ -95,7 +95,7 @@ def _chat_path(path: str) -> str:
 
 
 def _chat_request(native: object) -> object:
-    """The body that Chat Completions would have; what is none of Responses' stays as it is."""
+    """Return the body in the form of Chat Completions; fields that Responses does not define stay as they are."""
     if not (isinstance(native, dict) and "input" in native):
         return native
     known = {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "store", "include"}
@@ -190,7 +190,7 @@ def _chat_part(part: Mapping[str, object]) -> Wire:
 
 
 class _ReplyWriter(Writer):
-    """Writes an answer as Responses does."""
+    """Writer of the Responses API's answers."""
 
     malformed = b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "cut o\n\n'
 
@@ -217,7 +217,7 @@ class _ReplyWriter(Writer):
 
 
 class _Items:
-    """Writes one answer: an item for its reasoning, one for its text, and one for each call."""
+    """Writer of one answer: an item for its reasoning, one for its text, and one for each call."""
 
     def __init__(self, head: Mapping[str, object], usage: Mapping[str, object] | None, *, encrypted: bool) -> None:
         self._head = head
@@ -232,7 +232,7 @@ class _Items:
         self._began = False
 
     def events_of(self, chunk: Mapping[str, Any]) -> list[Wire]:
-        """The events that stand for a chunk of Chat Completions, at least one."""
+        """Return the events for a chunk of Chat Completions, at least one."""
         if isinstance(chunk.get("type"), str):
             return [dict(chunk)]
         events: list[Wire] = []
@@ -250,7 +250,7 @@ class _Items:
         return events or [self._event("keepalive")]
 
     def response(self) -> Wire:
-        """The answer so far, as one object."""
+        """Return the answer so far, as one object."""
         return {
             **self._head,
             "object": "response",

@@ -1,4 +1,4 @@
-"""A model server on 127.0.0.1 that speaks Chat Completions, or another dialect, and answers, or fails, exactly as told.
+"""Run a scripted model server on 127.0.0.1 that speaks Chat Completions or another dialect.
 
 ```python
 with FakeOpenAI() as server:
@@ -119,7 +119,7 @@ class FakeOpenAI:
         self._queue.extend(replies)
 
     def respond(self, function: Respond | None) -> None:
-        """Let a function answer who comes when the queue is empty. It runs on the server's thread and must not wait."""
+        """Let a function answer when the queue is empty. It runs on the server's thread and must not wait."""
         self._respond = function
 
     def clear(self) -> None:
@@ -132,12 +132,12 @@ class FakeOpenAI:
 
     @property
     def url(self) -> str:
-        """The base URL, which ends as the dialect says, in `/v1` for most."""
+        """Base URL, which ends as the dialect says, in `/v1` for most."""
         return self.origin + self.dialect.base_path
 
     @property
     def origin(self) -> str:
-        """The URL without a path."""
+        """URL without a path."""
         if self._loop is None:
             raise RuntimeError("the server is not running: use it in a `with` block, or call start()")
         return f"http://127.0.0.1:{self._port}"
@@ -223,7 +223,7 @@ class FakeOpenAI:
             self._count(open_connections=-1)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> bool:
-        """Answer one request; False when the connection is not to be used again."""
+        """Answer one request; return False if the connection must not be used again."""
         head = await reader.readuntil(b"\r\n\r\n")
         method, path, version, headers = _parse_head(head)
         body = await _read_body(reader, headers)
@@ -328,10 +328,10 @@ class _Sending:
         self._dialect = dialect
 
     async def run(self) -> bool:
-        """Send it.
+        """Send the answer.
 
         Returns:
-            Whether the connection can be used again.
+            True if the connection can be used again.
 
         Raises:
             ConnectionError: The client has left.
@@ -359,7 +359,7 @@ class _Sending:
         return own_length and not reply.closes
 
     async def _end(self) -> None:
-        """What comes, or does not, after the last piece."""
+        """End the answer after the last piece, in the way that the reply says."""
         reply = self._reply
         if replies.breaks_off(reply):
             await self._break_off()
@@ -371,7 +371,7 @@ class _Sending:
                 await self._send(_LAST_CHUNK)
 
     async def _break_off(self) -> None:
-        """Go on in the way in which the reply fails, until the client leaves."""
+        """Fail in the way that the reply says, until the client leaves."""
         reply = self._reply
         match reply.ending:
             case "stall":
@@ -396,7 +396,7 @@ class _Sending:
         return b"".join([self._head(reply, pieces)[0], *pieces])
 
     def _head(self, reply: Reply, pieces: Sequence[bytes]) -> tuple[bytes, bool]:
-        """The status line and the headers, and whether the length they give is true."""
+        """Return the status line with the headers, and True if the length they give is true."""
         is_stream = replies.is_stream(reply, self._request.streams)
         headers = {
             "Content-Type": self._dialect.stream_type if is_stream else "application/json",
@@ -439,7 +439,7 @@ class _Sending:
 
 
 class _WasResetError(asyncio.IncompleteReadError):
-    """The server has reset the connection itself: the end of it, but no client that left."""
+    """The server has reset the connection itself, so no client has left."""
 
     def __init__(self) -> None:
         super().__init__(b"", None)

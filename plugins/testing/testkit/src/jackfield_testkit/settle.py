@@ -66,14 +66,14 @@ def _load_again(targets: Mapping[str, str]) -> Problems:
 
 
 def _targets_of(distribution: str) -> dict[str, str]:
-    """The target of each component, by `kind.name`; '' for a set that names its tools."""
+    """Return the target of each component, by `kind.name`; '' for a set that names its tools."""
     host = PluginHost(Settings())
     rows = [row for row in host.catalog.rows if row.distribution == distribution and row.kind in hook.KINDS]
     return {row.id: host.spec_of(row, ComponentSpec).target for row in rows if not row.is_source}
 
 
 def _loaded(targets: Mapping[str, str]) -> dict[str, object]:
-    """Every component; an error as its text."""
+    """Load every component; an error becomes its text."""
     return {name: _resolved(target) for name, target in targets.items() if target}
 
 
@@ -90,7 +90,7 @@ def _errors(loaded: Mapping[str, object]) -> list[str]:
 
 
 def _differences(name: str, loaded: Sequence[object]) -> list[str]:
-    """What is wrong with a component as the threads got it."""
+    """Return the faults of a component as the threads got it."""
     errors = sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
     if errors or all(one is loaded[0] for one in loaded):
         return errors
@@ -98,7 +98,7 @@ def _differences(name: str, loaded: Sequence[object]) -> list[str]:
 
 
 def _in_process(method: str, work: Callable[[Given], Problems], given: Given, ways: Sequence[str]) -> Problems:
-    """What work finds in a child process; if it does not come to an answer, this is the problem of all its ways."""
+    """Return the problems that work finds in a child process; a child without an answer fails in all its ways."""
     context: Any = multiprocessing.get_context(method)  # each method has a class of its own
     here, there = context.Pipe()
     child = context.Process(target=_answer, args=(there, work, given))

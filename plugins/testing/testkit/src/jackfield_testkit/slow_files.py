@@ -1,4 +1,4 @@
-"""A document whose parser does not finish before the test lets it."""
+"""Hold the parser of a document until the test ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _files: dict[str, SlowFile] = {}
 
 
 class SlowParser(Parser):
-    """Waits until the test of a file is over."""
+    """Parser that waits until the test of a file is over."""
 
     def parse(self, data: bytes, *, source: str) -> Document:
         """Wait, and then fail."""

@@ -1,4 +1,4 @@
-"""Streams of a model's answer, cut elsewhere, and what a processor or a call format makes of them."""
+"""Cut streams of a model's answer in other places, and run them through processors and call formats."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LIMIT_S = 60.0  # far more than any of these streams takes
 
 
 def pieces(text: str, cuts: Iterable[int]) -> list[str]:
-    """A text cut at these positions."""
+    """Return a text cut at these positions."""
     places = [0, *sorted(set(cuts)), len(text)]
     return [text[start:end] for start, end in pairwise(places)]
 
 
 def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> list[ModelEvent]:
-    """The same answer with each of its texts in other pieces."""
+    """Return the same answer with each of its texts in other pieces."""
     out: list[ModelEvent] = []
     for event in events:
         match event:
@@ -49,7 +49,7 @@ def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> 
 
 
 def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[ModelEvent]]:
-    """The same answer in many other pieces: whole, one character at a time, cut once anywhere, and at random.
+    """Yield the same answer in many other pieces: whole, one character at a time, cut once anywhere, and at random.
 
     Neighbouring texts are joined first, so that every cut of the original is undone in some of them.
     """
@@ -66,7 +66,7 @@ def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[Mode
 
 
 def joined(events: Sequence[ModelEvent]) -> list[ModelEvent]:
-    """The same answer in as few pieces as it has parts."""
+    """Return the same answer in as few pieces as it has parts."""
     out: list[ModelEvent] = []
     for event in events:
         match out[-1] if out else None, event:
@@ -97,7 +97,7 @@ def _text_of(event: ModelEvent) -> str:
 
 
 class Inner:
-    """Stands for the rest of the chain: answers each request with the same events, and notes what happens to it.
+    """Stub for the rest of the chain: answers each request with the same events, and notes what happens to it.
 
     Attributes:
         requests: What it was asked.
@@ -132,14 +132,14 @@ class Inner:
 
 
 def through(processor: Processor, request: ChatRequest, events: Sequence[ModelEvent]) -> list[ModelEvent]:
-    """What a processor makes of an answer."""
+    """Return a processor's output for an answer."""
     return sync.run(gathered(processor.wrap(Inner(events))(request)))
 
 
 def each_through(
     processor: Processor, request: ChatRequest, answers: Iterable[Sequence[ModelEvent]]
 ) -> list[list[ModelEvent]]:
-    """What a processor makes of several answers, one after the other."""
+    """Return a processor's output for several answers, one after the other."""
 
     async def all_of_them() -> list[list[ModelEvent]]:
         return [await gathered(processor.wrap(Inner(events))(request)) for events in answers]
@@ -148,23 +148,23 @@ def each_through(
 
 
 async def gathered(events: AsyncIterator[ModelEvent]) -> list[ModelEvent]:
-    """All events of a stream."""
+    """Return all events of a stream."""
     async with closing(events):
         return [event async for event in events]
 
 
 def fed(transform: StreamTransform, events: Iterable[ModelEvent]) -> list[ModelEvent]:
-    """What a transform makes of an answer."""
+    """Return a transform's output for an answer."""
     return [out for event in events for out in transform.feed(event)]
 
 
 def folded(events: Sequence[ModelEvent]) -> ModelResponse:
-    """The whole answer that these events make."""
+    """Return the whole answer that these events make."""
     return fold(events)
 
 
 def shown(text: str) -> list[ModelEvent]:
-    """An answer in words, in one piece."""
+    """Return a text answer in one piece."""
     return [TextDelta(text), ModelFinished("stop")]
 
 
@@ -172,7 +172,7 @@ def shown(text: str) -> list[ModelEvent]:
 
 
 class CountedText(str):
-    """A text that counts the characters that somebody copies or looks through, its descendants included."""
+    """A text that counts the characters that are copied or searched, those of its descendants included."""
 
     __slots__ = ("_count",)
     _count: list[int]
@@ -201,7 +201,7 @@ class CountedText(str):
 
 
 class CountedBytes(bytes):
-    """The same of bytes; the text that they are decoded to counts, too."""
+    """Bytes that count in the same way; the text that they are decoded to counts as well."""
 
     _count: list[int]
 
@@ -266,7 +266,7 @@ FEW, MANY = 100, 800
 
 @contextmanager
 def given_up_after(cpu_s: float) -> Iterator[None]:
-    """Fail what takes more processor time than that: for what cannot be counted, such as the steps of an expression.
+    """Fail a block that takes more processor time, for work that cannot be counted, such as regular expressions.
 
     It does not measure. Give it so much to do that what grows with the square takes far longer, and what does not
     takes a small part of it, on any machine.
@@ -305,21 +305,21 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
 
 
 def work_per_character(read: Callable[[list[ModelEvent]], object], n: int, *, words: str = "word word. ") -> float:
-    """How much is done for each of `n` characters that come one at a time. The text is `words` again and again."""
+    """Return the work for each of `n` characters that come one at a time. The text is `words` again and again."""
     count = [0]
     events: list[ModelEvent] = [TextDelta(CountedText(letter, count)) for letter in (words * n)[:n]]
     return work_of(lambda: read(events), count) / n
 
 
 def _work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
-    """How much is done for each of `n` characters that come in one piece."""
+    """Return the work for each of `n` characters that come in one piece."""
     count = [0]
     events: list[ModelEvent] = [TextDelta(CountedText((words * n)[:n], count))]
     return work_of(lambda: run(events), count) / n
 
 
 def work_of(work: Callable[[], object], count: list[int]) -> int:
-    """How much is done: calls, lines that are run, and what `count` counts meanwhile.
+    """Return the amount of work: calls, lines that are run, and what `count` counts meanwhile.
 
     It is a count and no time, so that it is the same on every machine.
     """

@@ -1,4 +1,4 @@
-"""How a cassette is written: requests, events and errors as JSON, and the text of the file.
+"""Write and read cassettes: requests, events and errors as JSON, and the text of the file.
 
 The file is one JSON object in which each message, function and event has a line of its own, so that a diff shows what
 changed.
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class CassetteError(JackfieldError):
-    """A cassette cannot be read, or does not have what is asked of it."""
+    """A cassette cannot be read, or lacks what was requested."""
 
 
 @dataclass
@@ -49,8 +49,8 @@ class Call:
         request: What was asked, without what does not matter.
         events: What was answered.
         error: How the answer broke off, if it did.
-        left: Whether the asker left before its end.
-        played: Whether it was given as an answer.
+        left: True if the asker left before its end.
+        played: True if it was given as an answer.
     """
 
     model: str
@@ -62,12 +62,12 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What a request is found by."""
+        """Key of the request."""
         return key_of(self.model, self.request)
 
 
 def key_of(model: str, request: Json) -> str:
-    """What a request is found by: equal for requests that ask the same."""
+    """Return the key of a request: equal for requests that ask the same."""
     return json.dumps([model, request], sort_keys=True)
 
 
@@ -75,7 +75,7 @@ def key_of(model: str, request: Json) -> str:
 
 
 def request_json(request: ChatRequest, redaction: Redaction) -> Json:
-    """What matters of a request: messages, functions and options."""
+    """Return the part of a request that identifies it: messages, functions and options."""
     config = request.config.model_dump(mode="json", exclude_defaults=True, exclude=_LEFT_OUT)
     asked: Json = {"messages": [_message_json(message) for message in request.messages]}
     if request.functions:
@@ -100,7 +100,7 @@ def _item_json(item: Json) -> Json:
 
 
 def _by_content(text: str) -> str:
-    """A medium as it is told apart: by its content, wherever it lies and however long it is."""
+    """Return a medium identified by its content, independent of its path and length."""
     if "://" not in text and not text.startswith("data:") and len(text) < 4096:
         path = Path(text)
         return f"{path.name} ({_digest(path.read_bytes())})" if path.is_file() else text
@@ -112,7 +112,7 @@ def _digest(content: bytes) -> str:
 
 
 def _plain(value: object) -> object:
-    """JSON out of read-only mappings and tuples."""
+    """Return plain JSON for read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -128,7 +128,7 @@ def _plain(value: object) -> object:
 
 
 def event_json(event: ModelEvent) -> Json:
-    """An event as one object, without what is as always.
+    """Return an event as one object, without fields at their defaults.
 
     Raises:
         CassetteError: It holds what JSON cannot.
@@ -140,7 +140,7 @@ def event_json(event: ModelEvent) -> Json:
 
 
 def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
-    """Events without secrets, those included that were cut in two by the stream."""
+    """Return events without secrets, including secrets that the stream cut in two."""
     redacted = [redaction.value(event) for event in events]
     # A kind of delta makes one text; each call has its own arguments.
     streams: dict[tuple[str, str, Any], list[int]] = {}
@@ -159,7 +159,7 @@ def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
 
 
 def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
-    """An error with its facts. A plugin's own class is written as the core's class it extends."""
+    """Return an error with its facts. A plugin's own class is written as the core's class it extends."""
     known = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
     facts = {name: getattr(error, name) for name in _ERROR_FACTS}
     told = {"class": known, "message": error.message} | {k: v for k, v in facts.items() if v not in ("", None)}
@@ -168,10 +168,10 @@ def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
 
 
 def error_of(told: Json) -> ModelServiceError:
-    """The error that an object stands for.
+    """Return the error that an object describes.
 
     Raises:
-        ValueError: It stands for none.
+        ValueError: It describes none.
     """
     facts = dict(told)
     name, message = facts.pop("class", None), facts.pop("message", "")
@@ -217,14 +217,14 @@ def _call_lines(call: Call) -> Iterator[str]:
 
 
 def _entries(value: object, indent: str) -> str:
-    """A list with a line for each of its entries; anything else in one line."""
+    """Return a list with a line for each of its entries; anything else in one line."""
     if not isinstance(value, list) or not value:
         return _line(value)
     return "[\n" + "\n".join(_joined(indent + _line(entry) for entry in value)) + "\n" + indent[1:] + "]"
 
 
 def _joined(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, each but the last with a comma."""
+    """Yield the lines, each but the last with a comma."""
     waiting = None
     for line in lines:
         if waiting is not None:

@@ -1,4 +1,4 @@
-"""Write into a light module what its tools say by themselves, so that describing them imports nothing heavy.
+"""Write the descriptors of tools into a light module, so that describing them imports nothing heavy.
 
     python -m jackfield_testkit.tool_specs PACKAGE            writes
     python -m jackfield_testkit.tool_specs PACKAGE --check    compares; 1 if something has to be written
@@ -36,9 +36,9 @@ class Written(NamedTuple):
 
     Attributes:
         target: Of the descriptor.
-        call: Where it stands.
-        text: What should stand there.
-        is_stale: Whether it says something else.
+        call: The call that makes it.
+        text: The source that should be there.
+        is_stale: True if it says something else.
     """
 
     target: str
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
-    """How a descriptor and its function differ: each field with both values; nothing if it is not a function."""
+    """Return the fields in which a descriptor differs from its function, with both values; empty for other tools."""
     if not isinstance(tool, FunctionTool):
         return {}
     said = ToolSpec.of(tool)
@@ -57,7 +57,7 @@ def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
 
 
 def tool_specs(path: Path) -> list[Written]:
-    """The descriptors of functions in a file, in the order of the file.
+    """Return the descriptors of functions in a file, in the order of the file.
 
     Raises:
         ValueError: A target is computed, so only running the file would tell it, or it is missing.
@@ -70,7 +70,7 @@ def tool_specs(path: Path) -> list[Written]:
 
 
 def refreshed(path: Path) -> str:
-    """The file's text with every descriptor as its function has it."""
+    """Return the file's text with every descriptor updated from its function."""
     lines = path.read_text(encoding="utf-8").encode().splitlines(keepends=True)
     for one in reversed(tool_specs(path)):  # from the end, so that the places before stay where they are
         if one.is_stale:
@@ -81,7 +81,7 @@ def refreshed(path: Path) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or compare; the exit code."""
+    """Write or compare, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m jackfield_testkit.tool_specs", description=__doc__)
     parser.add_argument("package", help="the package, or its light module")
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if something has to be written")
@@ -109,7 +109,7 @@ def _light_module(package: str) -> Path:
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
-    """The calls that make a descriptor of a tool, each with whether it is `ToolSpec.of`."""
+    """Yield the calls that make a descriptor of a tool, each with True if it is `ToolSpec.of`."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name("ToolSpec")):
@@ -119,7 +119,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
 
 
 def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) -> Written | None:
-    """What a call says and what it should say; None if its target is no function that says anything."""
+    """Return the current and the wanted text of a call; None if its target is not a tool function."""
     given = dict(zip(["target"] if is_of else [], call.args, strict=False))
     given |= {keyword.arg or "**": keyword.value for keyword in call.keywords}
     target = _target(given, constants, call.lineno)
@@ -150,19 +150,19 @@ def _loaded(target: str, line: int) -> object:
 
 
 def _derived() -> list[str]:
-    """The fields that a function says."""
+    """Return the fields that a function defines."""
     return [one.name for one in fields(ToolSpec) if one.name not in (*KEPT, "target", "config", "extra")]
 
 
 def _said(spec: ToolSpec) -> dict[str, object]:
-    """What has to be written of a descriptor: what is not the default."""
+    """Return the fields of a descriptor that must be written: those that are not the default."""
     defaults = {one.name: one.default for one in fields(ToolSpec)}  # what has none is always written
     values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, object], constants: Constants) -> bool:
-    """Whether a call has these values, and no others but those that are kept."""
+    """Return True if a call has these values, and no others except those that are kept."""
     if set(given) - set(KEPT) != set(wanted):
         return False
     try:
@@ -182,7 +182,7 @@ def _text_of(wanted: Mapping[str, object], kept: Mapping[str, str], indent: int)
 
 
 def _literal(value: object, indent: int, taken: int) -> str:
-    """A value as source; `taken` is what stands before it in its line, besides the indentation."""
+    """Return a value as source; `taken` is the text before it in its line, besides the indentation."""
     flat = _flat(value)
     if indent + taken + len(flat) + 1 <= _WIDTH:
         return flat
@@ -227,7 +227,7 @@ def _quoted(text: str) -> str:
 
 
 def _parts(text: str, indent: int) -> Iterator[str]:
-    """A text in pieces that fit a line each, cut after spaces where there are any."""
+    """Yield a text in pieces that fit a line each, cut after spaces where there are any."""
     room = max(20, _WIDTH - indent)
     while len(_quoted(text)) > room:
         cut = room - 2

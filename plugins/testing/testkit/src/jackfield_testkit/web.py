@@ -1,4 +1,4 @@
-"""A server of the web on 127.0.0.1, for tests of tools: it gives what a test has put at a path, and misbehaves as told.
+"""Serve web pages on 127.0.0.1 for tests of tools: each path gives, or withholds, the answer that a test has put there.
 
 ```python
 with WebServer() as web:
@@ -26,7 +26,7 @@ _DRIP_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """What was asked; the names of headers are in lower case, `path` is without the query."""
+    """One recorded request; the names of headers are in lower case, `path` is without the query."""
 
     method: str
     path: str
@@ -36,13 +36,13 @@ class WebRequest:
 
     @property
     def json(self) -> Any:
-        """The value of the body."""
+        """Value of the body."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """What is answered.
+    """One scripted answer.
 
     Attributes:
         body: What is sent.
@@ -59,7 +59,7 @@ class WebAnswer:
 
     @classmethod
     def json(cls, value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> WebAnswer:
-        """A value as JSON."""
+        """Return a value as JSON."""
         return cls(json.dumps(value).encode(), {"content-type": "application/json", **(headers or {})}, status)
 
 
@@ -82,18 +82,18 @@ class WebServer:
         self.requests: list[WebRequest] = []
 
     def put(self, path: str, answer: Answering) -> str:
-        """Put an answer at a path, or a function that makes one for each request; gives the URL."""
+        """Put an answer at a path, or a function that makes one for each request; return the URL."""
         self._answers[path] = answer
         return self.url + path
 
     def answer_to(self, request: WebRequest) -> WebAnswer:
-        """What a request gets."""
+        """Return the answer to a request."""
         self.requests.append(request)
         found = self._answers.get(request.path, WebAnswer(b"there is nothing here", status=404))
         return found if isinstance(found, WebAnswer) else found(request)
 
     def goes_on(self) -> bool:
-        """Whether an answer without an end is still to be sent, after a moment."""
+        """Return True after a moment if an endless answer is still to be sent."""
         return not self._over.wait(_DRIP_S)
 
     def __enter__(self) -> Self:
@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
         self.web = web
 
     def handle_error(self, *_: object) -> None:
-        """Nothing: a client that leaves early is what many a test is about."""
+        """Ignore errors: many tests let a client leave early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def handle_one_request(self) -> None:
-        """Answer whatever the method."""
+        """Answer any method."""
         self.raw_requestline = self.rfile.readline(65_537)
         if not self.raw_requestline or not self.parse_request():
             self.close_connection = True
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
             sent += 1
 
     def log_message(self, *_: object) -> None:
-        """Nothing: what was asked is in `requests`."""
+        """Log nothing: `requests` has the requests."""

@@ -14,7 +14,7 @@ def calls_to(is_meant: Callable[[Any], bool]) -> Iterator[list[str]]:
     """Where built-in functions are called from, meanwhile, on this thread, by whatever name they were imported.
 
     Args:
-        is_meant: Whether a function is one of those that are looked for.
+        is_meant: Returns True for the functions to look for.
     """
     found: list[str] = []
 
