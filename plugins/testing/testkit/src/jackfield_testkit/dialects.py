@@ -118,7 +118,7 @@ class Dialect(ABC):
         return None
 
     def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for who overrides it
-        """The answer to a request for which nothing is scripted; None: that the script is over."""
+        """Return the answer to a request outside the script; None to report that the script is over."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""The tests that a plugin must pass, to subclass in its own tests.
+"""Offer the tests that a plugin must pass, to subclass in its own tests.
 
 ```python
 from jackfield_testkit.suites import LLMBackendSuite, PluginSuite

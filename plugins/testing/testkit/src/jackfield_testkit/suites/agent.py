@@ -1,4 +1,4 @@
-"""The tests of an agent kind."""
+"""Test the contract of an agent kind."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -62,7 +62,7 @@ from jackfield_testkit.suites.agent_trees import AgentTreeTests, AnswerTreeTests
 
 
 class AnswerSuite(AnswerTreeTests):
-    """What every agent kind must do that answers in its model's words, also one that calls no tools.
+    """Contract of every agent kind that answers in its model's words, including kinds that call no tools.
 
     ```python
     class TestAcme(AnswerSuite):
@@ -195,7 +195,7 @@ class AnswerSuite(AnswerTreeTests):
 
 
 class AgentSuite(AgentTreeTests, AnswerSuite):
-    """What every agent kind must do whose model may call tools.
+    """Contract of every agent kind whose model may call tools.
 
     ```python
     class TestAcme(AgentSuite):

@@ -1,4 +1,4 @@
-"""How the tests of agents make one, run it, and look at what happened."""
+"""Make agents for their tests, run them, and read what happened."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AgentTests(Suite):
-    """What every group of tests of an agent kind needs; the attributes are those of `AnswerSuite`."""
+    """Base of every group of tests of an agent kind; the attributes are those of `AnswerSuite`."""
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
@@ -41,14 +41,14 @@ class AgentTests(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
-        """An agent under test, whose model follows the script. Override it if yours needs more than `config`."""
+        """Return an agent under test, whose model follows the script. Override it if yours needs more than `config`."""
         llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
         return create_agent(
             self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
         )
 
     def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
-        """All events of a run."""
+        """Return all events of a run."""
         return sync.run(within(self.patience_s, gathered(agent.astream(messages, **options))))
 
 
@@ -56,7 +56,7 @@ class AgentTests(Suite):
 
 
 def repeat(*, needs_approval: bool = False) -> FunctionTool:
-    """A tool that says a text twice."""
+    """Return a tool that says a text twice."""
 
     @tool(name="repeat", description="Says it twice.", needs_approval=needs_approval)
     def say_twice(text: str) -> str:
@@ -66,7 +66,7 @@ def repeat(*, needs_approval: bool = False) -> FunctionTool:
 
 
 def fail() -> FunctionTool:
-    """A tool that fails, with an error for the model or with any other."""
+    """Return a tool that fails, with an error for the model or with any other."""
 
     @tool(name="fail", description="Fails.")
     def failing(how: str) -> str:
@@ -167,7 +167,7 @@ def scripted(script: Script) -> ScriptedModel:
 
 
 def asking(child: Agent, **options: Any) -> FnCallAgent:
-    """An agent that asks another one, and is done."""
+    """Return an agent that asks another one, and is done."""
     script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
     return FnCallAgent([child.as_tool()], scripted(script), name="above", **options)
 
@@ -184,17 +184,17 @@ def assert_numbered(events: Sequence[RunEvent]) -> None:
 
 
 def results_of(messages: Iterable[Message]) -> list[object]:
-    """What the tools gave, in their order."""
+    """Return the results of the tools, in their order."""
     return [message.content for message in messages if message.role == FUNCTION]
 
 
 def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """All that is in messages, as values of their own."""
+    """Return the contents of messages as independent values."""
     return [message.model_dump() for message in messages]
 
 
 def of_kind(events: Sequence[RunEvent], *kinds: type[T]) -> list[T]:
-    """What happened of some kinds."""
+    """Return the events of some kinds."""
     return [event.event for event in events if isinstance(event.event, kinds)]
 
 
@@ -223,7 +223,7 @@ class Resumed(NamedTuple):
 
 
 def resumed(fresh: Callable[[MemoryStore], Agent]) -> Iterator[Resumed]:
-    """A run that was interrupted, wherever that can be; not where it says that it cannot be resumed.
+    """Yield the resumed run after an interruption at each of its writes, except where it cannot be resumed.
 
     Args:
         fresh: Makes the agent, once for the run and once to go on with it.
@@ -245,13 +245,13 @@ def requests_of(agent: Agent) -> list[ChatRequest]:
 
 
 def read_by_the_model(agent: Agent, number: int) -> str:
-    """All texts of one request to the model."""
+    """Return all texts of one request to the model."""
     return "\n".join(message.get_text_content() for message in requests_of(agent)[number].messages)
 
 
 async def left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
-    """The names of asynchronous generators that are still open when a run has been left after so many events."""
-    begun: list[Any] = []  # kept, so that none is closed because nobody needs it any more, which is a matter of chance
+    """Return the names of asynchronous generators still open when a run is left after so many events."""
+    begun: list[Any] = []  # kept, so that none is closed by garbage collection, which is a matter of chance
     first, last = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(begun.append, last)
     try:

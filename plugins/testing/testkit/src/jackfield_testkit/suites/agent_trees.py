@@ -1,4 +1,4 @@
-"""The tests of an agent kind among other agents: as their tool, after a hand-off, below their rules and limits."""
+"""Test an agent kind among other agents: as their tool, after a hand-off, below their rules and limits."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -42,7 +42,7 @@ from jackfield_testkit.suites.agent_parts import (
 
 
 class AnswerTreeTests(AgentTests):
-    """Of every agent kind."""
+    """Tests for every agent kind."""
 
     def test_a_question_in_any_form_and_asked_in_any_way_has_one_answer(self) -> None:
         def fresh() -> Agent:
@@ -127,7 +127,7 @@ class AnswerTreeTests(AgentTests):
 
 
 class AgentTreeTests(AgentTests):
-    """Of agent kinds whose model calls tools."""
+    """Tests for agent kinds whose model calls tools."""
 
     def test_as_a_tool_of_another_agent_it_answers_within_the_limits_of_both(self) -> None:
         script = [calls(("repeat", {"text": "ha"})), answer("It is ha ha.")]

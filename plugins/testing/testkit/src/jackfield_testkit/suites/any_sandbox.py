@@ -1,4 +1,4 @@
-"""What the tests of all sandboxes share, whatever they run."""
+"""Share the parts of the suites of all sandboxes, independent of what they run."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -34,7 +34,7 @@ class AnySandboxSuite(Suite, Generic[S]):
     unusable_because: ClassVar[str] = ""
 
     def make_sandbox(self) -> S:
-        """A new sandbox under test. Override it if yours needs more than `config`."""
+        """Return a new sandbox under test. Override it if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("sandbox", self.component), self.config, Sandbox)
         assert isinstance(made, self.ability)
@@ -42,7 +42,7 @@ class AnySandboxSuite(Suite, Generic[S]):
 
     @pytest.fixture
     def sandbox(self) -> S:
-        """A sandbox that works here."""
+        """Return a sandbox that works on this machine."""
         made = self.make_sandbox()
         try:
             made.protection()

@@ -1,4 +1,4 @@
-"""What all suites share: their tests cannot be overridden, only be expected to fail, with a reason."""
+"""Share the base of all suites: their tests cannot be overridden, only be expected to fail, with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Suite:
 
     Attributes:
         level: The version of the contract that is kept. Tests that came later run as well; one that fails is reported
-            as an expected failure, so that a newer kit breaks nobody's build. Raise it once they pass.
+            as an expected failure, so that a newer kit breaks no build. Raise it once they pass.
         xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
             with this one. One that passes nevertheless is a failure, and a parameter that does not exist is an error,
             so that the list stays true.
@@ -85,7 +85,7 @@ def since(version: str) -> Callable[[Test], Test]:
 
 
 def suite_of(cls: type[Suite]) -> type[Suite]:
-    """The suite that a class of tests subclasses, by its name; the class itself if it stands on `Suite` alone."""
+    """Return the suite that a class of tests subclasses, by its name; the class itself if its only base is `Suite`."""
     above = (base for base in cls.__mro__[1:] if issubclass(base, Suite) and base is not Suite)
     return next((base for base in above if base.__name__.endswith("Suite")), cls)
 
@@ -109,7 +109,7 @@ def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -
 
 
 def _is_narrowed(config: pytest.Config) -> bool:
-    """Whether somebody has asked for some tests alone."""
+    """Return True if the run is narrowed to some tests."""
     options = ("keyword", "markexpr", "deselect", "lf", "stepwise")
     return any(config.getoption(name, None) for name in options) or any("[" in given for given in config.args)
 

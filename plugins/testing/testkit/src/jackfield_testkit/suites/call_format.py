@@ -1,4 +1,4 @@
-"""The tests of a call format: tool calls as text."""
+"""Test the contract of a call format: tool calls as text."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -87,7 +87,7 @@ _MOST_WORK = 400.0  # steps for each character, one at a time
 
 
 class CallFormatSuite(Suite):
-    """What every call format must do: say which tools there are, and find the calls in what a model writes.
+    """Contract of every call format: describe the tools, and find the calls in a model's text.
 
     ```python
     class TestAcme(CallFormatSuite):
@@ -108,13 +108,13 @@ class CallFormatSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_format(self) -> CallFormat:
-        """A new format under test."""
+        """Return a new format under test."""
         host = plain_host()
         call_format: CallFormat = host.make(host.find("call_format", self.component), {}, CallFormat)
         return call_format
 
     def write(self, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> str:
-        """An answer with calls, as a model writes it. Override it if the format renders a history in another way."""
+        """Return an answer with calls, as a model writes it. Override it if the format renders history otherwise."""
         messages = [HELLO, *([Message("assistant", text)] if text else []), *_called(*calls)]
         rendered = self.make_format().render(_request(*messages))
         return "\n".join(m.get_text_content() for m in rendered.messages if m.role == "assistant")
@@ -379,7 +379,7 @@ def _request(*messages: Message, config: GenerateConfig | None = None) -> ChatRe
 
 
 def _ways_to_tell(history: Sequence[Message]) -> list[ChatRequest]:
-    """The same history with tools on offer, with tools that may not be called, and without tools."""
+    """Return the same history with tools on offer, with tools that may not be called, and without tools."""
     request = _request(*history)
     forbidden = replace(request, config=GenerateConfig(function_choice="none"))
     return [request, forbidden, replace(request, functions=())]

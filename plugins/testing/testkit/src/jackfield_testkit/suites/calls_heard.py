@@ -1,4 +1,4 @@
-"""Which built-in functions are called on this thread, for tests that nothing there waits."""
+"""Record the built-in functions called on this thread, for tests that nothing there waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def calls_to(is_meant: Callable[[Any], bool]) -> Iterator[list[str]]:
-    """Where built-in functions are called from, meanwhile, on this thread, by whatever name they were imported.
+    """Yield a list that collects the callers of built-in functions on this thread, independent of the imported name.
 
     Args:
         is_meant: Returns True for the functions to look for.

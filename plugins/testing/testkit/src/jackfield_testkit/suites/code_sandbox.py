@@ -1,4 +1,4 @@
-"""The tests of a sandbox that runs Python code by itself."""
+"""Test the contract of a sandbox that runs Python code by itself."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -15,11 +15,11 @@ from jackfield.sandboxes import CodeResult, CodeSandbox, Limits
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
-SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - of nobody
+SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - not a real one
 
 
 class CodeSandboxSuite(AnySandboxSuite[CodeSandbox]):
-    """What every sandbox must do that runs code by itself. The code of these tests needs a small part of Python only.
+    """Contract of every sandbox that runs code by itself. The code of these tests needs a small part of Python only.
 
     ```python
     class TestAcme(CodeSandboxSuite):

@@ -1,4 +1,4 @@
-"""The tests of a command of the CLI."""
+"""Test the contract of a command of the CLI."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -27,7 +27,7 @@ _KEY = "sk-testkit-Zq83bXw4Rk2LpV7Tn"
 
 
 class CommandSuite(Suite):
-    """What every command must do. It is run as people run it, in a process of its own and an empty folder.
+    """Contract of every command. It runs as users run it, in a process of its own and an empty folder.
 
     ```python
     class TestReport(CommandSuite):
@@ -169,7 +169,7 @@ class CommandSuite(Suite):
         return [row for row in self._host.catalog.rows if row.distribution == mine]
 
     def _folder(self) -> Path:
-        """Where the command's own package is."""
+        """Return the folder of the command's own package."""
         found = importlib.util.find_spec(self._target.partition(".")[0].partition(":")[0])
         assert found is not None, f"the package of {self._target} cannot be found"
         assert found.submodule_search_locations, f"{self._target} is in no package"
@@ -201,7 +201,7 @@ class CommandSuite(Suite):
         )
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        # Without anybody's settings: they may block what is tested, or prefer another.
+        # Without the developer's settings: they may block what is tested, or prefer another.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JACKFIELD_")}
         home = str(folder / "home")
         return {**kept, "HOME": home, "XDG_CONFIG_HOME": home, "PYTHONIOENCODING": "utf-8", **self.environment}

@@ -1,4 +1,4 @@
-"""The tests of an agent kind in which other agents talk."""
+"""Test the contract of an agent kind in which other agents talk."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -38,7 +38,7 @@ from jackfield_testkit.suites.agent_parts import (
 
 
 class ConversationSuite(AgentTests):
-    """What every agent kind must do that lets other agents talk with each other in one run, such as a group chat.
+    """Contract of every agent kind that lets other agents talk with each other in one run, such as a group chat.
 
     ```python
     class TestPanel(ConversationSuite):
@@ -55,7 +55,7 @@ class ConversationSuite(AgentTests):
     """
 
     def make_conversation(self, members: Sequence[Agent], **options: Any) -> Agent:
-        """A conversation of these."""
+        """Return a conversation of these members."""
         return create_agent(self.component, host=plain_host(), **{**self.config, "agents": members, **options})
 
     def test_each_speaks_under_its_own_name_in_the_one_run(self) -> None:
@@ -180,7 +180,7 @@ def _two() -> list[Agent]:
 
 
 def _speaker(name: str, script: Script | None = None, tools: Sequence[ToolEntry] = ()) -> Agent:
-    """An agent that says its name, unless it has a script."""
+    """Return an agent that says its name, unless it has a script."""
     said = script or (lambda _: answer(f"I am {name}."))
     return FnCallAgent(tools, scripted(said), f"You are {name}.", name, f"Is {name}.")
 

@@ -1,4 +1,4 @@
-"""The tests of an embedder that asks a server."""
+"""Test the contract of an embedder that asks a server."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -57,7 +57,7 @@ GARBAGE = [b"", b"<html>welcome</html>", b"[1, 2]", b"{}", b'{"data": 1, "output
 
 
 class EmbedderSuite(LocalEmbedderSuite):
-    """What every embedder must do that asks a server over HTTP.
+    """Contract of every embedder that asks a server over HTTP.
 
     A subclass names its embedder, and gets all tests against a server on 127.0.0.1:
 
@@ -87,32 +87,32 @@ class EmbedderSuite(LocalEmbedderSuite):
     patience_s: ClassVar[float] = 10.0
 
     def make_embedder(self, server_url: str = "", **overrides: Any) -> Embedder:
-        """The embedder under test, asking the server at this URL. Override it if yours is configured otherwise."""
+        """Return the embedder under test, for the server at this URL. Override it if yours is configured otherwise."""
         given = {"model": MODEL, "base_url": server_url, "api_key": API_KEY, **self.once}
         return self.made({**given, **self.config, **overrides})
 
     # --- the server, which may speak another protocol ---
 
     def make_server(self) -> FakeOpenAI:
-        """The server that is asked."""
+        """Return the server for the embedder."""
         return FakeOpenAI()
 
     def texts_in(self, request: RecordedRequest) -> list[str]:
-        """The texts of a request, in order."""
+        """Return the texts of a request, in order."""
         return embeddings.texts_in(request)
 
     def dimension_in(self, request: RecordedRequest) -> int | None:
-        """The length of vectors that a request asks for; None if it asks for none."""
+        """Return the length of vectors that a request asks for; None if it asks for none."""
         return embeddings.dimension_in(request)
 
     def purpose_in(self, request: RecordedRequest) -> Purpose | None:  # noqa: ARG002 - for those that look at it
-        """What a request says its texts are for; None if the protocol has no term for it."""
+        """Return the purpose that a request states for its texts; None if the protocol has no term for it."""
         return None
 
     def reply_with(
         self, request: RecordedRequest, vectors: Sequence[Sequence[float]], *, tokens: int, order: Sequence[int]
     ) -> Reply:
-        """An answer of these vectors.
+        """Return an answer with these vectors.
 
         Args:
             request: What is answered.
@@ -124,14 +124,14 @@ class EmbedderSuite(LocalEmbedderSuite):
 
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:
-        """A server of this test alone, which embeds what it is sent."""
+        """Yield a server for this test alone, which embeds the texts it receives."""
         with self.make_server() as server:
             server.respond(self._answering())
             yield server
 
     @pytest.fixture
     def make(self, server: FakeOpenAI) -> Iterator[MakeEmbedder]:
-        """Makes embedders that ask the server, and closes them at the end."""
+        """Yield a function that makes embedders that ask the server; they are closed at the end."""
         embedders: list[Embedder] = []
 
         def make(server_url: str = "", **overrides: Any) -> Embedder:
@@ -360,7 +360,7 @@ class EmbedderSuite(LocalEmbedderSuite):
     # --- parts ---
 
     def _answering(self, order: Callable[[int], Sequence[int]] = range) -> Callable[[RecordedRequest], Reply]:
-        """A server that embeds what it is sent, and lists the vectors in some order."""
+        """Return the function of a server that embeds the texts it receives, and lists the vectors in some order."""
 
         def answer(request: RecordedRequest) -> Reply:
             texts = self.texts_in(request)
@@ -390,7 +390,7 @@ async def _awaited(embedder: Embedder) -> Embedded:
 
 
 def _failure(embedder: Embedder, texts: Sequence[str] = TEXTS, **options: Any) -> ModelServiceError:
-    """The error that one call ends with."""
+    """Return the error of one call."""
     with pytest.raises(ModelServiceError) as caught:
         asked(embedder, texts, **options)
     return caught.value

@@ -1,4 +1,4 @@
-"""The tests of an embedder that need no server: those of every embedder."""
+"""Test the contract of every embedder, without a server."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -50,7 +50,7 @@ PURPOSES: Sequence[Purpose] = ("document", "query")
 
 
 class LocalEmbedderSuite(Suite):
-    """What every embedder must do, wherever it computes. One that asks a server has more to keep: `EmbedderSuite`.
+    """Contract of every embedder, local or remote. One that asks a server has more to keep: `EmbedderSuite`.
 
     ```python
     class TestAcme(LocalEmbedderSuite):
@@ -77,11 +77,11 @@ class LocalEmbedderSuite(Suite):
     tolerance: ClassVar[float] = 1e-4
 
     def make_embedder(self, **overrides: Any) -> Embedder:
-        """A new embedder under test. Override it if yours needs more than `config`."""
+        """Return a new embedder under test. Override it if yours needs more than `config`."""
         return self.made({**self.config, **overrides})
 
     def made(self, settings: Mapping[str, object]) -> Embedder:
-        """An embedder with these settings, as the core makes it."""
+        """Return an embedder with these settings, as the core makes it."""
         host = plain_host()
         made = host.make(host.find("embedder", self.component), settings, Embedder)
         assert isinstance(made, Embedder)
@@ -89,7 +89,7 @@ class LocalEmbedderSuite(Suite):
 
     @pytest.fixture
     def make(self) -> Iterator[MakeEmbedder]:
-        """Makes embedders, and closes them at the end."""
+        """Yield a function that makes embedders; they are closed at the end."""
         embedders: list[Embedder] = []
 
         def make(**overrides: Any) -> Embedder:
@@ -102,7 +102,7 @@ class LocalEmbedderSuite(Suite):
 
     @pytest.fixture
     def embedder(self, make: MakeEmbedder) -> Embedder:
-        """An embedder that was asked nothing yet."""
+        """Return an embedder that was not used yet."""
         return make()
 
     # --- vectors ---
@@ -244,7 +244,7 @@ class LocalEmbedderSuite(Suite):
 
     def test_threads_with_event_loops_of_their_own_get_what_they_get_alone(self, make: MakeEmbedder) -> None:
         wanted = vectors_of(make(), TEXTS)
-        embedder = make()  # which nobody has asked yet
+        embedder = make()  # not used yet
         for came in at_once(4, lambda _: (vectors_of(embedder, TEXTS), vectors_of(embedder, TEXTS))):
             assert isinstance(came, tuple), f"a thread ends with {came!r}"
             for vectors in came:
@@ -253,7 +253,7 @@ class LocalEmbedderSuite(Suite):
     # --- parts ---
 
     def are_alike(self, first: Vector, second: Vector) -> bool:
-        """Whether two vectors are those of one text."""
+        """Return True if two vectors are those of one text."""
         return len(first) == len(second) and all(
             math.isclose(a, b, rel_tol=self.tolerance, abs_tol=self.tolerance)
             for a, b in zip(first, second, strict=True)
@@ -284,7 +284,7 @@ def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: flo
 def asked(
     embedder: Embedder, texts: Sequence[str], *, purpose: Purpose = "document", limit_s: float = LIMIT_S
 ) -> Embedded:
-    """What one call gives."""
+    """Return the result of one call."""
     embedded = within(embedder, lambda: embedder.embed(texts, purpose=purpose), limit_s=limit_s)
     assert isinstance(embedded, Embedded)
     assert isinstance(embedded.vectors, tuple), f"vectors are a tuple, not a {type(embedded.vectors).__name__}"
@@ -292,5 +292,5 @@ def asked(
 
 
 def vectors_of(embedder: Embedder, texts: Sequence[str], *, purpose: Purpose = "document") -> tuple[Vector, ...]:
-    """The vectors of one call."""
+    """Return the vectors of one call."""
     return asked(embedder, texts, purpose=purpose).vectors

@@ -1,4 +1,4 @@
-"""Find where a component shows a secret that it was given, or does not state it."""
+"""Find where a component shows its secrets, or does not state them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests of a backend for language models."""
+"""Test the contract of a backend for language models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jackfield_testkit.suites.llm_tools import ToolTests
 class LLMBackendSuite(
     StreamTests, ConnectionTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests, ModelLaws
 ):
-    """What every backend must do that asks a server over HTTP.
+    """Contract of every backend that asks a server over HTTP.
 
     A subclass names its backend, and gets all tests against a server on 127.0.0.1:
 
@@ -39,6 +39,6 @@ class LLMBackendSuite(
 
     @pytest.fixture
     def any_model(self, server: FakeOpenAI, model: BaseChatModel) -> BaseChatModel:
-        """A model whose server always answers, in twenty pieces."""
+        """Return a model whose server always answers, in twenty pieces."""
         server.default = replies.text(["tick "] * 20).paced(0.001)
         return model

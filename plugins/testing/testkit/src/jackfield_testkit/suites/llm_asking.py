@@ -1,4 +1,4 @@
-"""How the tests of backends ask a model, and how they read what the server was sent."""
+"""Ask models in the tests of backends, and read the requests that their server received."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -41,7 +41,7 @@ CLOCK: FunctionSchema = {
 
 
 class LLMTests(Suite):
-    """What every group of tests of a backend needs.
+    """Base of every group of tests of a backend.
 
     Attributes:
         component: The address of the backend: `distribution/name`, or its name where that is unique.
@@ -49,8 +49,8 @@ class LLMTests(Suite):
         secrets: The variables that its key may be in; those of its descriptor if None.
         dialect: The protocol that it speaks; see `jackfield_testkit.dialects`.
         unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
-            sets one must be refused before anything is sent, by an error that names it: nobody may believe that it
-            took effect.
+            sets one must be refused before anything is sent, by an error that names it, so that no caller
+            believes that it took effect.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
@@ -62,7 +62,7 @@ class LLMTests(Suite):
     patience_s: ClassVar[float] = 10.0
 
     def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:
-        """The model under test, asking the server at this URL. Override it if the backend is configured otherwise."""
+        """Return the model under test, for the server at this URL. Override it if yours is configured otherwise."""
         return get_chat_model(
             {
                 "model_type": self.component,
@@ -75,18 +75,18 @@ class LLMTests(Suite):
         )
 
     def make_server(self) -> FakeOpenAI:
-        """The server that is asked. Override it for one that differs in more than its dialect."""
+        """Return the server for the backend. Override it for one that differs in more than its dialect."""
         return FakeOpenAI(dialect=self.dialect)
 
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:
-        """A server of this test alone."""
+        """Yield a server for this test alone."""
         with self.make_server() as server:
             yield server
 
     @pytest.fixture
     def model(self, server: FakeOpenAI) -> Iterator[BaseChatModel]:
-        """A model that asks the server."""
+        """Yield a model that asks the server."""
         model = self.make_model(server.url)
         _repeat_nothing(model)
         yield model
@@ -131,7 +131,7 @@ def answer_of(
     *,
     limit_s: float = LIMIT_S,
 ) -> ModelResponse:
-    """One whole answer."""
+    """Return one whole answer."""
     return run_with(model, lambda: model.acomplete(messages, functions, config=config), limit_s=limit_s)
 
 
@@ -141,7 +141,7 @@ def events_of(
     functions: Sequence[FunctionSchema] = (),
     config: Mapping[str, object] | None = None,
 ) -> list[ModelEvent]:
-    """The events of the backend itself, without retries and other processors."""
+    """Return the events of the backend itself, without retries and other processors."""
 
     async def gather() -> list[ModelEvent]:
         request = model.make_request(messages, functions, config=config)
@@ -161,7 +161,7 @@ async def close(events: object) -> None:
 
 
 def connections_to(server: FakeOpenAI) -> int:
-    """How many connections were opened, those included that the server has not looked at yet."""
+    """Return the number of opened connections, including those that the server has not accepted yet."""
     own = http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
     # Connections are taken in the order in which they come, so what came before this one is counted.
     own.request("GET", "/v1/models")
@@ -171,7 +171,7 @@ def connections_to(server: FakeOpenAI) -> int:
 
 
 def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
-    """The body of a request; the last one if no number is given."""
+    """Return the body of a request; the last one if no number is given."""
     assert server.requests, "the backend has sent no request"
     body = server.requests[number].json
     assert isinstance(body, dict), "the body of the request is not a JSON object"
@@ -179,14 +179,14 @@ def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
 
 
 def sent_messages(server: FakeOpenAI) -> list[dict[str, Any]]:
-    """The messages of the last request."""
+    """Return the messages of the last request."""
     messages = sent(server).get("messages")
     assert isinstance(messages, list), "the request has no list of messages"
     return messages
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message as it was sent, which is a text or a list of parts."""
+    """Return the text of a message as it was sent, either a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if part.get("type") == "text")
@@ -194,7 +194,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def all_text(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    """The texts of all messages of one role."""
+    """Return the texts of all messages of one role."""
     return "\n".join(text_of(message) for message in messages if message["role"] == role)
 
 

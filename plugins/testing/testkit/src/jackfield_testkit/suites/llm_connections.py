@@ -1,4 +1,4 @@
-"""What a backend makes of connections that are kept: of those that end, and of those that say too much."""
+"""Test how a backend handles kept connections: those that end, and those that send too much."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -21,16 +21,16 @@ Between = Callable[[], None]
 
 
 def _no_pause() -> None:
-    """The next call comes at once: what the server does meanwhile, the event loop has not noticed."""
+    """Make the next call at once: the event loop has not noticed the server's action yet."""
 
 
 def _busy() -> None:
-    """The event loop is busy while the server acts, so that it has not noticed that either."""
+    """Keep the event loop busy while the server acts, so that the loop has not noticed it either."""
     time.sleep(0.05)
 
 
 class ConnectionTests(LLMTests):
-    """Kept connections: a server may end one at any time, and nobody may pay for it."""
+    """Kept connections: a server may end one at any time, and no call may fail because of it."""
 
     # --- that end ---
 
@@ -150,7 +150,7 @@ def _held_open() -> Reply:
 def _asked(
     model: BaseChatModel, times: int, between: Between = _no_pause, *, request_timeout: float | None = None
 ) -> list[ModelResponse]:
-    """The answers to several calls in a row, on one event loop."""
+    """Return the answers to several calls in a row, on one event loop."""
     config = {} if request_timeout is None else {"request_timeout": request_timeout}
 
     async def ask() -> list[ModelResponse]:

@@ -1,4 +1,4 @@
-"""What a backend does when the server does not: the right class of error, with its facts, and no useless repetition."""
+"""Test how a backend handles faults of the server: the right class of error, with its facts, and no useless retry."""
 
 # ruff: noqa: S101, ARG002 - these are tests: they assert, and take fixtures for their effects
 
@@ -300,7 +300,7 @@ class FaultTests(LLMTests):
     def _timed_out(
         self, server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], Mapping[str, object]]
     ) -> ModelTimeoutError:
-        """The error of a call whose time runs out.
+        """Return the error of a call whose time runs out.
 
         Where a busy machine had no time to ask, or to read the beginning of an answer that breaks off, it proves
         nothing, and the next call has more time.
@@ -316,14 +316,14 @@ class FaultTests(LLMTests):
         pytest.fail("the time-out has no text, although the server had sent some")
 
     def _failure(self, model: BaseChatModel) -> ModelServiceError:
-        """The error that one call ends with."""
+        """Return the error of one call."""
         with pytest.raises(ModelServiceError) as caught:
             answer_of(model)
         return caught.value
 
 
 def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, options: Sequence[str]) -> str:
-    """What is answered when it takes longer than any silence may, and no silence takes an eighth of that.
+    """Return the answer to a call that takes longer than the longest silence allowed, although each silence is short.
 
     A busy machine can be silent for longer than the server is; a call with more time tells whether it was that.
     """
@@ -338,7 +338,7 @@ def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, opt
 
 @contextmanager
 def _server_without_tls() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that calls everything a bad request: its address, and what it hears."""
+    """Yield the address of a server that calls everything a bad request, and the bytes it receives."""
     heard: list[bytes] = []
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""What a backend leaves alone: the network before the first call, and the key at all times."""
+"""Test that a backend opens no connection before the first call, and never shows its key."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -40,7 +40,7 @@ class HygieneTests(LLMTests):
         assert connections_to(server) == 0
 
     def test_the_proxy_of_the_environment_is_used(self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
-        # The server stands in for the proxy: it is asked for a whole URL, whose host nobody has looked up.
+        # The server stands in for the proxy: it receives a whole URL, whose host was not looked up.
         server.reply(replies.text("by proxy"))
         _only_proxy(monkeypatch, server.origin)
         assert answer_of(self.make_model("http://model.invalid/v1")).get_content() == "by proxy"
@@ -268,13 +268,13 @@ class HygieneTests(LLMTests):
 
 
 def _all_of(error: BaseException) -> list[str]:
-    """What is to be read of an error and of those it was raised from, and its pickle."""
+    """Return the texts of an error and of its causes, and its pickle."""
     shown = ["".join(traceback.format_exception(error)), pickle.dumps(error).decode("latin-1")]
     return shown + [f"{one!s} {one!r} {one.args!r} {vars(one)!r}" for one in _with_causes(error)]
 
 
 def _locals_of(error: BaseException) -> list[str]:
-    """The local variables of all frames of an error and of those it was raised from, but for those of tests."""
+    """Return the local variables in all frames of an error and of its causes, except those of tests."""
     found: list[str] = []
     frames = itertools.chain.from_iterable(traceback.walk_tb(one.__traceback__) for one in _with_causes(error))
     for frame, _ in frames:
@@ -285,7 +285,7 @@ def _locals_of(error: BaseException) -> list[str]:
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:
-    """An error and those it was raised from, however they refer to each other."""
+    """Return an error and its causes, however they refer to each other."""
     found = [error]
     for one in found:  # it grows meanwhile
         found += [other for other in (one.__cause__, one.__context__) if other is not None and other not in found]
@@ -293,7 +293,7 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _in_a_fork(work: Callable[[], str]) -> str:
-    """What a function gives in a child of this process, or its error."""
+    """Return the result of a function in a child of this process, or its error."""
     context: Any = multiprocessing.get_context("fork")
     here, there = context.Pipe()
 
@@ -317,7 +317,7 @@ def _in_a_fork(work: Callable[[], str]) -> str:
 
 
 def _only_proxy(monkeypatch: pytest.MonkeyPatch, url: str, *, none_for: str = "") -> None:
-    """Have one proxy in the environment, whatever is there."""
+    """Set one proxy in the environment, and remove all others."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

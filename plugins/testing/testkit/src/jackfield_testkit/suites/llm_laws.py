@@ -1,4 +1,4 @@
-"""The laws of every model, whatever it asks and whether it asks anybody: they look at no wire."""
+"""Test the laws of every model, with or without a server: they look at no wire."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -26,11 +26,11 @@ from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close
 
 
 class ModelLaws(Suite):
-    """What holds for every model. A subclass gives one that answers anything, as the fixture `any_model`."""
+    """Laws for every model. A subclass offers one that answers anything, as the fixture `any_model`."""
 
     @pytest.fixture
     def any_model(self) -> BaseChatModel:
-        """A model that answers."""
+        """Return a model that answers."""
         raise NotImplementedError
 
     def test_every_answer_has_one_end_and_it_comes_last(self, any_model: BaseChatModel) -> None:
@@ -49,14 +49,14 @@ class ModelLaws(Suite):
         assert ([message.model_dump_json() for message in messages], (schema, config)) == before
 
     def test_nothing_sleeps_on_the_event_loop(self, any_model: BaseChatModel) -> None:
-        """A pause of 20 ms for each piece is one for everybody else on the loop; a thread may sleep as it likes."""
+        """A pause of 20 ms for each piece is one for every other task on the loop; a thread may sleep as it likes."""
         answer_of(any_model)  # what the first call loads does not count
         with calls_to(lambda function: function is time.sleep) as slept:
             answer_of(any_model)
         assert not slept, f"time.sleep is called on the event loop, at {slept[0]}: use asyncio.sleep"
 
     def test_the_event_loop_is_never_held_up(self, any_model: BaseChatModel) -> None:
-        """Computing, a lock or a blocking library on the loop is a pause for everybody else on it."""
+        """Computing, a lock or a blocking library on the loop is a pause for every other task on it."""
         answer_of(any_model)  # what the first call loads does not count
         check_loop(lambda: _ask_and_close(any_model))
 
@@ -99,7 +99,7 @@ async def _ask_and_close(model: BaseChatModel) -> None:
 
 
 class ChatModelSuite(ModelLaws):
-    """The laws for a model that runs in this process, or that no server of the testkit can stand in for.
+    """Laws for a model that runs in this process, or that no server of the testkit can replace.
 
     ```python
     class TestAcme(ChatModelSuite):
@@ -122,12 +122,12 @@ class ChatModelSuite(ModelLaws):
     cannot_show_tools: ClassVar[str] = ""
 
     def make_model(self) -> BaseChatModel:
-        """The model under test."""
+        """Return the model under test."""
         return get_chat_model({"model_type": self.component, **self.config})
 
     @pytest.fixture
     def any_model(self) -> Iterator[BaseChatModel]:
-        """The model under test."""
+        """Yield the model under test."""
         model = self.make_model()
         yield model
         sync.run(model.aclose())

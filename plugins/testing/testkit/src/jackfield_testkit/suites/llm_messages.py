@@ -1,4 +1,4 @@
-"""What a backend sends: messages, options, media."""
+"""Test what a backend sends: messages, options, media."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -142,7 +142,7 @@ class MessageTests(LLMTests):
 
 
 class OptionTests(LLMTests):
-    """What the caller sets is sent, and nothing else is."""
+    """The caller's options are sent, and no others."""
 
     @pytest.mark.parametrize("option", OPTIONS)
     def test_an_option_is_sent(self, server: FakeOpenAI, model: BaseChatModel, option: str) -> None:
@@ -207,7 +207,7 @@ class OptionTests(LLMTests):
         assert server.requests[-1].headers.get("x-test") == "yes"
 
     def _is_refused(self, server: FakeOpenAI, model: BaseChatModel, option: str, given: dict[str, Any]) -> bool:
-        """Whether the option is said to be unsupported; then that a call that sets it is refused."""
+        """Return True if the option is declared unsupported, after checking that a call that sets it is refused."""
         if option not in self.unsupported_options:
             return False
         with pytest.raises(JackfieldError, match=option):
@@ -277,7 +277,7 @@ class MediaTests(LLMTests):
     def test_only_the_user_can_have_a_file_read_and_sent(
         self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, kind: str, address: str
     ) -> None:
-        """A path that a model wrote, or that stands in a result of a given history, is a text."""
+        """A path that a model wrote, or that a result of a given history contains, is a text."""
         private = tmp_path / f"private.{_CONTENTS[kind][0]}"
         private.write_bytes(_CONTENTS[kind][1])
         named = str(private) if address == "path" else private.as_uri()
@@ -295,7 +295,7 @@ class MediaTests(LLMTests):
     def _parts_sent(
         self, server: FakeOpenAI, model: BaseChatModel, item: ContentItem, *, taken: bool
     ) -> list[dict[str, Any]]:
-        """The parts of the message as it was sent; none if it was refused as it should be."""
+        """Return the parts of the message as it was sent; none if it was refused as it should be."""
         server.reply(replies.text("ok"))
         history = [Message("user", [ContentItem(text="before"), item, ContentItem(text="after")])]
         if not taken:
@@ -310,7 +310,7 @@ class MediaTests(LLMTests):
 
 
 def _wav() -> bytes:
-    """A quiet sound."""
+    """Return a silent sound."""
     samples = b"\x80" * 64
     form = struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
@@ -318,7 +318,7 @@ def _wav() -> bytes:
 
 
 def _png() -> bytes:
-    """The smallest picture there is: one grey pixel."""
+    """Return the smallest picture: one grey pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""What a backend makes of a stream, however it arrives."""
+"""Test how a backend reads a stream, however it arrives."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -121,7 +121,7 @@ class StreamTests(LLMTests):
         # In ASCII, for a report with half a character in it cannot be written down.
         assert is_whole, f"{events!a} is not {plain!a}"
         for event in events:
-            str(event).encode()  # nobody who writes it down fails
+            str(event).encode()  # writing it down never fails
 
     def test_half_a_character_that_stays_alone_is_replaced(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["a\ud83d", "b", "\ude00c", "d\ud83d"]))
@@ -367,6 +367,6 @@ def _echo(request: RecordedRequest) -> Reply:
 
 
 def _meaning(message: Message) -> tuple[object, ...]:
-    """A message without its ids, which a server may give otherwise in another form of answer."""
+    """Return a message without its ids, which may differ in another form of answer."""
     call = message.function_call
     return message.content, message.reasoning_content, call and (call.name, call.get_parsed_arguments())

@@ -1,4 +1,4 @@
-"""Tool calls: read from the answer, written into the history, chosen by the caller."""
+"""Test tool calls: read from the answer, written into the history, chosen by the caller."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -36,7 +36,7 @@ class ToolTests(LLMTests):
 
     @pytest.fixture
     def tool_model(self, model: BaseChatModel) -> BaseChatModel:
-        """The model, if it calls tools natively."""
+        """Return the model, if it calls tools natively."""
         if not model.facts.native_tools:
             pytest.skip("by its facts, the model has no native tool calls")
         return model
@@ -227,7 +227,7 @@ def _calls(response: ModelResponse) -> Calls:
 
 
 def _read(arguments: str) -> object:
-    """The arguments of a call; the text itself where they are no JSON."""
+    """Return the arguments of a call; the text itself if it is not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:

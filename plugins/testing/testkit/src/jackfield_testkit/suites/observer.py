@@ -1,4 +1,4 @@
-"""The tests of an observer."""
+"""Test the contract of an observer."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -62,7 +62,7 @@ from jackfield_testkit.suites.calls_heard import calls_to
 from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, secrets_of_settings, texts_of, unstated
 
 PRIVATE = "whale-7302-lantern"
-"""Stands in everything that is said in a run; it must be in no log and in no file."""
+"""Part of every text in a run; it must be in no log and in no file."""
 ODD_TEXTS = ("", "\0", "half \ud83d", "%s %d {} {0}", "🙂" * 3000, "\x1b[31m", "line\nline")
 _QUESTION = Message("user", f"What is {PRIVATE}?")
 _GRACE_S = 0.2  # for what a thread of the observer does; what is later is not seen
@@ -72,7 +72,7 @@ _SOCKET_WAITS = frozenset({"accept", "connect", "connect_ex", "recv", "recv_into
 
 
 class ObserverSuite(Suite):
-    """What every observer must do, and what it must leave alone.
+    """Contract of every observer, including what it must leave alone.
 
     ```python
     class TestAcme(ObserverSuite):
@@ -84,8 +84,8 @@ class ObserverSuite(Suite):
     Attributes:
         component: The address of the observer: `distribution/name`, or its name where that is unique.
         config: Its settings.
-        writes_conversations: Why it writes what is said in runs into a log, to the terminal or into a file; '' if it
-            does not, which is then tested.
+        writes_conversations: Why it writes texts of runs into a log, to the terminal or into a file; '' if it does
+            not, which is then tested.
         patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
     """
 
@@ -99,7 +99,7 @@ class ObserverSuite(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_observer(self) -> Observer:
-        """A new observer under test. Override it if yours needs more than `config`."""
+        """Return a new observer under test. Override it if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("observer", self.component), dict(self.config), Observer)
         assert isinstance(made, Observer)
@@ -260,7 +260,7 @@ class _OfTomorrow:
 
 
 class _Payload(dict[str, Any]):
-    """Data of an event that says when nobody has it any more."""
+    """Data of an event that reports when it is no longer referenced."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(note=PRIVATE)
@@ -271,7 +271,7 @@ class _Payload(dict[str, Any]):
 
 
 def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
-    """One event of every kind, with this text wherever one may be; made again each time."""
+    """Return one event of every kind, with this text wherever a text may be; made again each time."""
     call = FunctionCall("look", f'{{"at": "{text}"}}' if text.isalnum() else text)
     message = Message("assistant", text, function_call=call, extra={"function_id": "c1"})
     result = Message("function", text, name="look", extra={"function_id": "c1"})
@@ -313,7 +313,7 @@ def _observe_all(observer: Observer, run_id: str, faults: list[BaseException]) -
 
 
 def _observed_payloads(observer: Observer, ending: str) -> Iterator[weakref.ref[_Payload]]:
-    """Show runs with data in them to an observer, and keep no data but by weak references."""
+    """Show an observer runs with data in them, and yield weak references to the data."""
     for number in range(3):
         data = [_Payload(kind) for kind in _WITH_DATA]
         yield from map(weakref.ref, data)
@@ -342,7 +342,7 @@ def _with_extra(message: Message, data: _Payload) -> Message:
 
 
 def _run(ending: str, observers: Sequence[Observer]) -> tuple[list[str], bool]:
-    """The events of a run, without what differs from run to run, and whether all observers still see events."""
+    """Return the events of a run, without what differs between runs, and True if all observers still see events."""
     script: dict[str, Script] = {
         "failed": [calls(("look", {"at": PRIVATE})), [TextDelta("half "), ModelRequestError(f"no {PRIVATE}")]],
     }

@@ -1,4 +1,4 @@
-"""The tests of a parser."""
+"""Test the contract of a parser."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -67,7 +67,7 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
 
 class ParserSuite(Suite):
-    """What every parser must do: read what it is for, and refuse all else in one way.
+    """Contract of every parser: read its own formats, and refuse all others in one way.
 
     ```python
     class TestAcme(ParserSuite):
@@ -98,7 +98,7 @@ class ParserSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_parser(self) -> Parser:
-        """A new parser under test. Override it if yours needs more than `config`."""
+        """Return a new parser under test. Override it if yours needs more than `config`."""
         made = plain_host().load("parser", self.component)(dict(self.config))
         assert isinstance(made, Parser), f"{self.component} is not a jackfield.retrieval.Parser"
         return made
@@ -321,7 +321,7 @@ def _parts(expected: Expected) -> Sequence[str]:
 
 
 def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | None:
-    """What is read of a file; None if it is refused as it should be. All else fails."""
+    """Return the document that is read; None if the file is refused as it should be. All else fails."""
     try:
         document = parser.parse(data, source=source)
     except DocParserError as error:
@@ -349,7 +349,7 @@ def _faults_of(block: object) -> Iterator[str]:
 
 
 def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
-    """The file with some bytes changed, with a part twice, with a part missing."""
+    """Yield the file with some bytes changed, with a part twice, with a part missing."""
     dice = random.Random(seed)  # noqa: S311 - the same damages in every run
     for number in range(_DAMAGES):
         start, end = sorted(dice.randrange(len(data) + 1) for _ in range(2))
@@ -370,7 +370,7 @@ def _changed(data: bytes, dice: random.Random, *, count: int) -> bytes:
 
 
 def _peak_bytes(work: Callable[[], object]) -> int:
-    """The most memory that Python objects took at a time."""
+    """Return the peak memory of Python objects during some work."""
     tracemalloc.start()
     try:
         work()

@@ -1,4 +1,4 @@
-"""The tests of a distribution: its metadata, its light modules, its targets, its imports."""
+"""Test a distribution: its metadata, its light modules, its targets, its imports."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -38,7 +38,7 @@ LIMIT_S = 200.0  # of a process of its own
 
 
 class PluginSuite(Suite):
-    """What every distribution with plugins must keep to. It must be installed, as a wheel or editable.
+    """Contract of every distribution with plugins. It must be installed, as a wheel or editable.
 
     Attributes:
         dist: The name of the distribution.
@@ -196,7 +196,7 @@ def _rows(dist: str) -> list[Row]:
 
 
 def _declared(dist: str) -> set[str]:
-    """The components that are known without asking anybody."""
+    """Return the components that are known without calling any hook."""
     unasked = {row.kind for row in _rows(dist) if row.is_source}
     return {row.id for row in _rows(dist) if row.kind not in unasked}
 
@@ -209,14 +209,14 @@ def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
 
 
 def _is_required(package: str, requirements: Sequence[Requirement]) -> bool:
-    """Whether a package at the top is of one of these distributions."""
+    """Return True if a top-level package belongs to one of these distributions."""
     names = {canonicalize_name(one.name) for one in requirements}
     return canonicalize_name(package) in names or any(package in _packages_of(name) for name in names)
 
 
 @cache
 def _packages_of(dist: str) -> Set[str]:
-    """What is at the top of a distribution, without its endings; nothing if it is not installed."""
+    """Return the top-level names of a distribution, without suffixes; empty if it is not installed."""
     try:
         files = metadata.distribution(dist).files or ()
     except metadata.PackageNotFoundError:
@@ -225,7 +225,7 @@ def _packages_of(dist: str) -> Set[str]:
 
 
 def _core(dist: str) -> Requirement:
-    """What is required of the core."""
+    """Return the requirement on the core."""
     core = [one for one in _requirements(dist) if canonicalize_name(one.name) == "jackfield"]
     assert core, f"{dist} does not require jackfield"
     return core[0]
@@ -240,7 +240,7 @@ def _requirements(dist: str) -> list[Requirement]:
 
 
 def _folders(dist: str) -> list[Path]:
-    """Where the top-level packages are that the entry points name."""
+    """Return the folders of the top-level packages that the entry points name."""
     folders = []
     for name in sorted({row.module.partition(".")[0] for row in _rows(dist)}):
         found = importlib.util.find_spec(name)
@@ -256,12 +256,12 @@ def _own_packages(dist: str) -> Set[str]:
 
 @cache
 def _sources(dist: str) -> Sequence[Source]:
-    """Its modules, which several tests read."""
+    """Return the modules of the distribution, which several tests read."""
     return list(sources(_folders(dist)))
 
 
 def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
-    """Ask a backend that has no key, without a network."""
+    """Call a backend that has no key, without a network."""
     with blocked(row.id) as watch:
         try:
             host = plain_host()

@@ -1,4 +1,4 @@
-"""The tests of a processor."""
+"""Test the contract of a processor."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -69,7 +69,7 @@ _MOST_WORK = 400.0  # steps for each character, one at a time: a processor with 
 
 
 class ProcessorSuite(Suite):
-    """What every processor must do: change what it is there for, and let all else pass as it is.
+    """Contract of every processor: change what it is for, and let all else pass unchanged.
 
     ```python
     class TestShout(ProcessorSuite):
@@ -99,7 +99,7 @@ class ProcessorSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_processor(self) -> Processor:
-        """A new processor under test. Override it if yours needs more than `config`."""
+        """Return a new processor under test. Override it if yours needs more than `config`."""
         host = plain_host()
         processor: Processor = host.make(host.find("processor", self.component), self.config, Processor)
         return processor
@@ -302,14 +302,14 @@ class ProcessorSuite(Suite):
         return ChatRequest(model="test-model", messages=messages, **{"functions": (WEATHER,), **fields})
 
     def _answer(self, events: Sequence[ModelEvent], *, said: str = "") -> ModelResponse:
-        """What a new processor makes of an answer."""
+        """Return a new processor's output for an answer."""
         return folded(through(self.make_processor(), self._request(said), events))
 
     def _model(self, *script: Sequence[ModelEvent]) -> ScriptedModel:
         return ScriptedModel(script, config=LLMConfig(model="scripted"), processors=[self.make_processor()])
 
     def _streams(self) -> list[list[ModelEvent]]:
-        """Answers of all shapes: the author's texts, and some that are thrown together from them."""
+        """Return answers of all shapes: the author's texts, and some random ones made of them."""
         texts = [self.harmless, *self.texts]
         streams = [shown(text) for text in texts]
         for text in texts:
@@ -346,7 +346,7 @@ class _Silent:
 
 
 async def _cancelled(events: AsyncIterator[ModelEvent], inner: _Silent, patience_s: float) -> bool:
-    """Whether reading a stream ends when it is cancelled while it waits."""
+    """Return True if reading a stream ends when it is cancelled while it waits."""
     inner.waiting = asyncio.Event()
     task = asyncio.create_task(gathered(events))
     await asyncio.wait(
@@ -369,7 +369,7 @@ async def _first_of(events: AsyncIterator[ModelEvent]) -> ModelEvent:
 
 
 async def _interleaved(streams: Sequence[AsyncIterator[ModelEvent]]) -> list[list[ModelEvent]]:
-    """All events of all streams, one of each in turn."""
+    """Return all events of all streams, one of each in turn."""
     came: list[list[ModelEvent]] = [[] for _ in streams]
     left = dict(enumerate(streams))
     while left:
@@ -382,7 +382,7 @@ async def _interleaved(streams: Sequence[AsyncIterator[ModelEvent]]) -> list[lis
 
 
 def _other(its_name: str, its_phase: Phase) -> Processor:
-    """A processor that does nothing."""
+    """Return a processor that does nothing."""
 
     class Other(Processor):
         name = its_name
@@ -395,7 +395,7 @@ def _other(its_name: str, its_phase: Phase) -> Processor:
 
 
 def _frozen(request: ChatRequest) -> object:
-    """All that is in a request, as values of their own."""
+    """Return the contents of a request as independent values."""
     return (
         [message.model_dump() for message in request.messages],
         copy.deepcopy([dict(function) for function in request.functions]),

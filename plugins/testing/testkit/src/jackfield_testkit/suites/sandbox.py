@@ -1,4 +1,4 @@
-"""The tests of a sandbox that runs programs."""
+"""Test the contract of a sandbox that runs programs."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -24,7 +24,7 @@ from jackfield.sandboxes import Finished, Limits, Program, ProgramSandbox, Risk
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
 PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
-SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - of nobody
+SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - not a real one
 MB = 1 << 20
 
 
@@ -52,7 +52,7 @@ _HOST = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.slee
 
 
 class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
-    """What every sandbox must do that runs programs. Risks that it does not claim to cover are not tested.
+    """Contract of every sandbox that runs programs. Risks that it does not claim to cover are not tested.
 
     ```python
     class TestAcme(SandboxSuite):
@@ -73,7 +73,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
 
     @pytest.fixture
     def places(self, tmp_path: Path) -> Places:
-        """Folders of this test."""
+        """Return the folders of this test."""
         names = ("-work 'of' it", "--writable", "-readable it", "outside")
         for name in names:
             (tmp_path / name).mkdir()

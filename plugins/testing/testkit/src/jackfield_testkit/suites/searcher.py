@@ -1,4 +1,4 @@
-"""The tests of a searcher."""
+"""Test the contract of a searcher."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -61,7 +61,7 @@ ODD_TEXTS = (
 
 
 class SearcherSuite(Suite):
-    """What every searcher must do.
+    """Contract of every searcher.
 
     ```python
     class TestAcme(SearcherSuite):
@@ -81,7 +81,7 @@ class SearcherSuite(Suite):
     ignores_query: ClassVar[str] = ""
 
     def make_searcher(self) -> Searcher:
-        """A new searcher under test. Override it if yours needs more than `config`."""
+        """Return a new searcher under test. Override it if yours needs more than `config`."""
         made = plain_host().load("searcher", self.component)(dict(self.config))
         assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
         return made
@@ -290,7 +290,7 @@ class SearcherSuite(Suite):
         return corpus_of([text for text, _ in PASSAGES])
 
     def _search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        """What a new searcher finds."""
+        """Return the hits of a new searcher."""
         return _run(self.make_searcher(), query, corpus, limit)
 
 
@@ -301,7 +301,7 @@ class CountedChunk(Chunk):
 
     @classmethod
     def of(cls, chunk: Chunk) -> CountedChunk:
-        """The same chunk."""
+        """Return the same chunk as one that counts."""
         made = cls(chunk.id, chunk.source, chunk.text, chunk.index, chunk.tokens)
         made.read = 0
         return made
@@ -316,7 +316,7 @@ class CountedChunk(Chunk):
 
 
 def corpus_of(texts: Sequence[str]) -> Corpus:
-    """A corpus of these texts, one chunk each."""
+    """Return a corpus of these texts, one chunk each."""
     return Corpus(
         tuple(
             Chunk(
@@ -359,5 +359,5 @@ async def _awaited(searcher: Searcher, query: str, corpus: Corpus, limit: int) -
 
 
 def _seen(hits: Sequence[Hit]) -> list[tuple[str, float]]:
-    """What can be compared of hits; scores but for the last digits, which depend on the order of sums."""
+    """Return the comparable parts of hits; scores without the last digits, which depend on the order of sums."""
     return [(hit.chunk.id, round(hit.score, 6)) for hit in hits]

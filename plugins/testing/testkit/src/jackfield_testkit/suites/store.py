@@ -1,4 +1,4 @@
-"""The tests of a store."""
+"""Test the contract of a store."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -36,7 +36,7 @@ MANY = 8
 
 
 class StoreSuite(Suite):
-    """What every store must do, however it keeps its records.
+    """Contract of every store, however it keeps its records.
 
     ```python
     class TestAcme(StoreSuite):
@@ -62,12 +62,12 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def settings(self) -> Mapping[str, Any]:
-        """The settings of one test. Override it if `config` is not enough."""
+        """Return the settings of one test. Override it if `config` is not enough."""
         return self.config
 
     @pytest.fixture
     def make(self, settings: Mapping[str, Any]) -> Any:
-        """Makes a store on what the test keeps: each is a process of its own, as far as a store can tell."""
+        """Yield a function that opens a store on the records of the test, as a separate process would."""
         made: list[Store] = []
 
         def store() -> Store:
@@ -80,7 +80,7 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
-        """Makes a context in which the store cannot be written, as with a full disk or a table that another one locks.
+        """Return a function that makes a context in which the store cannot be written, as on a full disk.
 
         Override it: a store that cannot be used for a while must neither lose entries nor keep runs held. The settings
         of the test should let a write fail within a second.
@@ -433,7 +433,7 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def search(self, make: Callable[[], Store]) -> Callable[..., list[str]]:
-        """Records four runs, one that has failed among them, and searches them; gives the titles of those it finds."""
+        """Record four runs, one of them failed, and return a function that searches them for titles."""
         store = make()
         if type(store).search is Store.search:
             pytest.skip("it does not search its runs")

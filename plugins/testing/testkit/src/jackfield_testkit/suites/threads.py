@@ -1,4 +1,4 @@
-"""The same work in several threads that begin together."""
+"""Do the same work in several threads that begin together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T | BaseException]:
-    """What several threads come back with, in the order of their numbers; what a thread raises, in its place."""
+    """Return the results of several threads, in the order of their numbers; an exception replaces a result."""
     begin = threading.Barrier(count)
 
     def one(number: int) -> T:

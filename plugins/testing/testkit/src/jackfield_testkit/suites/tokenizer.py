@@ -1,4 +1,4 @@
-"""The tests of a tokenizer."""
+"""Test the contract of a tokenizer."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -64,7 +64,7 @@ LONG_TEXTS = [(" ", 1_000_000), *((text, 220_000) for text in ("a", "\n", "数",
 
 
 class TokenizerSuite(Suite):
-    """What every tokenizer must do.
+    """Contract of every tokenizer.
 
     ```python
     class TestAcme(TokenizerSuite):
@@ -84,7 +84,7 @@ class TokenizerSuite(Suite):
     control_tokens: ClassVar[Sequence[str]] = CONTROL_TOKENS
 
     def make_tokenizer(self) -> Tokenizer:
-        """A new tokenizer under test. Override it if yours needs more than `config`."""
+        """Return a new tokenizer under test. Override it if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("tokenizer", self.component), self.config, Tokenizer)
         assert isinstance(made, Tokenizer)
@@ -92,7 +92,7 @@ class TokenizerSuite(Suite):
 
     @pytest.fixture
     def tokenizer(self) -> Tokenizer:
-        """A tokenizer that has read nothing yet."""
+        """Return a tokenizer that has read nothing yet."""
         return self.make_tokenizer()
 
     # --- what it says of itself ---
@@ -267,7 +267,7 @@ class TokenizerSuite(Suite):
 
 
 def _of_all_planes() -> Iterator[str]:
-    """Texts with characters of every plane of Unicode, of every script in the first two."""
+    """Yield texts with characters of every plane of Unicode, of every script in the first two."""
     for start in range(0, 0x110000, 0x1000):
         code_points = range(start, start + 0x1000, 0x61 if start < 0x20000 else 0x3FF)
         text = " ".join(chr(code) for code in code_points if not 0xD800 <= code <= 0xDFFF)
@@ -277,7 +277,7 @@ def _of_all_planes() -> Iterator[str]:
 
 @contextmanager
 def _no_panic() -> Iterator[None]:
-    """Make a failure of what is no `Exception`: a panic of a library in Rust goes through every handler."""
+    """Turn a Rust library's panic into a failure: it is no `Exception`, so it passes every other handler."""
     try:
         yield
     except Exception:

@@ -1,4 +1,4 @@
-"""The tests of a tool."""
+"""Test the contract of a tool."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -72,7 +72,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|File \"[^\"]+\", l
 
 
 class ToolSuite(Suite):
-    """What every tool must do.
+    """Contract of every tool.
 
     ```python
     class TestCounter(ToolSuite):
@@ -80,8 +80,8 @@ class ToolSuite(Suite):
         examples = [({"text": "a b"}, "2 words")]
     ```
 
-    Its flags and effects come from its descriptor. What it does is watched from inside its process: what a process that
-    it starts does by itself, nobody sees.
+    Its flags and effects come from its descriptor. Its effects are watched from inside its
+    process; those of processes that it starts are not seen.
 
     Attributes:
         component: The address of the tool: `distribution/name`, or its name where that is unique.
@@ -105,13 +105,13 @@ class ToolSuite(Suite):
 
     @classmethod
     def make_tool(cls) -> PluginTool:
-        """The tool under test, as an agent gets it. Override it if yours needs more than `config`."""
+        """Return the tool under test, as an agent gets it. Override it if yours needs more than `config`."""
         return find_tool({"name": cls.component, **cls.config}, plain_host())
 
     @pytest.fixture(scope="class")
     @classmethod
     def bench(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-        """The tool, with a workspace and what it opens there, for all tests of the class."""
+        """Yield the tool, with a workspace and what it opens there, for all tests of the class."""
         bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files, cls.urls)
         yield bench
         sync.run(bench.close())
@@ -471,7 +471,7 @@ class Bench:
 
     @classmethod
     def of(cls, tool: PluginTool, folder: Path, files: Mapping[str, bytes], urls: Sequence[str] = ()) -> Bench:
-        """A tool with a workspace and files in a folder."""
+        """Return a tool with a workspace and files in a folder."""
         (folder / "workspace").mkdir()
         (folder / "files").mkdir()
         for name, content in files.items():
@@ -480,43 +480,43 @@ class Bench:
         return cls(tool, folder, Workspace(folder / "workspace"), RunResources(), (*paths, *urls))
 
     async def close(self) -> None:
-        """End the run, as it were."""
+        """End the run."""
         await self.resources.aclose()
         await _aclose(self.tool.load())
 
     def context(self) -> ToolContext:
-        """What a call is given."""
+        """Return the context of a call."""
         return ToolContext(
             run_id="run", call_id="1", files=self.files, workspace=self.workspace, resources=self.resources
         )
 
     def executor(self, **options: Any) -> ToolExecutor:
-        """What calls the tool in a run; somebody says yes to each call."""
+        """Return the executor that calls the tool in a run; each call is approved."""
         return _approving(self.tool, **options)
 
     def call(self, arguments: Mapping[str, Any]) -> object:
-        """The output of a call with arguments that fit."""
+        """Return the output of a call with arguments that fit."""
         return sync.run(run_tool(self.tool, dict(arguments), self.context()))
 
     def call_directly(self, params: str | Mapping[str, object]) -> object:
-        """The output of a call with whatever a caller passes."""
+        """Return the output of a call with any arguments, fitting or not."""
         return sync.run(run_tool(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, object]) -> tuple[Any, Exception | None]:
-        """The output of a call, or the exception in which it ended."""
+        """Return the output of a call, or the exception in which it ended."""
         try:
             return self.call_directly(params), None
         except Exception as error:  # noqa: BLE001 - which one it is, is what is tested
             return None, error
 
     def finish(self, params: str | Mapping[str, object], *, executor: ToolExecutor | None = None) -> ToolFinished:
-        """The result of a call that a model made."""
+        """Return the result of a call that a model made."""
         text = params if isinstance(params, str) else json.dumps(params)
         planned = PlannedCall(0, "1", FunctionCall(self.tool.name, text))
         return sync.run((executor or self.executor()).finish(planned, self.context()))
 
     def events(self, calls: Sequence[Mapping[str, object]]) -> list[object]:
-        """The events of one turn."""
+        """Return the events of one turn."""
 
         async def gather() -> list[object]:
             planned = [
@@ -530,15 +530,15 @@ class Bench:
 
     @property
     def private_paths(self) -> list[str]:
-        """Paths that are nobody's business."""
+        """Paths that must stay private."""
         return [str(self.folder), str(Path.home()) + "/", sys.prefix + "/"]
 
     def written(self) -> set[str]:
-        """What is in the workspace."""
+        """Return the names in the workspace."""
         return {str(path) for path in self.workspace.root.rglob("*")}
 
     def outside(self) -> set[str]:
-        """What is around the workspace."""
+        """Return the names around the workspace."""
         inside = self.workspace.root
         return {str(path) for path in self.folder.rglob("*") if inside not in path.parents and path != inside}
 
@@ -590,7 +590,7 @@ async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object
 
 
 def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tuple[Any, Exception | None]:
-    """The output of a call without a context, or the exception in which it ended."""
+    """Return the output of a call without a context, or the exception in which it ended."""
 
     async def alone() -> Any:
         loaded = tool.load()
@@ -610,7 +610,7 @@ async def _at_once(bench: Bench, calls: Sequence[Mapping[str, object]]) -> list[
 async def _cancelled_after(
     steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, object], patience_s: float
 ) -> str:
-    """How a call ends that is cancelled after some steps of the event loop, and some time."""
+    """Return the outcome of a call that is cancelled after some steps of the event loop, and some time."""
     # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
     task = asyncio.create_task(run_tool(bench.tool.load(), dict(arguments), bench.context()))
     for _ in range(steps):
@@ -634,13 +634,13 @@ def _spec(tool: PluginTool) -> ToolSpec:
 
 
 def _schema(tool: BaseTool) -> Mapping[str, Any]:
-    """The JSON Schema of its arguments, also where they stand in a list."""
+    """Return the JSON Schema of the tool's arguments, also if a list holds them."""
     schema: Mapping[str, object] = tool.schema()["parameters"]
     return schema
 
 
 def _written(arguments: Mapping[str, object]) -> Iterator[str]:
-    """The arguments as the JSON texts that models write: with spaces or none, letters escaped or not, in any order."""
+    """Yield the arguments as the JSON texts that models write: with or without spaces, escaped or not, in any order."""
     turned = dict(reversed(list(arguments.items())))
     yield json.dumps(arguments, indent=2, ensure_ascii=False)
     yield json.dumps(turned, separators=(",", ":"))
@@ -667,7 +667,7 @@ def _text_of(output: Any) -> str:
 
 
 def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Arguments that the tool's schema refuses: each differs in one thing from those that fit."""
+    """Yield arguments that the tool's schema refuses: each differs in one thing from those that fit."""
     schema = _schema(tool)
     candidates: list[dict[str, object]] = [{**arguments, "no_such_argument": 1}]
     candidates += [_without(arguments, name) for name in schema.get("required", ())]
@@ -678,7 +678,7 @@ def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str
 
 
 def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence[str]) -> Iterator[dict[str, object]]:
-    """The arguments with each of the texts in each place where the schema takes one."""
+    """Yield the arguments with each of the texts in each place where the schema takes one."""
     values = [value for text in texts for value in (text, [text])]
     places = itertools.product(_schema(tool).get("properties", {}), values)
     return filter(_fits(tool), ({**arguments, name: value} for name, value in places))
@@ -689,7 +689,7 @@ def _without(arguments: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def _fits(tool: BaseTool) -> Callable[[Mapping[str, object]], bool]:
-    """Whether arguments are such as the tool's schema takes."""
+    """Return a predicate that is True for arguments that fit the tool's schema."""
     checker = ArgumentChecker(tool.name, _schema(tool))
 
     def fits(arguments: Mapping[str, object]) -> bool:

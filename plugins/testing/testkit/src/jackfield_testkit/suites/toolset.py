@@ -1,4 +1,4 @@
-"""The tests of a set of tools."""
+"""Test the contract of a toolset."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -26,7 +26,7 @@ _CLOSE_IT = "close it with the run: open it with `context.resources.get`, and cl
 
 
 class ToolsetSuite(Suite):
-    """What every set of tools must do that a plugin offers.
+    """Contract of every toolset of a plugin.
 
     ```python
     class TestAcme(ToolsetSuite):
@@ -53,7 +53,7 @@ class ToolsetSuite(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_agent(self) -> tuple[FnCallAgent, ScriptedModel]:
-        """An agent with the set, and its model. Override it if yours needs more than `config`."""
+        """Return an agent with the toolset, and its model. Override it if yours needs more than `config`."""
         model = ScriptedModel(lambda _: answer("Done."), processors=[])
         return FnCallAgent([{"name": self.component, **self.config}], model, host=plain_host()), model
 
@@ -117,7 +117,7 @@ class ToolsetSuite(Suite):
         assert self._run(lambda: self._left_by(cancelled)) == [], _CLOSE_IT
 
     async def _left_by(self, work: Callable[[], Awaitable[object]]) -> list[str]:
-        """The tasks that go on when some work is done."""
+        """Return the tasks that still run after some work."""
         before = asyncio.all_tasks()
         await work()
         rest = asyncio.all_tasks() - before
