@@ -1,6 +1,6 @@
 """Compare the names of the core that a plugin uses with an index of each version's names.
 
-The lowest version that a plugin requires can so be checked without installing it.
+This checks the lowest version that a plugin requires without installing it.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Dialect(ABC):
     """A protocol, seen from Chat Completions. It holds no state: one serves all requests of a server.
 
     Attributes:
-        name: What errors and threads call it.
-        base_path: What a backend's base URL ends in, behind host and port.
+        name: Its name in errors and threads.
+        base_path: Path of a backend's base URL, after host and port.
         request_id_header: The header of a response that names its request.
         stream_type: The media type of a stream.
         required_options: Options that each request of the protocol has, set by the caller or not.
@@ -100,7 +100,7 @@ class Dialect(ABC):
             status: Of the response, at least 400.
             problem: `message`, `type` and `code`; the latter two may be None. Keep a code that the protocol has no
                 equivalent of as it is.
-            request: What is refused.
+            request: The refused request.
         """
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:

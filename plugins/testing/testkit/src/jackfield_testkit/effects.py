@@ -65,7 +65,7 @@ class Effects:
 
     Attributes:
         workspace: Folder in which writing is allowed, as a real path; None for nowhere.
-        outside: What was done beyond the workspace, each thing once, in order.
+        outside: Effects outside the workspace, each thing once, in order.
         inside: The files that were written in the workspace.
         read: The files that were read, those of Python and of the system left out.
         opened: All files that were read, those of Python left out.

@@ -70,10 +70,10 @@ def embeddings(
     """Return an answer with these vectors.
 
     Args:
-        request: What is answered; it may ask for Base64.
+        request: The request to answer; it may ask for Base64.
         vectors: One for each text.
-        tokens: What it says they cost.
-        order: Which vectors it lists, by their indices, and in which order; None for all of them as they are.
+        tokens: The token count that it reports.
+        order: Indices of the vectors to list, in their order; None for all vectors as they are.
         knows_base64: True if the server has heard of Base64; many compatible ones send numbers all the same.
     """
     wants_base64 = isinstance(request.json, dict) and request.json.get("encoding_format") == "base64"

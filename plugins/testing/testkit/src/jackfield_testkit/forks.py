@@ -130,8 +130,8 @@ class Forks:
             cwd: Where.
             env: Its environment. Of what the interpreter itself reads at its start, `PYTHONPATH` counts.
             site: A folder in place of that of the server.
-            executable: What the program takes for its interpreter.
-            timeout_s: How long it may take.
+            executable: The program's `sys.executable`.
+            timeout_s: Seconds until it is stopped.
         """
         arguments = ["-c", *map(str, words)]
         request = {"program": program, "words": arguments, "cwd": str(cwd), "env": dict(env)}
@@ -183,9 +183,9 @@ class _Run:
     """Forks that the processes of a test run share.
 
     Attributes:
-        folder: Where the processes find each other.
+        folder: Folder in which the processes find each other.
         end: The reading end of a pipe whose writing end each of the processes holds open.
-        started: What this process has started for all.
+        started: Servers that this process has started for all.
     """
 
     folder: Path
@@ -241,8 +241,8 @@ def run_program(
         program: Its text.
         words: Its arguments.
         env: Its environment; None for that of this process.
-        before: What may be imported already when it begins.
-        timeout_s: How long it may take.
+        before: Text of the imports that may be done before it begins.
+        timeout_s: Seconds until it is stopped.
     """
     env = os.environ if env is None else env
     if forks := shared_forks(before):

@@ -27,7 +27,7 @@ def watch(
     """Import light modules and call their hooks.
 
     Args:
-        distribution: Whose they are.
+        distribution: Name of their distribution.
         modules: Their names.
         alone: Let nothing be imported but the standard library, the core and the modules' own packages.
         unasked: Kinds whose hooks are not called: what they offer is known only at run time (`tool.*`).

@@ -39,7 +39,7 @@ class Reply:
 
     Attributes:
         chunks: The events of the stream, without usage and `[DONE]`.
-        body: What is sent instead of them, whatever the request wants; None for an answer in chunks.
+        body: Content sent instead of them for any request; None for an answer in chunks.
         status, headers: Of the response; these headers win over the server's own.
         usage: Sent last in a stream that asked for it, and in every JSON object; None for none.
         fill: True if `id`, `object`, `created` and `model` are put into each chunk.
@@ -47,7 +47,7 @@ class Reply:
         pace_s: Silence between two pieces of the body.
         done: True if a stream ends with `[DONE]`.
         comments: True if a keep-alive comment precedes each event.
-        newline: What ends a line of the stream.
+        newline: Line ending of the stream.
         ignores_stream: True if one JSON object is sent even if a stream was requested.
         cut_every: The size of the pieces in which the body is sent, in bytes; 0 for one event each.
         cut_offsets: Where the body is cut instead.
@@ -143,12 +143,12 @@ class Reply:
         """Write the reply in another way that means the same.
 
         Args:
-            newline: What ends the lines of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
+            newline: Line ending of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
             comments: Put a keep-alive comment before each event.
             bom: Put a byte order mark before the body.
             empty_chunks: Put between the events such as say nothing: an empty delta, one of nulls, no choices at all.
             as_one_object: Send one JSON object even to who asked for a stream.
-            headers: Send these, too.
+            headers: Send these as well.
         """
         return replace(
             self,
@@ -182,7 +182,7 @@ class Reply:
         """Send n events as they should be.
 
         Args:
-            n: How many.
+            n: Number of events.
             how: What comes then: the end of the response, as if that were all (no finish reason, no `[DONE]`); an event
                 of broken JSON, and the others; nothing but comments, one every 10 ms, until the client leaves; or one
                 line that does not end, until it leaves.
@@ -222,7 +222,7 @@ def pieces(
         model: The name that the chunks give as theirs.
         stream: True if the request wants a stream.
         with_usage: True if it wants the usage in it.
-        writer: What writes it; None for Chat Completions.
+        writer: Its writer; None for Chat Completions.
     """
     writer = writer or ChatWriter(reply, model, with_usage=with_usage)
     if is_stream(reply, stream):
@@ -283,7 +283,7 @@ class Writer(ABC):
     Attributes:
         reply: What is written: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
         model: The model's name, for the answer to repeat.
-        comment: What keeps a connection alive and says nothing.
+        comment: A comment that only keeps a connection alive.
         malformed: An unreadable event.
     """
 
@@ -360,7 +360,7 @@ def text(
         content: The text, or the text of each chunk.
         chars: How many characters of one text are in a chunk; 0: half a one, see `in_halves`.
         finish_reason: None for a stream that never says it is over.
-        usage: What it says it cost.
+        usage: The usage that it reports.
     """
     return _answer([{"content": piece} for piece in _split(content, chars)], finish_reason, usage)
 
@@ -421,7 +421,7 @@ def tool_calls(
         content: The text before them.
         chars: How many characters of the arguments are in a chunk; 0: half a one, see `in_halves`.
         interleaved: True if the arguments come in turns, a piece of each call, instead of one call after the other.
-        usage: What it says it cost.
+        usage: The usage that it reports.
     """
     each = [_call_deltas(index, call, chars) for index, call in enumerate(calls)]
     ordered = filter(None, chain(*zip_longest(*each))) if interleaved else chain(*each)

@@ -83,10 +83,10 @@ class FakeOpenAI:
 
     Attributes:
         requests: All requests but those for the list of models, oldest first.
-        connections: How many connections were opened.
-        open_connections: How many are open now.
-        open_streams: How many answers are being sent now.
-        disconnects: How many answers a client left before their end.
+        connections: Number of connections opened.
+        open_connections: Number of connections open now.
+        open_streams: Number of answers being sent now.
+        disconnects: Number of answers that a client left before their end.
     """
 
     def __init__(

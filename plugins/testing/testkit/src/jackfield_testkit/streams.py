@@ -100,9 +100,9 @@ class Inner:
     """Stub for the rest of the chain: answers each request with the same events, and notes what happens to it.
 
     Attributes:
-        requests: What it was asked.
-        open: How many of its streams are neither at their end nor closed.
-        started: How many streams were begun.
+        requests: Requests received, oldest first.
+        open: Number of its streams that are neither at their end nor closed.
+        started: Number of streams begun.
     """
 
     def __init__(

@@ -46,9 +46,9 @@ class Call:
 
     Attributes:
         model: `backend:model`.
-        request: What was asked, without what does not matter.
-        events: What was answered.
-        error: How the answer broke off, if it did.
+        request: The request, reduced to the parts that identify it.
+        events: The events of the answer.
+        error: Error that ended the answer, if any.
         left: True if the asker left before its end.
         played: True if it was given as an answer.
     """

@@ -35,7 +35,7 @@ class Written(NamedTuple):
     """One descriptor in a light module.
 
     Attributes:
-        target: Of the descriptor.
+        target: Target of the descriptor.
         call: The call that makes it.
         text: The source that should be there.
         is_stale: True if it says something else.

@@ -45,7 +45,7 @@ class WebAnswer:
     """One scripted answer.
 
     Attributes:
-        body: What is sent.
+        body: Content of the answer.
         headers: Besides the length.
         status: The HTTP status.
         ending: `whole` ends after the body; `never` sends it again and again; `drip` sends a byte of it now and then.
@@ -70,8 +70,8 @@ class WebServer:
     """The server; start it with `with`. A path at which nothing was put gives 404, whatever the method.
 
     Attributes:
-        url: Where it is, without a final slash.
-        requests: What was asked, in order.
+        url: Base URL, without a final slash.
+        requests: Requests received, in order.
     """
 
     def __init__(self) -> None:

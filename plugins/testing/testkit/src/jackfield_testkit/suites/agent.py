@@ -72,7 +72,7 @@ class AnswerSuite(AnswerTreeTests):
     Attributes:
         component: The address of the agent kind: `distribution/name`, or its name where that is unique.
         config: Options of the kind, besides its model and its tools.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     def test_the_event_loop_is_never_held_up(self) -> None:

@@ -212,8 +212,8 @@ class Resumed(NamedTuple):
     """A run that was interrupted and has gone on.
 
     Attributes:
-        result: What came of it.
-        store: Where it is recorded.
+        result: Result of the run.
+        store: Store of its record.
         calls_before: How many of its calls had a result when it went on.
     """
 

@@ -51,7 +51,7 @@ class ConversationSuite(AgentTests):
     Attributes:
         component: The address of the agent kind: `distribution/name`, or its name where that is unique.
         config: Options of the kind, besides its members, such as the way in which the next speaker is chosen.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     def make_conversation(self, members: Sequence[Agent], **options: Any) -> Agent:

@@ -77,7 +77,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         impatient: Settings with which a server may be silent for a moment only.
         once: Settings with which nothing is repeated; put under those of every test, so that none waits.
         persistent: Settings with which what may succeed is tried once more.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     batched: ClassVar[Mapping[str, object]] = {"batch_size": 10}
@@ -115,9 +115,9 @@ class EmbedderSuite(LocalEmbedderSuite):
         """Return an answer with these vectors.
 
         Args:
-            request: What is answered.
+            request: The request to answer.
             vectors: One for each text of the request.
-            tokens: What it says they cost.
+            tokens: The token count that it reports.
             order: Which of the vectors it lists, by their indices; not always each of them once, nor in their order.
         """
         return embeddings.embeddings(request, vectors, tokens=tokens, order=order)

@@ -51,7 +51,7 @@ class LLMTests(Suite):
         unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
             sets one must be refused before anything is sent, by an error that names it, so that no caller
             believes that it took effect.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     component: ClassVar[str]

@@ -86,7 +86,7 @@ class ObserverSuite(Suite):
         config: Its settings.
         writes_conversations: Why it writes texts of runs into a log, to the terminal or into a file; '' if it does
             not, which is then tested.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     component: ClassVar[str]

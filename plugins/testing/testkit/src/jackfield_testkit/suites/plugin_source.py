@@ -19,7 +19,7 @@ class Source:
     """One source module.
 
     Attributes:
-        path: Where it is.
+        path: Path of the file.
         tree: Its syntax.
     """
 

@@ -84,7 +84,7 @@ class ProcessorSuite(Suite):
         harmless: An answer that it leaves as it is.
         messages: A conversation that it takes.
         max_held: How many characters of an answer it may hold back while more may follow; None if it needs the whole.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
         giving_up_s: How much processor time, in seconds, an answer of 250,000 characters
             may take before it is given up. Of what grows with its length it is many times what is needed.
     """

@@ -65,7 +65,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
         config: Its settings.
         unusable_because: Why it may be unusable on some machines; '' for no reason.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     ability = ProgramSandbox

@@ -74,8 +74,8 @@ class TokenizerSuite(Suite):
     Attributes:
         component: The address of the tokenizer: `distribution/name`, or its name where that is unique.
         config: Its settings.
-        normal_form: What texts are turned into before they are encoded, and so what comes back; '' if nothing is.
-        control_tokens: What the vocabulary's control tokens look like as text.
+        normal_form: Normal form of texts before they are encoded, and so after decoding; '' for none.
+        control_tokens: The vocabulary's control tokens, as text.
     """
 
     component: ClassVar[str]

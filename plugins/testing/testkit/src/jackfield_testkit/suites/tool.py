@@ -92,7 +92,7 @@ class ToolSuite(Suite):
         urls: More files of the conversation, by their addresses: of a server that a fixture of the class has started,
             such as `jackfield_testkit.web.WebServer`.
         failures: Arguments that fit the schema, with which it must fail.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     component: ClassVar[str]

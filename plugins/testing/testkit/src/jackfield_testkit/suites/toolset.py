@@ -38,8 +38,8 @@ class ToolsetSuite(Suite):
         component: The address of the set: `distribution/name`, or its name where that is unique.
         config: Its settings.
         tools: The names of tools that a run must have.
-        deps: What the program of a run passes for its tools.
-        patience_s: How long a test waits, in seconds, for what should happen at once, before it fails.
+        deps: Dependencies that a run passes to its tools.
+        patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
     component: ClassVar[str]
