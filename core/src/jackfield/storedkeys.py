@@ -98,7 +98,7 @@ class StoredKeys:
                 if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
                     raise ConfigError(f"other users can read the keys in {self.path}: chmod 600 {self.path}")
                 raw = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
             raise ConfigError(f"cannot read the keys in {self.path}: {error.strerror or error}") from error

@@ -189,7 +189,7 @@ def test_a_locked_store_warns_once_and_loses_no_answer(
 def test_a_store_without_a_folder_warns_and_loses_no_answer(jackfield: Run, tmp_path: Path) -> None:
     (tmp_path / "jackfield").write_text("a file where the folder of the store belongs")
     code, out, err = jackfield("run", *MODEL, "What is a tide?")
-    assert code == 0
+    assert code == 0, err
     assert "no documents" in out
     assert "! this run is not recorded: the store" in err
 

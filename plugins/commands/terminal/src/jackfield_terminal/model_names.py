@@ -46,7 +46,7 @@ def load_names() -> ModelNames:
     path = names_path()
     try:
         table = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ModelNames()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
