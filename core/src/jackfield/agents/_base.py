@@ -342,11 +342,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 ends_at=None if seconds is None else asyncio.get_running_loop().time() + seconds,
                 passes_events=output is None and self.passes_events and not self.handoffs,
             )
-            if recorded is not None:
+            if recorded is None:
+                _check_answers(run)
+            else:  # the store knows all calls of the run, and checks the answers itself
                 run = recorded.resume(run)
                 if run.later_parts:  # they are counted as they come
                     run = replace(run, passes_events=False)
-            _check_answers(run)
             self.observers.prepare(self)
             places = _Places(run, self._label, self.observers)
             try:
