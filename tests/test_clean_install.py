@@ -1305,7 +1305,7 @@ def test_the_extra_cli_is_the_core_and_its_commands(
 ) -> None:
     ours = {one.name for one in distributions}
     environment = make_environment("cli")
-    ends = ("agent-files", "confine", "counting", "documents", "local-state", "records", "sqlite-store")
+    ends = ("agent-files", "confine", "counting", "documents", "local-state", "multimodal", "records", "sqlite-store")
     its = {MANAGER, TERMINAL, *(f"jackfield-{end}" for end in ends)}
     links = [word for name in sorted(its) for word in ("--find-links", wheels[name].parent)]
     environment.install(*links, f"jackfield[cli] @ {wheels['jackfield'].as_uri()}")

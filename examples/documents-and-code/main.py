@@ -117,7 +117,7 @@ def main() -> int:
         # Less than the documents have, so that what fits the question must be searched for.
         rag_cfg={"parser_page_size": 120, "max_ref_token": 500},
     )
-    renderer = Renderer(sys.stdout, sys.stdout, colour=sys.stdout.isatty())
+    renderer = Renderer(sys.stdout, sys.stdout, dim=sys.stdout.isatty())
     given = "no document"
     reason = ""
     try:

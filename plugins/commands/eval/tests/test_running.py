@@ -263,11 +263,13 @@ def test_a_cassette_plays_wherever_its_files_and_the_workspace_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(question: str) -> Any:
-        return calls(("name_files", {})) if question == "a" else f"about {question}"
+        return calls(("name_files", {})) if question.startswith("a\n") else f"about {question}"
 
     Backend.answer = staticmethod(answer)
     for name in ("here", "there"):
         (tmp_path / name / "agents").mkdir(parents=True)
+        for file in ("agents/facts.md", "more.md"):
+            (tmp_path / name / file).write_text("Some facts.", encoding="utf-8")
         agent = {"llm": "acme:m", "function_list": ["name_files"], "files": ["facts.md"]}
         (tmp_path / name / "agents/one.yaml").write_text(yaml.safe_dump(agent))
         case = {"name": "a", "prompt": "a", "files": ["more.md"], "expect": "about"}

@@ -134,7 +134,12 @@ def test_calls_at_the_same_time_are_all_answered_also_after_one_that_was_left(we
 
 
 @pytest.mark.parametrize(
-    "question", [" ", [{"role": "assistant", "content": "x"}], [{"role": "system", "content": "x"}]]
+    "question",
+    [
+        [{"role": "user", "content": " "}],
+        [{"role": "assistant", "content": "x"}],
+        [{"role": "system", "content": "x"}],
+    ],
 )
 def test_a_prompt_is_needed(web: WebServer, question: Any) -> None:
     with pytest.raises(ModelRequestError, match="describe one in the user"):
