@@ -18,7 +18,7 @@ class TestPlugin(PluginSuite):
 
 class TestStore(StoreSuite):
     component = "jackfield-sqlite-store/sqlite"
-    config: ClassVar[Mapping[str, Any]] = {"path": "runs.sqlite", "timeout_s": 0.01}
+    config: ClassVar[Mapping[str, Any]] = {"path": "runs.sqlite", "timeout_s": 1.0}
 
     @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
