@@ -64,7 +64,10 @@ def _make(kind: str, model: ScriptedModel, **options: Any) -> Agent:
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("way", ["files", "message"])
 @pytest.mark.parametrize("kind", _kinds())
-def test_a_file_reaches_the_model_or_is_named(kind: str, way: str, name: str, tmp_path: Path) -> None:
+def test_a_file_reaches_the_model_or_is_named(
+    kind: str, way: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some kinds keep what they know below the working directory
     path, make = tmp_path / name, CONTENTS[name]
     if make:
         path.write_bytes(make())
