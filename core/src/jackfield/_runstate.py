@@ -24,7 +24,7 @@ from jackfield.events import (
 from jackfield.messages import Message, Usage
 
 HANDED_TO = "jackfield/handed_to"
-"""Where the result of a hand-off names the agent, in its metadata."""
+"""The key of the agent's name in the metadata of a hand-off's result."""
 
 
 @dataclass(frozen=True, slots=True)

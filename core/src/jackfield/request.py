@@ -65,7 +65,7 @@ _FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", 
 
 
 FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "done"]
-"""How attached files reach the model.
+"""The way in which attached files reach the model.
 
 - `read`: each is sent, or the request is refused.
 - `read_if_possible`: the same, but only the name of an unreadable file is sent, with a warning.

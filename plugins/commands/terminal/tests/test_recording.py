@@ -1,4 +1,4 @@
-"""What is asked is recorded unless that is switched off, and no answer is lost to a store."""
+"""Questions are recorded unless recording is switched off, and no answer is lost to a store."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ HostedTool: TypeAlias = Literal["web_search", "web_fetch", "code_execution"]
 
 
 class AnthropicConfig(LLMConfig):
-    """Where the model is, how it thinks, and its abilities where they differ from the known ones."""
+    """The model's address, its thinking, and its abilities where they differ from the known ones."""
 
     auth_token: SecretStr | None = Field(
         default=None, description="Sent as a bearer token instead of an API key; better set as ANTHROPIC_AUTH_TOKEN"

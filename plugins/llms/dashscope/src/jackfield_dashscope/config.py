@@ -23,7 +23,7 @@ class ServerConfig(Config):
 
 
 class DashScopeConfig(ServerConfig, LLMConfig):
-    """Where the model is, how it thinks and searches, and its abilities if they are unknown or have changed."""
+    """The model's address, its thinking and search, and its abilities if they are unknown or have changed."""
 
     endpoint: Endpoint | None = Field(
         default=None, description="Which endpoint the model uses; unset: decided by the model"
