@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import Agent, BaseTool, BasicAgent, FnCallAgent, Message, tool
-from jackfield.agents import CancelToken, RunOptions, RunView, Spent, TurnView, open_calls, with_calls_closed
+from jackfield.agents import (
+    CancelToken,
+    Event,
+    Run,
+    RunOptions,
+    RunView,
+    Spent,
+    TurnView,
+    open_calls,
+    with_calls_closed,
+)
 from jackfield.agents._decide import AskModel, Finish, Pause, RunTools, decide
 from jackfield.config import GenerateConfig, Limits
-from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
+from jackfield.errors import BrokenPluginError, ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -721,3 +731,24 @@ def test_an_error_about_an_option_names_no_internal_one() -> None:
         FnCallAgent([], ScriptedModel([])).ask("Hi.", confg={})  # type: ignore[call-overload]
     assert "config" in str(caught.value)
     assert "parent" not in str(caught.value)
+
+
+class Silent(Agent):
+    """A kind that never says how its run ended."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield TextDelta("half an answer")
+
+
+def test_a_kind_whose_run_has_no_end_is_named_and_its_observers_see_a_failure() -> None:
+    agent, seen = Silent(), []
+
+    async def follow() -> None:
+        async for placed in agent.astream(ASK):
+            seen.append(placed.event)  # noqa: PERF401 - it raises, and what came before is looked at
+
+    with pytest.raises(BrokenPluginError, match="Silent ended without RunFinished"):
+        asyncio.run(follow())
+    assert isinstance(seen[-1], RunFailed)
+    with pytest.raises(BrokenPluginError, match="Silent ended without RunFinished"):
+        agent.ask("Who?")

@@ -65,9 +65,7 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
     """
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        # A history is long, and most of it is plain text.
-        itemized = [message for message in request.messages if not isinstance(message.content, str)]
-        if request.files == "done" or not any(_names_files(message) for message in itemized):
+        if request.files == "done" or not any(_names_files(message) for message in request.itemized):
             return call_next(request)
         if request.files == "name":
             return call_next(replace(request, messages=tuple(name_files(request.messages))))

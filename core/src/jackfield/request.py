@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
@@ -75,7 +76,7 @@ FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChatRequest:
     """One question to a model. Processors make a changed copy with `dataclasses.replace`.
 
@@ -100,6 +101,11 @@ class ChatRequest:
     facts: ModelFacts = ModelFacts()
     server: str = ""
     files: FileUse = "read"
+
+    @cached_property
+    def itemized(self) -> tuple[Message, ...]:
+        """The messages whose content is a list of items. All others are plain text, and a history is long."""
+        return tuple([message for message in self.messages if not isinstance(message.content, str)])
 
 
 @dataclass(frozen=True, slots=True)

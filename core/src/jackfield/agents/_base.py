@@ -22,7 +22,7 @@ from jackfield.agents._files import attach_files, check_files, files_in
 from jackfield.agents._loop import Loop
 from jackfield.agents._qwen import QwenMethods
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
-from jackfield.errors import ConfigError
+from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
     Message,
@@ -356,6 +356,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
+                places.check_end(type(self).__name__)
             except Exception as error:
                 yield places.of(RunFailed(str(error), type(error).__name__))
                 raise
@@ -442,10 +443,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
         Options are those of `astream`.
         """
-        view = RunView(self.name)
-        async for event in self.astream(messages, **options):
-            view.feed(event)
-        return view.response(dicts=want_dicts(messages))
+        finished: RunFinished | None = None
+        async for placed in self.astream(messages, **options):
+            if isinstance(placed.event, RunFinished):  # the last one is of this run
+                finished = placed.event
+        return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> sync.Stream[Response]:
         """Return the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
@@ -736,6 +738,11 @@ class _Places:
         if self._tell is not None:
             self._tell(placed)
         return placed
+
+    def check_end(self, kind: str) -> None:
+        """Raise BrokenPluginError unless the events of this kind of agent have ended the run."""
+        if not isinstance(self.last, RunFinished):
+            raise BrokenPluginError(f"{kind} ended without RunFinished, which must be the last event of its `events`")
 
 
 # Passed on by the code that runs agents; no caller names them.

@@ -42,6 +42,8 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
     """Return the conversation with an agent's files in its first question, without those that it has already."""
+    if not files:
+        return history
     present = {item.file for message in history for item in message.items}
     items = [ContentItem(file=name) for name in files if name not in present]
     if not items:

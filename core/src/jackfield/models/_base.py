@@ -257,9 +257,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Call the backend, at the inner end of the chain."""
-        # A history is long, and most of it is plain text.
-        itemized = [message for message in request.messages if not isinstance(message.content, str)]
-        if any(message.is_multimodal() for message in itemized):
+        if any(message.is_multimodal() for message in request.itemized):
             messages = tuple(self._without_unsupported(message) for message in request.messages)
             request = replace(request, messages=messages)
         config = request.config

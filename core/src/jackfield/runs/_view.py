@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jackfield._runstate import RunState
@@ -36,6 +37,18 @@ class Response(list[Any]):
 
     stop_reason: StopReason | None = None
     usage: Usage | None = None
+
+    @classmethod
+    def at_end(cls, finished: RunFinished, *, dicts: bool) -> Response:
+        """Return the response of a run that has ended, as dicts or messages."""
+        response = cls.of(finished.messages, dicts=dicts)
+        response.stop_reason, response.usage = finished.stop_reason, finished.usage
+        return response
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], *, dicts: bool) -> Response:
+        """Return a response of these messages, as dicts or as they are."""
+        return cls([message.model_dump() for message in messages] if dicts else messages)
 
     def _repr_markdown_(self) -> str:
         from jackfield.display import markdown_of
@@ -88,11 +101,9 @@ class RunView:
 
     def response(self, *, dicts: bool) -> Response:
         """Return the response so far, as dicts or messages; a new one each time."""
-        messages = self.messages()
-        response = Response([message.model_dump() for message in messages] if dicts else messages)
         if self.finished is not None:
-            response.stop_reason, response.usage = self.finished.stop_reason, self.finished.usage
-        return response
+            return Response.at_end(self.finished, dicts=dicts)
+        return Response.of(self.messages(), dicts=dicts)
 
     def messages(self) -> list[Message]:
         """Return the messages so far; a new list each time."""

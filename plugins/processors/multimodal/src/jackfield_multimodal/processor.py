@@ -80,9 +80,7 @@ class Multimodal(Preprocessor):
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its notes."""
-        # A history is long, and most of it is plain text.
-        itemized = [message for message in request.messages if not isinstance(message.content, str)]
-        if not any(_has_more_than_text(message) for message in itemized):
+        if not any(_has_more_than_text(message) for message in request.itemized):
             return request
         rules = self._rules(request)
         messages = tuple(
