@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
+from functools import cache
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from jackfield.errors import ConfigError
@@ -29,14 +30,22 @@ def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
 
 def fits(value: object, hint: object) -> bool:
     """Return True if a value fits an annotation. A list may replace a tuple, and True is not a number."""
-    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if type(value) is hint:
+        return True
+    origin, inner = _parts_of(hint)
     if origin is Any:
         return True
-    if origin in (Union, UnionType):
-        return any(fits(value, one) for one in inner)
+    if origin is Union:
+        return (value is None and NoneType in inner) or any(fits(value, one) for one in inner)
     if isinstance(value, bool) and origin is not bool:
         return False
     return isinstance(value, _ALSO.get(origin, origin)) and (not inner or _content_fits(value, inner))
+
+
+@cache  # each run checks its arguments
+def _parts_of(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    origin = get_origin(hint) or hint
+    return (Union if origin is UnionType else origin), get_args(hint)
 
 
 def _content_fits(value: Any, inner: tuple[Any, ...]) -> bool:
