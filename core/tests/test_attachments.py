@@ -296,3 +296,12 @@ def test_an_agent_in_qwens_way_reads_files_as_well(tmp_path: Path, tools: list[A
     InQwensWay(tools, scripted, files=[str(tmp_path / "a.txt")]).ask("How many?")
     assert (TEXT in sent(scripted)) == (count not in tools)
     assert "a.txt" in sent(scripted)
+
+
+def test_a_history_of_plain_texts_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(ContentItem, "__init__", lambda item, **_: made.append(item))
+    agent = FnCallAgent([], ScriptedModel([answer("four")]), system_message="Count.")
+    history = [Message("user", "two"), Message("assistant", "three")] * 50
+    assert agent.ask("next?", history=history).text == "four"
+    assert made == []
