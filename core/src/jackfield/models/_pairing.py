@@ -24,8 +24,7 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
     Returns:
         For each call its result, or None; and the results that belong to no call.
     """
-    # Results mostly follow in the order of the calls; the search below costs ten times as much.
-    if len(calls) == len(results) and all(_belong(call, result) for call, result in zip(calls, results, strict=True)):
+    if _are_in_order(calls, results):  # mostly; the search below costs ten times as much
         return [*results], []
     paired: list[Message | None] = [None] * len(calls)
     unpaired = dict(enumerate(results))
@@ -40,8 +39,13 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
     return paired, list(unpaired.values())
 
 
-def _belong(call: OpenCall, result: Message) -> bool:
-    return call.original_id == result.function_id and call.function.name == result.name
+def _are_in_order(calls: Sequence[OpenCall], results: Sequence[Message]) -> bool:
+    if len(calls) != len(results):
+        return False
+    for call, result in zip(calls, results, strict=True):
+        if call.original_id != result.function_id or call.function.name != result.name:
+            return False
+    return True
 
 
 def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -156,14 +156,16 @@ def _answer(messages: Sequence[Message], taken_ids: set[str]) -> Answer:
         calls.append(Call(call.id, call.function, result))
     return Answer(
         messages=tuple(spoken),
-        text=_join(message.content for message in spoken),
-        reasoning=_join(message.reasoning_content for message in spoken),
+        text=_join([message.content for message in spoken]),
+        reasoning=_join([message.reasoning_content for message in spoken]),
         calls=tuple(calls),
         strays=tuple(_result(message) for message in strays),
     )
 
 
-def _join(contents: Iterable[str | Sequence[ContentItem] | None]) -> str:
+def _join(contents: Sequence[str | Sequence[ContentItem] | None]) -> str:
+    if len(contents) == 1:  # as in most answers
+        return text_of(contents[0])
     return "\n".join(text for content in contents if (text := text_of(content)))
 
 
