@@ -29,12 +29,13 @@ class HeaderPairs(list[tuple[bytes, bytes]]):
         return f"<headers {', '.join(name.decode('latin-1') for name, _ in self)}>"
 
 
-def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = None) -> HeaderPairs:
+def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = None, key: str = "") -> HeaderPairs:
     """Return headers as they are sent, with names in lower case; the last header of a name wins.
 
     Args:
         headers: The headers of the backend.
         extra: The user's `extra_headers`. They override all others except for the key and the description of the body.
+        key: The API key. A header of any name that contains it carries the key.
 
     Raises:
         ConfigError: An extra header would replace the key or describe the body wrongly; or a header contains a lone
@@ -43,7 +44,7 @@ def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = 
     with ForgetLocals():  # keys are among them
         own = _joined(*headers)
         for name in _joined(extra or {}):
-            _refuse_taking_over(name, own)
+            _refuse_taking_over(name, own, key)
         return _as_sent(_joined(own, extra or {}))
 
 
@@ -58,8 +59,10 @@ def _as_sent(headers: Mapping[str, str]) -> HeaderPairs:
         raise ConfigError("a header contains a lone surrogate, which cannot be sent: check extra_headers") from None
 
 
-def _refuse_taking_over(name: str, own: Mapping[str, str]) -> None:
-    if name in _OF_THE_KEY and own.get(name, _WITHOUT_KEY) != _WITHOUT_KEY:
+def _refuse_taking_over(name: str, own: Mapping[str, str], key: str) -> None:
+    value = own.get(name, _WITHOUT_KEY)
+    has_key = name in _OF_THE_KEY or (key not in ("", NO_KEY) and key in value)
+    if has_key and value != _WITHOUT_KEY:
         raise ConfigError(f"extra_headers must not contain {name!r}, which carries the API key: set api_key instead")
     if name in _OF_THE_CONNECTION or (name in _OF_THE_BODY and name in own):
         raise ConfigError(f"extra_headers must not contain {name!r}, which the backend itself sets: remove it")

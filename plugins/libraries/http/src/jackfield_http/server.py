@@ -127,7 +127,7 @@ class Opened(Generic[ServerT]):
     def _pairs(self, post: Post, extra: Mapping[str, str]) -> HeaderPairs:
         if not (post.headers or extra):
             return self._headers
-        return header_pairs(HEADERS, self.server.headers, post.headers, extra=extra)
+        return header_pairs(HEADERS, self.server.headers, post.headers, extra=extra, key=self.server.key.value)
 
 
 class Access(Generic[ServerT]):
