@@ -17,6 +17,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(jackfield_http.__all__) == [
         "Access",
         "AnswerReader",
+        "Calls",
         "DataLineDecoder",
         "ErrorClass",
         "Failures",
@@ -89,6 +90,18 @@ def test_an_extra_header_wins_over_all_but_the_keys_and_those_of_the_body(name: 
     assert "sk-other" not in str(caught.value)
     # Where the backend has none, it lets its user in.
     assert header_pairs(extra={name.upper(): "mine"}) == [(name.encode(), b"mine")]
+
+
+@pytest.mark.parametrize("name", ["x-quill-token", "cookie"])
+def test_a_header_of_any_name_that_carries_the_key_cannot_be_replaced(name: str) -> None:
+    own = {name.title(): "Token=sk-mine", "User-Agent": "jackfield"}
+    with pytest.raises(ConfigError, match=f"extra_headers must not contain '{name}'") as caught:
+        header_pairs(own, extra={name.upper(): "sk-other"}, key="sk-mine")
+    assert "sk-" not in str(caught.value)
+    assert dict(header_pairs(own, extra={"user-agent": "me"}, key="sk-mine"))[b"user-agent"] == b"me"
+    # Without a key, or with a conventional one, the user may set the header.
+    for key in ("", "EMPTY"):
+        assert header_pairs({name: key}, extra={name: "mine"}, key=key) == [(name.encode(), b"mine")]
 
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding"])

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import msgspec
-
 from jackfield.errors import ContentFilterError
 from jackfield.events import (
     FunctionCallDelta,
@@ -21,7 +19,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, FinishReason, Usage
 from jackfield_chat_completions.errors import error_in_stream, filtered_categories
 from jackfield_chat_completions.sound import sound_uri
-from jackfield_http import AnswerReader, Failures, Wire, arguments_of, count_of
+from jackfield_http import AnswerReader, Calls, Failures, Wire, arguments_of, count_of
 
 REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -39,8 +37,6 @@ REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 """Why an answer ended: the protocol's words, and those of servers that keep to it otherwise."""
-
-_decode = msgspec.json.Decoder().decode
 
 
 class ChatReader(AnswerReader):
@@ -74,7 +70,7 @@ class ChatReader(AnswerReader):
         super().__init__(failures, patience_s=patience_s)
         self._sound_format = sound_format
         self._cost_currency = cost_currency
-        self._calls = _Calls()
+        self._calls = Calls()
         self._sound: list[str] = []
         self._wrote = False  # text of its own, so that no transcript stands for it
         self._showed = False  # anything else: a transcript, an image
@@ -150,8 +146,16 @@ class ChatReader(AnswerReader):
         for key, read in _READERS:
             if value := said.get(key):
                 yield from read(self, value)
-        if calls := said.get("tool_calls"):
-            yield from self._calls.read_all(calls, are_whole=is_whole)
+        for call in said.get("tool_calls") or ():
+            yield self._called(call, is_whole=is_whole)
+
+    def _called(self, call: Mapping[str, Any], *, is_whole: bool) -> FunctionCallDelta:
+        function = call.get("function") or {}
+        call_id, name = str(call.get("id") or ""), str(function.get("name") or "")
+        arguments = arguments_of(function.get("arguments"))
+        if is_whole:
+            return self._calls.add_whole(call_id, name, arguments)
+        return self._calls.add_piece(call.get("index"), call_id, name, arguments)
 
     def _written(self, content: object) -> Iterator[ModelEvent]:
         """Text, or a list of parts, which some servers send."""
@@ -243,78 +247,3 @@ def _text_of(content: object) -> str:
             for part in content
         )
     raise TypeError(f"content is {type(content).__name__}")
-
-
-# --- tool calls -------------------------------------------------------------------------------------------------------
-
-
-class _Call:
-    """A call in the making."""
-
-    __slots__ = ("arguments", "id", "name", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
-
-    def is_whole(self) -> bool:
-        """Return True if the arguments are a complete JSON object."""
-        try:
-            return isinstance(_decode("".join(self.arguments)), dict)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            return False
-
-
-class _Calls:
-    """Tells which call a delta belongs to: by index; where servers leave that out or repeat it, by id and by name."""
-
-    def __init__(self) -> None:
-        self._all: list[_Call] = []
-        self._at_index: dict[object, _Call] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
-    def read_all(self, deltas: Iterable[Mapping[str, Any]], *, are_whole: bool) -> Iterator[FunctionCallDelta]:
-        """Yield the events of deltas, or of whole calls, each of which is a new one."""
-        for number, delta in enumerate(deltas):
-            yield self._read({"index": number, **delta} if are_whole else delta)
-
-    def _read(self, delta: Mapping[str, Any]) -> FunctionCallDelta:
-        function = delta.get("function") or {}
-        call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
-        arguments = arguments_of(function.get("arguments"))
-        call = self._call(delta.get("index"), call_id, name, arguments)
-        new_id = call_id if call_id != call.id else ""
-        new_name = "" if call.name else name
-        call.id = call_id or call.id
-        call.name = call.name or name
-        if arguments:
-            call.arguments.append(arguments)
-        return FunctionCallDelta(call.number, new_id, new_name, arguments)
-
-    def _call(self, index: object, call_id: str, name: str, arguments: str) -> _Call:
-        key = index if index is not None else call_id or None
-        last = self._all[-1] if self._all else None
-        call = last if key is None else self._at_index.get(key)
-        if call is None or _is_another(call, call_id, name, arguments):
-            call = _Call(len(self._all))
-            self._all.append(call)
-            if key is not None:
-                self._at_index[key] = call
-        return call
-
-
-def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
-    """Return True if a delta at the index of `call` begins another call.
-
-    A name begins one if it differs, if its id differs, or if the arguments begin anew after a whole object. An id alone
-    does not: some servers make up a new one for each delta.
-    """
-    if not name or not call.name:
-        return False
-    if call_id and call.id:
-        return call_id != call.id
-    return name != call.name or (arguments.lstrip().startswith("{") and call.is_whole())

@@ -6,6 +6,7 @@
 - `halves`: characters that are cut in two by the end of a chunk.
 - `failures`: what the network, a status and a server's refusal mean, as Jackfield's errors.
 - `answers`: `AnswerReader`, what readers of all protocols share.
+- `calls`: `Calls`, which assigns the pieces of tool calls to their calls.
 - `server`: the server that requests go to: found at the first one, with its key and its connections.
 - `backend`: `HTTPBackend`, the base class of backends; imported from there, because not every client is a backend.
 - `service`: `JSONService`, what tools ask for one JSON value; imported from there, as backends have no use for it.
@@ -15,6 +16,7 @@
 """
 
 from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of
+from jackfield_http.calls import Calls
 from jackfield_http.client import HTTPClient, Reply, check_url
 from jackfield_http.failures import ErrorClass, Failures, class_of_status, translate_errors
 from jackfield_http.halves import Halves
@@ -30,6 +32,7 @@ __all__ = [
     "SSE_END",
     "Access",
     "AnswerReader",
+    "Calls",
     "DataLineDecoder",
     "ErrorClass",
     "Failures",

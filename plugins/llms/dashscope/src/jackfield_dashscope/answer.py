@@ -17,7 +17,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_dashscope.errors import error_in_answer
-from jackfield_http import AnswerReader, DataLineDecoder, Failures, Wire, arguments_of, count_of
+from jackfield_http import AnswerReader, Calls, DataLineDecoder, Failures, Wire, arguments_of, count_of
 
 # DashScope documents the same terms as Jackfield, but also sends others.
 REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
@@ -45,7 +45,7 @@ class DashScopeReader(AnswerReader):
         super().__init__(failures, patience_s=patience_s)
         self._model = model
         self._request_id = failures.request_id
-        self._calls = _Calls()
+        self._calls = Calls()
         self._usage: Wire | None = None
         self._reason = ""
         self._has_head = False
@@ -110,7 +110,7 @@ class DashScopeReader(AnswerReader):
             else:
                 events.extend(_event_of(part) for part in content)
         if calls := message.get("tool_calls"):
-            events.extend(self._calls.read(call, position) for position, call in enumerate(calls))
+            events.extend(_called(self._calls, call) for call in calls)
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
@@ -148,47 +148,7 @@ def _event_of(part: Mapping[str, Any]) -> ModelEvent:
     return TextDelta(text if isinstance(text, str) else "")
 
 
-# --- tool calls -------------------------------------------------------------------------------------------------------
-
-
-class _Calls:
-    """Assigns deltas to calls: by their index, or, for models that send none, by their id or their position."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
-        self._heads: list[tuple[str, str]] = []  # of each call, its id and name
-
-    def read(self, delta: Mapping[str, Any], position: int) -> FunctionCallDelta:
-        """Return the event of a delta; `position` is its position in the chunk."""
-        function = delta.get("function") or {}
-        call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
-        number = self._number(delta.get("index"), call_id, name, position)
-        old_id, old_name = self._heads[number]
-        self._heads[number] = (old_id or call_id, old_name or name)
-        arguments = arguments_of(function.get("arguments"))
-        return FunctionCallDelta(number, "" if old_id else call_id, "" if old_name else name, arguments)
-
-    def _number(self, index: object, call_id: str, name: str, position: int) -> int:
-        key = _key(index, call_id, position)
-        number = self._numbers.get(key)
-        if number is None and index is None and not name and self._heads:
-            number = len(self._heads) - 1  # more of the last one
-        if number is None or self._is_another(number, call_id, name):
-            number = len(self._heads)
-            self._heads.append(("", ""))
-        self._numbers[key] = number
-        return number
-
-    def _is_another(self, number: int, call_id: str, name: str) -> bool:
-        """Return True if another call begins under an index that was used before, which some servers do."""
-        old_id, old_name = self._heads[number]
-        if not (name and old_name):
-            return False
-        return name != old_name or bool(call_id and old_id and call_id != old_id)
-
-
-def _key(index: object, call_id: str, position: int) -> tuple[str, object]:
-    """Return the key that all deltas of a call share."""
-    if index is not None:
-        return "at", index
-    return ("id", call_id) if call_id else ("position", position)
+def _called(calls: Calls, call: Mapping[str, Any]) -> FunctionCallDelta:
+    function = call.get("function") or {}
+    call_id, name = str(call.get("id") or ""), str(function.get("name") or "")
+    return calls.add_piece(call.get("index"), call_id, name, arguments_of(function.get("arguments")))
