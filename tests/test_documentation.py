@@ -294,6 +294,27 @@ def test_every_distribution_shows_an_example(distributions: list[Any]) -> None:
     assert [readme for readme in readmes if readme not in shown] == [], "a README has an example that runs"
 
 
+def test_the_protocol_of_a_page_is_the_one_that_the_suite_tests() -> None:
+    folder = ROOT / "plugins/testing/testkit/tests/quill"
+    shown = {block.title: block.text for block in BLOCKS if block.document == Path("docs/authors/own-protocol.md")}
+    backend = (folder / "quill_backend.py").read_text(encoding="utf-8")
+    assert shown["src/jackfield_quill/backend.py"] == backend
+    dialect = (folder / "quill_dialect.py").read_text(encoding="utf-8")
+    assert dialect[dialect.index("ROLES = ") :] in shown["tests/test_contract.py"]
+    assert lines_of_code(backend) <= 60, "an own protocol takes no more"
+
+
+def lines_of_code(text: str) -> int:
+    """The lines of a module without those that are blank, comments or docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in docstrings]
+    return len([line for line in lines if line and not line.startswith("#")])
+
+
 # --- configurations ---
 
 

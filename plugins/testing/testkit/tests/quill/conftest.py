@@ -1,0 +1,6 @@
+"""Let the tests import their backend and its dialect."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
