@@ -1,6 +1,6 @@
 """Contracts of document parsers, embedders and searchers, and the values that they exchange."""
 
-from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, shown_path
+from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, shown_path, unread_parts
 from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector
 from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, make_searcher
 
@@ -19,4 +19,5 @@ __all__ = [
     "Vector",
     "make_searcher",
     "shown_path",
+    "unread_parts",
 ]

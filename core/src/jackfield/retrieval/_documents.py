@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jackfield.config import Configured
+from jackfield.messages import basename_of
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -31,13 +32,28 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document. `source` is its path or URL, `content_hash` the SHA-256 of its bytes, in hex."""
+    """A parsed document.
+
+    Attributes:
+        source: Its path or URL.
+        blocks: Its text, in order.
+        content_hash: The SHA-256 of its bytes, in hex.
+        title: Its title; '' if it has none.
+        metadata: What the file says about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
+    """
 
     source: str
     blocks: tuple[Block, ...]
     content_hash: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def unread_parts(document: Document) -> list[str]:
+    """Return a line for each part of a document that could not be read, for people and models."""
+    parts = document.metadata.get("unread", ())
+    name = shown_path(basename_of(document.source))
+    return [f"{name} is damaged: {part} could not be read" for part in parts]
 
 
 class Parser(Configured, ABC):

@@ -20,7 +20,7 @@ def test_chapters_stand_in_the_order_of_the_spine(book: Any) -> None:
 def test_title_and_metadata_are_kept(book: Any) -> None:
     document = EpubParser().parse(book(), source="x.epub")
     assert document.title == "Tea for two"
-    assert document.metadata == {"chapters": 1, "unreadable_chapters": [], "author": "Ada, Bo"}
+    assert document.metadata == {"chapters": 1, "unread": [], "author": "Ada, Bo"}
 
 
 def test_without_a_title_the_first_heading_is_one(book: Any) -> None:
@@ -62,7 +62,18 @@ def test_a_chapter_that_is_missing_does_not_take_the_others_along(book: Any) -> 
     data = book({"one.xhtml": "<p>a</p>", "two.xhtml": "<p>b</p>"}).replace(b"OEBPS/two.xhtml", b"OEBPS/tow.xhtml")
     document = EpubParser().parse(data, source="x.epub")
     assert [block.text for block in document.blocks] == ["a"]
-    assert document.metadata["unreadable_chapters"] == ["OEBPS/two.xhtml"]
+    assert document.metadata["unread"] == ["the chapter OEBPS/two.xhtml"]
+
+
+def test_a_file_is_read_once_however_many_items_name_a_place_in_it(book: Any) -> None:
+    places = [f"one.xhtml#o{number}" for number in range(5)]
+    manifest = "".join(
+        f'<item id="{place}" href="{place}" media-type="application/xhtml+xml"/><itemref idref="{place}"/>'
+        for place in places
+    )
+    document = EpubParser().parse(book({"one.xhtml": "<p>a</p>"}, manifest=manifest), source="x.epub")
+    assert [block.text for block in document.blocks] == ["a"]
+    assert document.metadata["chapters"] == 1
 
 
 def test_a_name_in_the_book_leads_to_no_file_outside_of_it(book: Any, tmp_path: Any) -> None:
@@ -72,7 +83,7 @@ def test_a_name_in_the_book_leads_to_no_file_outside_of_it(book: Any, tmp_path: 
     )
     document = EpubParser().parse(book(manifest=manifest), source="x.epub")
     assert [block.text for block in document.blocks] == ["Tea", "Green tea."]
-    assert len(document.metadata["unreadable_chapters"]) == 1
+    assert len(document.metadata["unread"]) == 1
 
 
 @pytest.mark.parametrize(

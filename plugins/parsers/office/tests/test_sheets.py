@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import DocParserError
+from jackfield.retrieval import unread_parts
 from jackfield_office.sheets import SpreadsheetConfig, SpreadsheetParser
 
 
@@ -62,6 +63,26 @@ def test_a_sheet_with_more_rows_than_allowed_is_refused(files: Any) -> None:
     parser = SpreadsheetParser(SpreadsheetConfig(max_rows=2))
     with pytest.raises(DocParserError, match=r"x\.xlsx cannot be read: its sheet 'Sheet' has 3 rows"):
         parser.parse(files.book(Sheet=[["a"], ["b"], ["c"]]), source="x.xlsx")
+
+
+def with_a_cell_that_is_no_number(old: bytes) -> bytes:
+    return old.replace(b"<v>14</v>", b"<v> 14</v>")
+
+
+def test_a_sheet_that_cannot_be_read_is_named_and_the_others_are_used(files: Any) -> None:
+    data = files.changed(
+        files.book(Good=[["a"]], Bad=[[14]], Last=[["b"]]),
+        {"xl/worksheets/sheet2.xml": with_a_cell_that_is_no_number},
+    )
+    document = SpreadsheetParser().parse(data, source="x.xlsx")
+    assert [block.page for block in document.blocks if block.kind == "table"] == [1, 3]
+    assert unread_parts(document) == ["x.xlsx is damaged: the sheet 'Bad' could not be read"]
+
+
+def test_a_file_without_a_sheet_that_can_be_read_is_damaged(files: Any) -> None:
+    data = files.changed(files.book(Bad=[[14]]), {"xl/worksheets/sheet1.xml": with_a_cell_that_is_no_number})
+    with pytest.raises(DocParserError, match=r"x\.xlsx is damaged: none of its sheets can be read"):
+        SpreadsheetParser().parse(data, source="x.xlsx")
 
 
 def test_an_old_file_whose_directory_goes_in_a_circle_is_refused(files: Any) -> None:

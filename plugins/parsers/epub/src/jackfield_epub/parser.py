@@ -55,7 +55,7 @@ class _Item:
 class EpubParser(Parser):
     """Reads e-books chapter by chapter, in the order of the spine.
 
-    Chapters that cannot be read are named in `metadata["unreadable_chapters"]`.
+    Chapters that cannot be read are named in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "epub"
@@ -70,13 +70,14 @@ class EpubParser(Parser):
         path = _path_of_book(archive, source)
         book = xhtml_tree(archive.read(path), source=source)
         items = _manifest(book, posixpath.dirname(path))
-        chapters = [item.path for item in map(items.get, _spine(book)) if item and item.is_chapter]
+        # Items that differ only in their fragments are one file.
+        chapters = list(dict.fromkeys(item.path for item in map(items.get, _spine(book)) if item and item.is_chapter))
         _check_open(archive, set(chapters), source)
         blocks, unreadable = _read(archive, chapters, _contents(archive, items.values(), source), source)
         if not blocks:
             raise DocParserError(f"{source} {_why_nothing(len(chapters), unreadable)}")
         title, stated = _stated(book)
-        metadata = {"chapters": len(chapters), "unreadable_chapters": unreadable, **stated}
+        metadata = {"chapters": len(chapters), "unread": unreadable, **stated}
         return Document(source, tuple(blocks), content_hash="", title=title or _heading(blocks), metadata=metadata)
 
 
@@ -95,8 +96,8 @@ def _read(
     for path in chapters:
         try:
             blocks += _chapter(archive.read(path), names.get(path, ""), source)
-        except DocParserError:  # the others are worth reading; that this one is missing stands in the metadata
-            unreadable.append(path)
+        except DocParserError:  # the others are worth reading
+            unreadable.append(f"the chapter {path}")
     return blocks, unreadable
 
 

@@ -28,7 +28,8 @@ _EMPTY_PER_CELL = 20
 _EMPTY_ALWAYS = 4_000_000
 
 
-_Sheet: TypeAlias = tuple[str, int, Iterable[list[str]]]
+_Sheet: TypeAlias = tuple[str, int, Iterable[list[str]] | None]
+"""The name of a sheet, its number of rows, and their texts; None if the sheet cannot be read."""
 # xlrd takes a file at its word, and stumbles where that is wrong.
 _FAULTS_OF_XLRD = (
     ArithmeticError,
@@ -68,15 +69,23 @@ class SpreadsheetParser(Parser):
         """
         title, stated, comments, sheets = _read(data, source)
         names: list[str] = []
+        unread: list[str] = []
         blocks: list[Block] = []
         for name, height, rows in sheets:
+            if rows is None:
+                names.append(name)
+                unread.append(f"the sheet {name!r}")
+                continue
             if height > self.config.max_rows:
                 raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
             names.append(name)
             blocks += _blocks(rows, name, len(names), comments.get(name, ()))
+        if unread and not blocks:
+            raise DocParserError(f"{source} is damaged: none of its sheets can be read")
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells has text")
-        return Document(source, tuple(blocks), content_hash="", title=title, metadata={"sheets": names, **stated})
+        metadata = {"sheets": names, **stated, **({"unread": unread} if unread else {})}
+        return Document(source, tuple(blocks), content_hash="", title=title, metadata=metadata)
 
 
 def _blocks(rows: Iterable[list[str]], name: str, number: int, comments: Sequence[str]) -> Iterator[Block]:
@@ -98,13 +107,17 @@ def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Mapping[str, S
 
 
 def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
-    from python_calamine import CalamineWorkbook
+    from python_calamine import CalamineError, CalamineWorkbook
 
     with _errors_of_calamine(source):
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         for number, name in enumerate(book.sheet_names):
-            sheet = book.get_sheet_by_index(number)
-            yield name, sheet.height, ([_text(value) for value in row] for row in sheet.iter_rows())
+            try:
+                sheet = book.get_sheet_by_index(number)
+            except CalamineError:  # one cell is enough; the other sheets are worth reading
+                yield name, 0, None
+            else:
+                yield name, sheet.height, ([_text(value) for value in row] for row in sheet.iter_rows())
 
 
 def _old_sheets(data: bytes, source: str) -> Iterator[_Sheet]:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from jackfield.attachments import AttachedFile
 from jackfield.plugins import Plugins
-from jackfield.retrieval import Block
+from jackfield.retrieval import Block, unread_parts
 from jackfield_documents import DocumentReader
 
 
@@ -34,7 +34,8 @@ class FileReader:
             document = await self._reader.read(file.address)
         else:
             document = await self._reader.read_bytes(file.content or b"", name=file.name)
-        return "\n\n".join(_markdown_of(block) for block in document.blocks)
+        notes = [f"({line})" for line in unread_parts(document)]
+        return "\n\n".join([*(_markdown_of(block) for block in document.blocks), *notes])
 
 
 def _markdown_of(block: Block) -> str:

@@ -13,7 +13,7 @@ from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
 from jackfield.results import WARNINGS
-from jackfield.retrieval import Document, shown_path
+from jackfield.retrieval import Document, shown_path, unread_parts
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext
 from jackfield_doc_parser.cache import DocumentCache, default_folder
@@ -41,7 +41,12 @@ class Readings:
     @property
     def problems(self) -> list[str]:
         """A line for the model about each missing document."""
-        return [*(f"could not be read: {error}" for error in self.errors), *self.skipped]
+        return [*(f"could not be read: {error}" for error in self.errors), *self.unread, *self.skipped]
+
+    @property
+    def unread(self) -> list[str]:
+        """A line for each part of a document that could not be read."""
+        return [line for document in self.documents for line in unread_parts(document)]
 
     def metadata(self) -> dict[str, object]:
         """The facts for programs."""
@@ -49,7 +54,7 @@ class Readings:
             "sources": [shown_name(document.source) for document in self.documents],
             "errors": [str(error) for error in self.errors],
             "skipped": list(self.skipped),
-            WARNINGS: [*(str(error) for error in self.errors), *self.skipped],
+            WARNINGS: [*(str(error) for error in self.errors), *self.unread, *self.skipped],
         }
 
 

@@ -14,7 +14,7 @@ from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
 from jackfield.results import WARNINGS
-from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher, unread_parts
 from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
 from jackfield_documents import (
@@ -191,7 +191,8 @@ class Retriever:
             report(PreparationProgress("splitting texts into chunks"))
         plain, indexes = await self._joined(await in_worker(self._corpus, reading.documents), indexes)
         errors = (*reading.errors.values(), *unopened)
-        unread = [*map(str, errors), *map(str, expanded.skipped)]
+        parts = [line for document in reading.documents for line in unread_parts(document)]
+        unread = [*map(str, errors), *parts, *map(str, expanded.skipped)]
         return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()), tuple(unread))
 
     async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError]]:
