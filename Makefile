@@ -91,6 +91,7 @@ check: .venv/.installed-dev
 style: .venv/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/ruff format --check --config docs/pages.toml
 	$(BIN)/mypy --strict $(SOURCES) core/tests/typed_programs.py
 	$(BIN)/lint-imports
 
@@ -113,6 +114,7 @@ mutants: .venv/.installed-dev
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+	$(BIN)/ruff format --config docs/pages.toml
 
 release: .venv/.installed-dev
 	@$(BIN)/python scripts/release.py $(ARGS)

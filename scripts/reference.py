@@ -48,6 +48,8 @@ SOURCES = {
     "jackfield_counting": ROOT / "plugins/libraries/counting/src",
     "jackfield_local_state": ROOT / "plugins/libraries/local-state/src",
 }
+CODE_WIDTH = 84
+"""Characters of a line of code that fit beside both navigations at 1280 pixels."""
 HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
 
 # The public modules, with a page each, in the order of the navigation.
@@ -215,7 +217,8 @@ def _class(name: str, member: griffe.Class, heading: str, level: int) -> str:
     bases = [str(base) for base in member.bases]
     told = f"Extends {', '.join(f'`{base}`' for base in bases)}." if bases else ""
     is_config = any(base in ("Config", "BaseModel", "Protocol", "TypedDict") for base in bases)
-    signature = _code(f"class {name}{_parameters(member.parameters)}" if not is_config else f"class {name}")
+    prefix = f"class {name}"
+    signature = _code(prefix if is_config else prefix + _parameters(member.parameters, beside=len(prefix)))
     parts = [heading, signature, told, _docstring(member)]
     for short, method in member.members.items():
         if short.startswith("_") or method.is_alias or not (method.is_function or _is_property(method)):
@@ -236,11 +239,12 @@ def _is_property(member: Any) -> bool:
 def _signature(function: Any) -> str:
     prefix = "async def " if "async" in function.labels else "def "
     returns = f" -> {function.returns}" if function.returns is not None else ""
-    return f"{prefix}{function.name}{_parameters(function.parameters)}{returns}"
+    start = f"{prefix}{function.name}"
+    return f"{start}{_parameters(function.parameters, beside=len(start) + len(returns))}{returns}"
 
 
-def _parameters(parameters: Iterable[griffe.Parameter]) -> str:
-    """As in the source, on one line if it is short."""
+def _parameters(parameters: Iterable[griffe.Parameter], *, beside: int) -> str:
+    """Write parameters as in the source: on one line if that fits with the `beside` characters around them."""
     texts: list[str] = []
     star = slash = False
     for parameter in parameters:
@@ -261,7 +265,7 @@ def _parameters(parameters: Iterable[griffe.Parameter]) -> str:
     if slash:
         texts.append("/")
     line = f"({', '.join(texts)})"
-    return line if len(line) < 90 else "(\n" + "".join(f"    {text},\n" for text in texts) + ")"
+    return line if len(line) + beside <= CODE_WIDTH else "(\n" + "".join(f"    {text},\n" for text in texts) + ")"
 
 
 def _docstring(thing: Any) -> str:

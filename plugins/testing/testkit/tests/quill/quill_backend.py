@@ -56,7 +56,7 @@ class QuillChat(TableBackend):
 
 
 def turns_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the history. The result of a call is a turn of its own, with the call's `ref`."""
+    """Return the history; a call's result is a turn with the call's `ref`."""
     turns: list[dict[str, Any]] = []
     for part in parts_of(messages):
         if isinstance(part, Message):
