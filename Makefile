@@ -128,6 +128,7 @@ constraints: .venv/.installed-dev
 known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
 	$(BIN)/python scripts/api_index.py
+	$(BIN)/python scripts/pins.py
 
 docs: .venv/.installed-dev
 	$(BIN)/python scripts/reference.py

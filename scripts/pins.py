@@ -1,0 +1,74 @@
+"""Write the bounds of dependencies on our distributions, by the rule of `docs/versions.md`: `make known`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENT = re.compile(r'"(?P<name>jackfield(?:-[a-z0-9-]+)?)(?P<extras>\[[^"\]]*\])?(?P<bounds>[<>=!~][^";]*)')
+IMPORT = re.compile(r"^\s*(?:from|import) (jackfield_\w+)", re.MULTILINE)
+
+
+def bounds_for(name: str, bounds: str, version: str, *, is_imported: bool) -> str:
+    """Return the bounds of a dependency on one of our distributions.
+
+    Args:
+        name: The distribution.
+        bounds: Its bounds now; their lower one is kept while the rule allows it.
+        version: Its version in the repository.
+        is_imported: True for a library, and for anything else whose modules the dependent imports.
+    """
+    current = Version(version)
+    lowest = next((Version(one.version) for one in SpecifierSet(bounds) if one.operator == ">="), current)
+    if name == "jackfield":
+        return f">={lowest},<{max(current.major, 1) + 1}"  # the plugin API of 0.x is that of 1.x
+    if not is_imported:
+        return f">={lowest}"
+    if current.major:
+        series, following = Version(f"{current.major}"), f"{current.major + 1}"
+    else:
+        series, following = Version(f"0.{current.minor}"), f"0.{current.minor + 1}"
+    return f">={max(lowest, series)},<{following}"
+
+
+def texts_with_pins(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file that has pins, and its text as the rule has it."""
+    projects = {
+        path: tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        for path in [root / "core/pyproject.toml", *sorted(root.glob("plugins/*/*/pyproject.toml"))]
+    }
+    versions = {str(project["name"]): str(project["version"]) for project in projects.values()}
+    libraries = {str(project["name"]) for path, project in projects.items() if path.parent.parent.name == "libraries"}
+    for path in projects:
+        yield path, _apply(path, versions, libraries | _imported_below(path.parent / "src"))
+    template = root / "plugin-template/template/pyproject.toml.jinja"
+    for path in [template, *sorted(root.glob("docs/authors/*.md")), *sorted(root.glob("docs/kinds/*.md"))]:
+        yield path, _apply(path, versions, libraries)
+
+
+def _imported_below(source: Path) -> set[str]:
+    names = {name for path in source.rglob("*.py") for name in IMPORT.findall(path.read_text(encoding="utf-8"))}
+    return {name.replace("_", "-") for name in names}
+
+
+def _apply(path: Path, versions: Mapping[str, str], imported: set[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
+        name, extras = match["name"], match["extras"] or ""
+        if name not in versions:
+            return match[0]
+        bounds = bounds_for(name, match["bounds"], versions[name], is_imported=name in imported)
+        return f'"{name}{extras}{bounds}'
+
+    return REQUIREMENT.sub(rewrite, path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    for file, text in texts_with_pins(ROOT):
+        if file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
