@@ -715,6 +715,16 @@ BasicAgent(llm=ScriptedModel([answer("Hello.")]), observers=["log"]).ask("Hi")
 """,
         "run finished: run=",
     ),
+    "jackfield-prometheus": Job(
+        """
+from jackfield import BasicAgent
+from jackfield.testing import ScriptedModel, answer
+from jackfield_prometheus import exposition
+BasicAgent(llm=ScriptedModel([answer("Hello.")]), name="helper", observers=["prometheus"]).ask("Hi")
+print(exposition())
+""",
+        'jackfield_runs_total{agent="helper",outcome="finished"} 1.0',
+    ),
     "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
     "jackfield-redaction": Job(
         """

@@ -1,0 +1,232 @@
+"""Runs as metrics, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from jackfield import FnCallAgent, tool
+from jackfield.agents import CancelToken
+from jackfield.errors import ModelRequestError, ModelServiceError
+from jackfield.events import ModelFinished, RunEvent, RunStarted, TextDelta, TurnFinished, TurnStarted, UsageReported
+from jackfield.messages import Message, Usage
+from jackfield.streams import closing
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_prometheus import exposition, metrics_app, set_queue_length
+from jackfield_prometheus.metrics import MAX_NAMES, OTHER
+from jackfield_prometheus.observer import PrometheusObserver
+
+QUESTION = [{"role": "user", "content": "Hi"}]
+
+
+@tool
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"{word} is a tree"
+
+
+@tool
+def burn(word: str) -> str:
+    """Fail."""
+    raise RuntimeError(word)
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def _agent(registry: CollectorRegistry, *script: Any, name: str = "helper", **options: Any) -> FnCallAgent:
+    observer = PrometheusObserver(registry)
+    return FnCallAgent([look_up, burn], ScriptedModel(list(script)), name=name, observers=[observer], **options)
+
+
+def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            yield sample.name, sample.labels, sample.value
+
+
+def _value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    """Return the sum of the samples of this name that have these labels."""
+    return sum(
+        value for each, its, value in _samples(exposition(registry)) if each == name and labels.items() <= its.items()
+    )
+
+
+def test_a_run_is_counted_with_its_outcome_tokens_and_calls(registry: CollectorRegistry) -> None:
+    script = (calls(("look_up", {"word": "oak"}), ("burn", {"word": "oak"})), answer("A tree."))
+    result = _agent(registry, *script).ask("What is an oak?")
+    assert _value(registry, "jackfield_runs_total", agent="helper", outcome="finished") == 1
+    assert _value(registry, "jackfield_tokens_total", type="input") == result.usage.prompt_tokens > 0
+    assert _value(registry, "jackfield_tokens_total", type="output") == result.usage.completion_tokens > 0
+    assert _value(registry, "jackfield_tool_calls_total", tool="look_up") == 1
+    assert _value(registry, "jackfield_tool_failures_total", tool="burn", error="RuntimeError") == 1
+    assert _value(registry, "jackfield_tool_failures_total") == 1
+    assert _value(registry, "jackfield_tool_duration_seconds_count") == 2
+    assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 2
+    assert _value(registry, "jackfield_answer_duration_seconds_count") == 2
+    assert _value(registry, "jackfield_run_duration_seconds_count", agent="helper") == 1
+    assert _value(registry, "jackfield_runs_in_progress") == 0
+
+
+def test_cost_is_counted_by_currency_and_unknown_cost_by_answer(registry: CollectorRegistry) -> None:
+    observer = PrometheusObserver(registry)
+    prices = [Usage(prompt_tokens=3, cost=Decimal("0.25"), currency="EUR", cached_tokens=2), Usage(prompt_tokens=1)]
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted((Message("user", "Hi"),))))
+    for usage in prices:
+        for event in (TurnStarted(1), ModelFinished("stop", "m"), TurnFinished(1, (), usage)):
+            observer.observe(RunEvent("r", 2, "a", 0, event))
+    assert _value(registry, "jackfield_cost_total", model="m", currency="EUR") == 0.25
+    assert _value(registry, "jackfield_unpriced_answers_total", model="m") == 1
+    assert _value(registry, "jackfield_cached_tokens_total", model="m") == 2
+    assert _value(registry, "jackfield_runs_in_progress", agent="a") == 1
+
+
+def test_every_outcome_is_counted_once(registry: CollectorRegistry) -> None:
+    with suppress(ModelServiceError):
+        _agent(registry, [ModelRequestError("no such model")]).ask("Hi")
+    token = CancelToken()
+    token.cancel()
+    _agent(registry, answer("Hello.")).ask("Hi", cancel=token)
+
+    async def leave() -> None:
+        async with closing(_agent(registry, answer("Hello.")).astream(QUESTION)) as events:
+            await anext(events)
+            assert _value(registry, "jackfield_runs_in_progress", agent="helper") == 1
+
+    asyncio.run(leave())
+    outcomes = {
+        its["outcome"]: value for name, its, value in _samples(exposition(registry)) if name == "jackfield_runs_total"
+    }
+    assert outcomes == {"failed": 1, "cancelled": 1, "abandoned": 1}
+    assert _value(registry, "jackfield_runs_in_progress") == 0
+
+
+def test_nested_runs_are_counted_under_their_own_agent(registry: CollectorRegistry) -> None:
+    clerk = _agent(registry, answer("Done."), name="clerk", description="Works.")
+    boss = FnCallAgent(
+        [clerk.as_tool()],
+        ScriptedModel([calls(("clerk", {"request": "Work."})), answer("Good.")]),
+        name="boss",
+        observers=[PrometheusObserver(registry)],
+    )
+    result = boss.ask("Hi")
+    assert _value(registry, "jackfield_runs_total", agent="clerk", outcome="finished") == 1
+    assert _value(registry, "jackfield_runs_total", agent="boss", outcome="finished") == 1
+    assert _value(registry, "jackfield_tokens_total", type="input") == result.usage.prompt_tokens
+
+
+def test_names_that_models_make_up_become_no_labels(registry: CollectorRegistry) -> None:
+    script = [calls((f"made_up_{number}", {})) for number in range(5)]
+    _agent(registry, *script, answer("No.")).ask("Hi")
+    assert _value(registry, "jackfield_tool_calls_total", tool=OTHER) == 5
+    assert _value(registry, "jackfield_tool_calls_total") == 5
+
+
+@pytest.mark.parametrize("label", ["agent", "model"])
+def test_a_label_has_a_bounded_number_of_values(label: str, registry: CollectorRegistry) -> None:
+    observer, limit = PrometheusObserver(registry), MAX_NAMES[label]
+    for number in range(limit + 50):
+        names = {"agent": "a", "model": "m", label: f"{label}-{number}"}
+        events = (RunStarted(()), TurnStarted(1), ModelFinished("stop", names["model"]), TurnFinished(1, (), Usage()))
+        for event in events:
+            observer.observe(RunEvent(f"r{number}", 1, names["agent"], 0, event))
+    values = {
+        its[label]
+        for name, its, _ in _samples(exposition(registry))
+        if name == "jackfield_answer_duration_seconds_count"
+    }
+    assert len(values) == limit + 1
+    assert _value(registry, "jackfield_answer_duration_seconds_count", **{label: OTHER}) == 50
+
+
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=()), max_size=150), min_size=1, max_size=4))
+@settings(max_examples=settings().max_examples // 2)
+def test_any_name_can_be_exposed_and_parsed(names: list[str]) -> None:
+    registry = CollectorRegistry()
+    observer = PrometheusObserver(registry)
+    for number, name in enumerate(names):
+        usage = Usage(prompt_tokens=1)
+        for event in (
+            RunStarted(()),
+            TextDelta(name),
+            UsageReported(usage),
+            ModelFinished("stop", name),
+            TurnFinished(1, (), usage),
+        ):
+            observer.observe(RunEvent(str(number), 1, name, 0, event))
+    assert _value(registry, "jackfield_tokens_total", type="input") == len(names)
+
+
+def test_the_queue_is_a_gauge(registry: CollectorRegistry) -> None:
+    set_queue_length(7, registry)
+    assert _value(registry, "jackfield_runs_queued") == 7
+    PrometheusObserver(registry).set_queue_length(0)
+    assert _value(registry, "jackfield_runs_queued") == 0
+
+
+def test_the_app_answers_with_what_prometheus_reads(registry: CollectorRegistry) -> None:
+    _agent(registry, answer("Hello.")).ask("Hi")
+    sent: list[dict[str, Any]] = []
+
+    async def call() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+        await metrics_app(registry)(scope, receive, send)
+
+    asyncio.run(call())
+    assert sent[0]["status"] == 200
+    assert dict(sent[0]["headers"])[b"Content-Type"].startswith(b"text/plain")
+    body = b"".join(message.get("body", b"") for message in sent[1:]).decode()
+    assert ("jackfield_runs_total", 1.0) in [(name, value) for name, _, value in _samples(body)]
+
+
+_WORKER = """
+import sys
+from jackfield import BasicAgent
+from jackfield.testing import ScriptedModel, answer
+from jackfield_prometheus import exposition
+if sys.argv[1] == "run":
+    BasicAgent(llm=ScriptedModel([answer("Hello.")]), name="helper", observers=["prometheus"]).ask("Hi")
+else:
+    print(exposition())
+"""
+
+
+def test_the_processes_of_a_server_are_shown_together(tmp_path: Path) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", _WORKER, "run"], env=environment, check=True, timeout=120)
+    shown = subprocess.run(
+        [sys.executable, "-c", _WORKER, "show"],
+        env=environment,
+        check=True,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    runs = [
+        value
+        for name, its, value in _samples(shown.stdout)
+        if name == "jackfield_runs_total" and its["agent"] == "helper"
+    ]
+    assert runs == [2]
