@@ -504,6 +504,9 @@ class Usage(DictCompatibleModel):
     cache_write_tokens: int = Field(
         default=0, ge=0, description="Part of prompt_tokens that the provider wrote to its cache"
     )
+    long_cache_write_tokens: int = Field(
+        default=0, ge=0, description="Part of cache_write_tokens with the longer of two lifetimes"
+    )
     reasoning_tokens: int = Field(default=0, ge=0, description="Part of completion_tokens spent on reasoning")
     cost: Decimal | None = None
     currency: str | None = None
@@ -531,6 +534,7 @@ class Usage(DictCompatibleModel):
             total_tokens=self.total_tokens + other.total_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            long_cache_write_tokens=self.long_cache_write_tokens + other.long_cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=self.cost + other.cost if is_cost_known else None,  # type: ignore[operator]
             currency=self.currency if is_cost_known else None,

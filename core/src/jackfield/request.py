@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import JackfieldError
 from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message, Messages, ModelResponse
+
+if TYPE_CHECKING:  # only models with known prices need it
+    from jackfield.prices import PriceRow
 
 GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
 """Options for an answer; they override the model's configuration."""
@@ -39,6 +42,7 @@ class ModelFacts:
         reasoning: The server returns reasoning separately from the answer.
         thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
         tokenizer: The name of the tokenizer that counts for this model; '' if unknown.
+        prices: The prices of the model at its server, each for some days; none if they are unknown.
     """
 
     context_tokens: int | None = None
@@ -55,6 +59,7 @@ class ModelFacts:
     reasoning: bool = False
     thoughts_in_text: bool = True
     tokenizer: str = ""
+    prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
         """Return True if the model takes content of this kind, or it is replaced by text, as files are."""

@@ -202,7 +202,7 @@ class RunResult(Generic[T]):
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost in money, in `usage.currency`; None if the price is unknown."""
+        """The cost in money, in `usage.currency`; None, and never 0, if the price of one answer is unknown."""
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,8 +222,11 @@ class RunResult(Generic[T]):
     def __repr__(self) -> str:
         return (
             f"RunResult(text={self.text!r}, stop_reason={self.stop_reason!r}, messages={len(self.messages)}, "
-            f"tokens={self.usage.total_tokens})"
+            f"tokens={self.usage.total_tokens}, cost={self._shown_cost()})"
         )
+
+    def _shown_cost(self) -> str:
+        return "unknown" if self.cost is None else f"{self.cost} {self.usage.currency or ''}".rstrip()
 
     def _repr_markdown_(self) -> str:
         from jackfield.display import markdown_of

@@ -265,6 +265,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         if config.stop and not config.send_stop:
             request = replace(request, config=config.model_copy(update={"stop": ()}))
         events = self.stream(request)
+        if request.facts.prices:
+            from jackfield.prices import add_costs
+
+            events = add_costs(events, request.facts.prices)
         if config.thought_in_content is not False and self.facts.thoughts_in_text:
             events = ThoughtSeparator(events, inside=config.thought_in_content is True)
         if not stops:

@@ -51,7 +51,7 @@ def test_a_cancelled_answer_without_counts_is_not_reported_as_free() -> None:
     summary = Summary(clock=lambda: 1.0)
     for run, usage in (("a", Usage(prompt_tokens=7)), ("b", Usage())):
         summary.feed(RunEvent(run, 1, "a", 0, RunFinished("cancelled", (), usage)))
-    assert summary.figures()[:2] == ["7 + 0 tokens", "tokens of the cancelled answer unknown"]
+    assert summary.figures()[:3] == ["7 + 0 tokens", "tokens of the cancelled answer unknown", "price unknown"]
 
 
 @pytest.mark.parametrize(

@@ -483,6 +483,7 @@ def test_what_the_cache_did_is_part_of_the_prompt_and_counted_apart(server: Fake
     usage = {
         "input_tokens": 5,
         "cache_creation_input_tokens": 10,
+        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 4},
         "cache_read_input_tokens": 100,
         "output_tokens": 7,
         "service_tier": "standard",
@@ -490,7 +491,12 @@ def test_what_the_cache_did_is_part_of_the_prompt_and_counted_apart(server: Fake
     server.reply(raw_answer({"type": "text", "text": "a"}, usage=usage))
     told = ask(make_model()).usage
     assert (told.prompt_tokens, told.completion_tokens, told.total_tokens) == (115, 7, 122)
-    assert (told.cached_tokens, told.cache_write_tokens) == (100, 10)
+    assert (told.cached_tokens, told.cache_write_tokens, told.long_cache_write_tokens) == (100, 10, 4)
+
+
+def test_prices_are_those_of_anthropic_at_anthropic_alone(make_model: Any) -> None:
+    assert AnthropicChat({"model": "claude-opus-5-5"}).facts.prices[-1].input == 4
+    assert make_model(model="claude-opus-5-5").facts.prices == ()
 
 
 def test_events_that_nobody_knows_yet_are_passed_over(server: FakeOpenAI, make_model: Any) -> None:

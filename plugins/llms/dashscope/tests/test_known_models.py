@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -76,3 +77,20 @@ def test_the_tokenizer_is_named_where_it_counts_for_the_model(model: str, tokeni
 def test_the_configuration_can_name_a_tokenizer_or_none() -> None:
     assert facts_of("qwen-plus", tokenizer="").tokenizer == ""
     assert facts_of("qwen-plus", tokenizer="mine").tokenizer == "mine"
+
+
+@pytest.mark.parametrize(
+    ("config", "has_price"),
+    [
+        ({}, True),
+        ({"base_url": "https://dashscope.aliyuncs.com/api/v1"}, True),
+        ({"base_url": "https://dashscope-intl.aliyuncs.com/api/v1"}, False),
+        ({"region": "intl"}, False),
+    ],
+)
+def test_prices_are_those_of_beijing_alone(
+    config: dict[str, Any], has_price: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("DASHSCOPE_")]:
+        monkeypatch.delenv(name)
+    assert bool(facts_of("qwen3.8-max", **config).prices) == has_price

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
+import json
 import socket
 import warnings
 from collections.abc import AsyncGenerator, Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -372,3 +374,41 @@ def test_no_sdk_is_imported_before_the_first_call() -> None:
         "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
     )
     assert output_of(code) == "[]"
+
+
+# --- prices ---
+
+
+@pytest.mark.parametrize(
+    ("config", "price"),
+    [
+        ({}, "0.4"),
+        ({"server": "openai"}, "0.4"),
+        ({"base_url": "https://api.openai.com/v1"}, "0.4"),
+        ({"base_url": "http://127.0.0.1:1/v1"}, None),
+        ({"server": "ollama"}, None),
+        ({"model": "deepseek-chat", "server": "deepseek"}, "0.56"),
+        ({"model": "qwen3.8-max", "server": "dashscope"}, "12"),
+        ({"model": "qwen3.8-max", "base_url": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"}, None),
+    ],
+)
+def test_the_server_that_is_asked_decides_the_price(
+    clean_environment: pytest.MonkeyPatch, config: dict[str, Any], price: str | None
+) -> None:
+    prices = OpenAIChat({"model": "gpt-4.1-mini", **config}).facts.prices
+    assert [row.input for row in prices][:1] == ([] if price is None else [Decimal(price)])
+
+
+def test_a_run_has_its_cost_without_a_processor(
+    server: FakeOpenAI, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    server.reply(text("hello", usage={"prompt_tokens": 1000, "completion_tokens": 10}))
+    assert FnCallAgent([], make_model(model="m-1")).ask("Hi").cost is None
+    row = {"models": ["m-*"], "currency": "USD", "valid_from": "2026-01-01", "input": 1, "output": 100}
+    (tmp_path / "jackfield").mkdir(exist_ok=True)
+    (tmp_path / "jackfield/prices.json").write_text(json.dumps([row]))
+    server.reply(text("hello", usage={"prompt_tokens": 1000, "completion_tokens": 10}))
+    result = FnCallAgent([], make_model(model="m-1")).ask("Hi")
+    assert (result.cost, result.usage.currency) == (Decimal("0.002"), "USD")
+    assert "cost=0.002 USD" in repr(result)

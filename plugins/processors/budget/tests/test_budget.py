@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic, sleep
@@ -19,8 +20,9 @@ from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedErro
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, RunFinished, StreamReset, TextDelta, UsageReported
 from jackfield.messages import Message, Usage
 from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, fold, get_chat_model
+from jackfield.prices import PriceRow
 from jackfield.processors import in_order
-from jackfield.request import ChatRequest
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, calls
 from jackfield_budget.config import BudgetConfig
 from jackfield_budget.processor import UNKNOWN_EVENT, Budget
@@ -119,9 +121,12 @@ def test_your_prices_come_from_a_file_and_win(make_budget: Make, ask: Ask, quest
     path.write_text(
         '[[price]]\nmodels = ["gpt-*"]\ncurrency = "USD"\nvalid_from = 2026-01-01\ninput = 1000\noutput = 1000\n'
     )
-    asked = question(model="gpt-4.1", server="openai@api.openai.com")
+    known = PriceRow(models=("*",), currency="USD", valid_from=date(2026, 1, 1), input=Decimal(2), output=Decimal(8))
+    asked = question(model="gpt-4.1", facts=ModelFacts(prices=(known,)))
     assert fold(ask(make_budget(prices=None), asked, Inner(ANSWER))).usage.cost == Decimal("0.014")
-    assert fold(ask(make_budget(prices=path), asked, Inner(ANSWER))).usage.cost == Decimal("5.5")
+    inner = Inner(ANSWER)
+    assert fold(ask(make_budget(prices=path), asked, inner)).usage.cost == Decimal("5.5")
+    assert inner.requests[0].facts.prices == ()  # else the model would add a cost at its own prices
 
 
 # --- the limit ---

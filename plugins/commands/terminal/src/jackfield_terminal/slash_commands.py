@@ -106,6 +106,9 @@ def _model(conversation: Conversation, rest: str, say: Say) -> None:
 def _usage(conversation: Conversation, _rest: str, say: Say) -> None:
     summary = conversation.screen.total
     say(f"{', '.join(summary.figures())}, {summary.calls} tool calls, {len(conversation.history)} messages")
+    for row in conversation.agent.model.facts.prices:
+        if row.valid_until is None:
+            say(f"prices from {row.valid_from}: {row.source or 'your own'}")
 
 
 def _save(conversation: Conversation, rest: str, say: Say) -> None:

@@ -70,6 +70,8 @@ class Summary:
             figures.append(f"tokens of the cancelled {answers} unknown")
         if usage.cost is not None:
             figures.append(money(usage.cost, usage.currency))
+        elif usage.total_tokens:
+            figures.append("price unknown")
         if self.turns > 1:
             figures.append(f"{self.turns} turns")
         return [*figures, f"{self.seconds:.1f} s"]

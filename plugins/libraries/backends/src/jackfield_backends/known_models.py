@@ -31,7 +31,7 @@ USER_FILE = "models.json"
 PROVIDERS = ("anthropic", "dashscope", "deepseek", "openai")
 """The providers with a table in this package."""
 
-_FACTS = frozenset(fact.name for fact in fields(ModelFacts))
+_FACTS = frozenset(fact.name for fact in fields(ModelFacts)) - {"prices"}  # they have tables of their own
 
 
 @dataclass(frozen=True, slots=True)

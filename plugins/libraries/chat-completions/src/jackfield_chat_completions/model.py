@@ -10,6 +10,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_backends.known_models import find_model, with_configured
+from jackfield_backends.known_prices import find_prices
 from jackfield_chat_completions.answer import ChatReader
 from jackfield_chat_completions.config import ChatCompletionsConfig
 from jackfield_chat_completions.errors import error_of_response
@@ -81,7 +82,12 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
     def read_facts(self) -> ModelFacts:
         """Return the facts as configured, else as known for the model, else as the server's profile states."""
         known = find_model(self.model_table(), self.config.model)
-        return with_configured({**self.server_profile().facts, **known.facts}, self.config)
+        prices = find_prices(self, self.usual_url())
+        return with_configured({**self.server_profile().facts, **known.facts, "prices": prices}, self.config)
+
+    def usual_url(self) -> str:
+        """Return the address without any setting; '' if there is none."""
+        return self.server_profile().url
 
     def model_table(self) -> str:
         """Return the name of the table with the facts about the server's models; '' if they are not known."""

@@ -246,6 +246,7 @@ class MessagesReader(AnswerReader):
 def usage_of(wire: Mapping[str, Any]) -> Usage:
     """Return the counts of a `usage` object. Tokens read from the cache, or written to it, are part of the prompt."""
     cached, written = count_of(wire.get("cache_read_input_tokens")), count_of(wire.get("cache_creation_input_tokens"))
+    long_written = count_of((wire.get("cache_creation") or {}).get("ephemeral_1h_input_tokens"))
     prompt, output = count_of(wire.get("input_tokens")) + cached + written, count_of(wire.get("output_tokens"))
     return Usage(
         prompt_tokens=prompt,
@@ -253,6 +254,7 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
         total_tokens=prompt + output,
         cached_tokens=cached,
         cache_write_tokens=written,
+        long_cache_write_tokens=long_written,
         reasoning_tokens=count_of((wire.get("output_tokens_details") or {}).get("thinking_tokens")),
     )
 

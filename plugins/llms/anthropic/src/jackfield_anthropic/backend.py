@@ -24,6 +24,7 @@ from jackfield_anthropic.wire import (
     thinking_of,
 )
 from jackfield_backends.known_models import UNKNOWN, find_model, with_configured
+from jackfield_backends.known_prices import find_prices
 from jackfield_http import AnswerReader, Failures, Post, Server, count_of, json_bytes, json_value
 from jackfield_http.backend import DEFAULT_TIMEOUT_S, Exchange, HTTPBackend
 from jackfield_http.keys import KeyRule, find_key, is_at
@@ -86,7 +87,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         """
         model, kind = self.config.model, thinking_of(self.config)
         known = find_model("anthropic", model)
-        facts = with_configured(known.facts, self.config)
+        facts = with_configured({**known.facts, "prices": find_prices(self, ANTHROPIC_URL)}, self.config)
         self._abilities = Abilities.read(known.details, refuses_schemas=known is not UNKNOWN and not facts.json_schema)
         kinds = self._abilities.thinking
         if kind is not None and kinds is not None and kind not in (*kinds, *([] if kinds else ["disabled"])):

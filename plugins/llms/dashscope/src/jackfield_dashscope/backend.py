@@ -8,10 +8,11 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_backends.known_models import UNKNOWN, KnownModel, find_model, with_configured
+from jackfield_backends.known_prices import find_prices
 from jackfield_dashscope.answer import DashScopeReader
 from jackfield_dashscope.config import DashScopeConfig
 from jackfield_dashscope.errors import error_of_response
-from jackfield_dashscope.server import KEY_RULE, DashScopeServer, find_server
+from jackfield_dashscope.server import KEY_RULE, DashScopeServer, find_server, usual_url
 from jackfield_dashscope.wire import dialect_of, request_bytes
 from jackfield_http import Failures, Post
 from jackfield_http.backend import Exchange, HTTPBackend
@@ -34,7 +35,8 @@ class QwenChat(HTTPBackend[DashScopeServer]):
         """Return the facts as configured, else as known for the model."""
         known = find_model("dashscope", self.config.model)
         self._known = self.unknown if known is UNKNOWN else known
-        return with_configured({"reasoning": True, **self._known.facts}, self.config)
+        facts = {"reasoning": True, **self._known.facts, "prices": find_prices(self, usual_url(self.config))}
+        return with_configured(facts, self.config)
 
     def server(self) -> DashScopeServer:
         """See `HTTPBackend`."""

@@ -96,6 +96,11 @@ def native_url(config: AnyConfig) -> str | None:
     return url
 
 
+def usual_url(config: AnyConfig) -> str:
+    """Return the address without `base_url`; '' if only the SDK knows it."""
+    return "" if config.region or config.workspace or _sdk_is_configured() else _SHARED_GATEWAY
+
+
 def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
     is_made_by_sdk = config.region or (config.workspace and url is None) or not is_plain(url or _SHARED_GATEWAY)
     return bool(is_made_by_sdk) or _sdk_is_configured()

@@ -9,7 +9,7 @@ from jackfield_chat_completions import PROFILES, ChatCompletionsModel, ChatServe
 from jackfield_chat_completions.model import PATH
 from jackfield_http.keys import KeyRule
 from jackfield_openai.config import OpenAIConfig
-from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, is_openai, openai_table, sdk_server
+from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, OPENAI_URL, is_openai, openai_table, sdk_server
 
 
 class OpenAIChat(ChatCompletionsModel):
@@ -28,6 +28,10 @@ class OpenAIChat(ChatCompletionsModel):
     def model_table(self) -> str:
         """See `ChatCompletionsModel`; OpenAI's own models are known without a named server as well."""
         return self.server_profile().models or openai_table(self.config)
+
+    def usual_url(self) -> str:
+        """See `ChatCompletionsModel`."""
+        return self.server_profile().url or OPENAI_URL
 
     def server(self) -> ChatServer:
         """Return a named server from its profile, and OpenAI or a bare address from the SDK's settings."""

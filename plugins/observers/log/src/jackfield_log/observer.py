@@ -269,7 +269,8 @@ def _named(key: str, value: str) -> dict[str, Value]:
 
 def _usage_facts(usage: Usage) -> dict[str, Value]:
     facts: dict[str, Value] = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
-    return facts if usage.cost is None else {**facts, "cost": f"{usage.cost} {usage.currency}".strip()}
+    cost = "unknown" if usage.cost is None else f"{usage.cost} {usage.currency or ''}".strip()
+    return {**facts, "cost": cost}
 
 
 def _answer_details(messages: tuple[Message, ...]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -25,12 +25,13 @@ from jackfield.events import (
 )
 from jackfield.messages import Usage
 from jackfield.models import ONLY_BEFORE_OUTPUT
+from jackfield.prices import PriceRow, add_cost, find_price
 from jackfield.processors import CallNext, Phase, Processor
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
 from jackfield_budget.config import BudgetConfig
-from jackfield_budget.prices import PriceRow, PriceTable, rows_of, shipped_rows
+from jackfield_budget.prices import PriceTable, rows_of
 from jackfield_budget.shared import ledgers
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_counting.requests import Counts, RequestCounter
@@ -82,12 +83,12 @@ class Budget(Processor):
         if self.config.path is not None and self.config.per == "process":
             raise ConfigError("budget: with `path`, set the period of the limit: per = 'day', 'month' or 'total'")
         self._path = None if self.config.path is None else Path(self.config.path).expanduser().absolute()
-        self._table = PriceTable(rows_of(self.config.prices), shipped_rows())
+        self._table = PriceTable(rows_of(self.config.prices))
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
         self._clock = clock
         self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # what media cost differs too much
         self._told: set[tuple[str, str]] = set()
-        self._rows: dict[tuple[str, str, date], PriceRow | None] = {}
+        self._rows: dict[tuple[str, str, date], PriceRow | None] = {}  # the rows of `prices`
 
     def __repr__(self) -> str:
         limit = "no limit" if self.config.limit is None else f"{self.config.limit} {self.config.currency}"
@@ -118,11 +119,15 @@ class Budget(Processor):
             yield note
         reservation = await self._reserve(request, row)
         bill = _Bill()
+        # The costs are computed here, because configured prices win over those that the model knows.
+        unpriced = replace(request, facts=replace(request.facts, prices=())) if request.facts.prices else request
         try:
-            async with closing(call_next(request)) as events:
+            async with closing(call_next(unpriced)) as events:
                 async for event in events:
                     if isinstance(event, UsageReported):
-                        event = UsageReported(self._with_cost(event.usage, request))  # noqa: PLW2901 - the same, dearer
+                        row_now = self._row(request)
+                        rows = () if row_now is None else (row_now,)
+                        event = UsageReported(add_cost(event.usage, rows, self._today()))  # noqa: PLW2901 - with its cost
                     bill.see(event)
                     yield event
         finally:
@@ -132,14 +137,14 @@ class Budget(Processor):
     # --- prices ---
 
     def _row(self, request: ChatRequest) -> PriceRow | None:
-        """Return the prices for a request today."""
+        """Return the prices for a request today: the configured ones, else those that the model knows."""
         key = (request.model, request.server, self._today())
         rows = self._rows  # another thread may put a new one in its place
         if key not in rows:
             if len(rows) >= _MOST_ROWS:
                 rows = self._rows = {}
             rows[key] = self._table.find(*key)
-        return rows[key]
+        return rows[key] or find_price(request.facts.prices, key[-1])
 
     def _today(self) -> date:
         return datetime.fromtimestamp(self._clock(), UTC).date()
@@ -163,16 +168,6 @@ class Budget(Processor):
         data = {"model": request.model, "server": request.server}
         note = f"不知道 {request.model} 的价格，费用无法计算" if request.lang == "zh" else told
         return PluginEvent(UNKNOWN_EVENT, {**data, "note": note})
-
-    def _with_cost(self, usage: Usage, request: ChatRequest) -> Usage:
-        """Return the usage with its cost, if that is known; a cost reported by the backend is kept."""
-        if usage.cost is not None:
-            return usage
-        row = self._row(request)
-        rates = None if row is None else row.rates(usage.prompt_tokens)
-        if row is None or rates is None:
-            return usage
-        return usage.model_copy(update={"cost": rates.cost(usage), "currency": row.currency})
 
     # --- the limit ---
 

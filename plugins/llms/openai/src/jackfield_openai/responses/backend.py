@@ -8,6 +8,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_backends.known_models import find_model, with_configured
+from jackfield_backends.known_prices import find_prices
 from jackfield_chat_completions.errors import error_of_response
 from jackfield_http import Failures, Post, Server, json_bytes
 from jackfield_http.backend import Exchange, HTTPBackend
@@ -15,7 +16,7 @@ from jackfield_http.keys import KeyRule
 from jackfield_openai.responses.answer import ResponsesReader
 from jackfield_openai.responses.config import ResponsesConfig
 from jackfield_openai.responses.wire import request_body
-from jackfield_openai.sdk import KEY_RULE, openai_table, sdk_server
+from jackfield_openai.sdk import KEY_RULE, OPENAI_URL, openai_table, sdk_server
 
 PATH = "/responses"
 
@@ -31,7 +32,7 @@ class OpenAIResponses(HTTPBackend[Server]):
     def read_facts(self) -> ModelFacts:
         """Return the facts as configured, else as known for OpenAI's own models."""
         known = find_model(openai_table(self.config), self.config.model)
-        return with_configured(known.facts, self.config)
+        return with_configured({**known.facts, "prices": find_prices(self, OPENAI_URL)}, self.config)
 
     def server(self) -> Server:
         """See `HTTPBackend`; from the SDK's settings."""

@@ -1,0 +1,162 @@
+"""Prices of models: rows with a day and a source, and the cost of an answer at them. All amounts are decimals."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from jackfield.config import Config
+from jackfield.events import ModelEvent, UsageReported
+from jackfield.messages import Usage
+from jackfield.streams import closing
+
+MILLION = Decimal(1_000_000)
+
+
+class Rates(Config):
+    """Prices of a million tokens."""
+
+    input: Decimal = Field(ge=0, description="The price of the prompt")
+    cached_input: Decimal | None = Field(
+        default=None, ge=0, description="The price of the part of the prompt read from a cache; `input` if unset"
+    )
+    cache_write: Decimal | None = Field(
+        default=None, ge=0, description="The price of the part of the prompt written to a cache; `input` if unset"
+    )
+    long_cache_write: Decimal | None = Field(
+        default=None, ge=0, description="The same for the longer of two lifetimes; `cache_write` if unset"
+    )
+    output: Decimal = Field(ge=0, description="The price of the answer")
+    reasoning: Decimal | None = Field(
+        default=None, ge=0, description="The price of the reasoning in the answer; `output` if unset"
+    )
+
+    def cost(self, usage: Usage) -> Decimal:
+        """Return the cost of a usage. Tokens of the cache are parts of the prompt, and reasoning of the answer."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
+        long = min(usage.long_cache_write_tokens, written)
+        reasoning = min(usage.reasoning_tokens, usage.completion_tokens)
+        write_rate = self.input if self.cache_write is None else self.cache_write
+        total = (
+            (usage.prompt_tokens - cached - written) * self.input
+            + cached * (self.input if self.cached_input is None else self.cached_input)
+            + (written - long) * write_rate
+            + long * (write_rate if self.long_cache_write is None else self.long_cache_write)
+            + (usage.completion_tokens - reasoning) * self.output
+            + reasoning * (self.output if self.reasoning is None else self.reasoning)
+        )
+        return total / MILLION
+
+    @property
+    def least_input(self) -> Decimal:
+        """The least that a million tokens of a prompt can cost."""
+        rates = (self.input, self.cached_input, self.cache_write, self.long_cache_write)
+        return min(rate for rate in rates if rate is not None)
+
+
+class Tier(Rates):
+    """Prices of a call whose prompt has at most `up_to` tokens."""
+
+    up_to: int | None = Field(default=None, ge=1, description="The longest prompt, in tokens; unset for no limit")
+
+
+class PriceRow(Config):
+    """The prices of a model at some servers, from a day on."""
+
+    models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
+    servers: tuple[str, ...] = Field(
+        default=("*",), description="Backends, or backend@host, as a request names them; `*` and `?` as above"
+    )
+    currency: str = Field(pattern="^[A-Z]{3}$", description="ISO 4217: USD, CNY, EUR")
+    valid_from: date = Field(description="The first day, UTC")
+    valid_until: date | None = Field(default=None, description="The last day, UTC; open if unset")
+    input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    cached_input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    long_cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    output: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    reasoning: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
+    tiers: tuple[Tier, ...] = Field(default=(), description="By the length of the prompt, the shortest first")
+    source: str = Field(default="", description="The page that publishes the price")
+
+    @model_validator(mode="after")
+    def _has_prices_once(self) -> Self:
+        if self.tiers:
+            limits = [float("inf") if tier.up_to is None else tier.up_to for tier in self.tiers]
+            if limits != sorted(set(limits)):
+                raise ValueError("tiers must go from the shortest prompt to the longest, each with its own `up_to`")
+            if any(getattr(self, name) is not None for name in Rates.model_fields):
+                raise ValueError("put the prices either in the row or in its tiers, not in both")
+        elif self.input is None or self.output is None:
+            raise ValueError("a row needs `input` and `output`, or `tiers`")
+        return self
+
+    def rates(self, prompt_tokens: int) -> Rates | None:
+        """Return the prices of a call with a prompt of this length; None if it is longer than the last tier."""
+        if not self.tiers:
+            return Rates(**{name: value for name in Rates.model_fields if (value := getattr(self, name)) is not None})
+        for tier in self.tiers:
+            if tier.up_to is None or prompt_tokens <= tier.up_to:
+                return tier
+        return None
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """Return the cost of the usage of one call; None if its prompt is longer than the last tier."""
+        rates = self.rates(usage.prompt_tokens)
+        return None if rates is None else rates.cost(usage)
+
+    def is_valid_on(self, day: date) -> bool:
+        """Return True if the row applies to calls of this day."""
+        return self.valid_from <= day and (self.valid_until is None or day <= self.valid_until)
+
+    def closeness(self, model: str, server: str) -> int | None:
+        """Return how specific the row is to this model, larger is closer; None if it does not match."""
+        if not any(fnmatchcase(server, pattern) for pattern in self.servers):
+            return None
+        fits = [_closeness(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
+        return max(fits, default=None)
+
+
+def find_price(rows: Iterable[PriceRow], day: date) -> PriceRow | None:
+    """Return the row that is valid on a day, of several the one with the latest first day; None if none is."""
+    return max((row for row in rows if row.is_valid_on(day)), key=lambda row: row.valid_from, default=None)
+
+
+def today() -> date:
+    """Return the day in UTC, by which prices apply."""
+    return datetime.now(UTC).date()
+
+
+def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
+    """Return the usage of one call with its cost; unchanged if the price is unknown, or a server stated the cost."""
+    if usage.cost is not None:
+        return usage
+    row = find_price(rows, day)
+    cost = None if row is None else row.cost(usage)
+    if row is None or cost is None:
+        return usage
+    return usage.model_copy(update={"cost": cost, "currency": row.currency})
+
+
+async def add_costs(
+    events: AsyncIterator[ModelEvent], rows: Iterable[PriceRow], *, day: Callable[[], date] = today
+) -> AsyncIterator[ModelEvent]:
+    """Yield the events of an answer, with the cost in each reported usage."""
+    async with closing(events):
+        async for event in events:
+            if isinstance(event, UsageReported):
+                yield UsageReported(add_cost(event.usage, rows, day()))
+            else:
+                yield event
+
+
+def _closeness(pattern: str) -> int:
+    """Rank a match: a name is closer than any pattern, and a longer pattern closer than a shorter one."""
+    wild = sum(letter in "*?[" for letter in pattern)
+    return 10_000 if not wild else len(pattern) - wild
