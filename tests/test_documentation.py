@@ -605,6 +605,7 @@ def test_what_is_not_typed_is_shown_somewhere() -> None:
 
 # --- plugins that are made by following a page ---
 
+PASSED = re.compile(r"^(\d+ passed, \d+ skipped) in", re.MULTILINE)
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("docs/kinds/*.md"), ROOT / "docs/authors/tutorial.md"])
 
 
@@ -649,8 +650,10 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     commands.mkdir()
     path = os.pathsep.join([str(commands), str(environment.folder / "bin"), os.environ["PATH"]])
 
-    def run(line: str, cwd: Path) -> Any:
-        return execute(["bash", "-e", "-c", line], cwd=cwd, env={**clean_env, "PATH": path})
+    outputs = []
+
+    def run(line: str, cwd: Path) -> None:
+        outputs.append(execute(["bash", "-e", "-c", line], cwd=cwd, env={**clean_env, "PATH": path}).stdout)
 
     made = []
     with forks_in(environment) as forks:
@@ -659,6 +662,9 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
             folder = tmp_path / page.stem
             folder.mkdir()
             made.append(follow(page, folder, run, lambda plugin: environment.install(plugin, editable=True)))
+    if part == "tutorial":
+        (shown,) = PASSED.findall((ROOT / "docs/authors/tutorial.md").read_text(encoding="utf-8"))
+        assert PASSED.findall("".join(outputs)) == [shown], "the tutorial shows another number of tests"
     settings = ["--rootdir", tmp_path, "-c", made[0] / "pyproject.toml", "-p", "no:cacheprovider"]
     # All at once. The tutorial has run its own already, as its last step says.
     untested = [plugin for plugin in made if plugin.parent.name != "tutorial"]
