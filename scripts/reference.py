@@ -44,6 +44,7 @@ SOURCES = {
     "jackfield_documents": ROOT / "plugins/libraries/documents/src",
     "jackfield_confine": ROOT / "plugins/libraries/confine/src",
     "jackfield_records": ROOT / "plugins/libraries/records/src",
+    "jackfield_serving": ROOT / "plugins/libraries/serving/src",
     "jackfield_knowledge": ROOT / "plugins/libraries/knowledge/src",
     "jackfield_counting": ROOT / "plugins/libraries/counting/src",
     "jackfield_local_state": ROOT / "plugins/libraries/local-state/src",

@@ -892,6 +892,24 @@ print(event_from_json(event_to_json(TextDelta("The tide is high."))).text)
 """,
         "The tide is high.",
     ),
+    "jackfield-serving": Job(
+        """
+import asyncio
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer
+from jackfield_serving import Serving
+
+async def main():
+    async with Serving({"helper": FnCallAgent(llm=ScriptedModel([answer("The tide is low.")]))}) as serving:
+        run_id = await serving.start("helper", "Tide?")
+        async for number, event in serving.attach(run_id):
+            pass
+        print((await serving.run(run_id)).text)
+
+asyncio.run(main())
+""",
+        "The tide is low.",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jackfield_records.recovering import Recovered, recover
-    from jackfield_records.replays import events_of, fork, replay
+    from jackfield_records.replays import Replay, events_of, fork, replay
     from jackfield_records.searching import search_words, searched_text, texts_of
     from jackfield_records.stores import RecordingStore
 
 __all__ = [
     "RecordingStore",
     "Recovered",
+    "Replay",
     "events_of",
     "fork",
     "recover",
@@ -28,6 +29,7 @@ __all__ = [
 
 _MODULES = {
     "Recovered": "recovering",
+    "Replay": "replays",
     "recover": "recovering",
     "events_of": "replays",
     "fork": "replays",

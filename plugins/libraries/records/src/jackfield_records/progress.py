@@ -301,32 +301,61 @@ def steps(
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
     """
-    runs = [progress]
-    for told in (read_entry(entry, secrets) for entry in entries):
+    reader = EntryReader(progress, secrets)
+    for entry in entries:
+        run, step = reader.read(entry)
+        if step is not None:
+            yield run, step
+    reader.settle()
+
+
+class EntryReader:
+    """Fold the entries of a record into the progress of its runs, one after the other.
+
+    Args:
+        progress: The progress of the run before its first entry.
+        secrets: Put back into what is read.
+    """
+
+    def __init__(self, progress: Progress, secrets: Secrets | None = None) -> None:
+        self._runs = [progress]
+        self._secrets = secrets
+
+    def read(self, entry: str) -> tuple[Progress, Step | None]:
+        """Take the next entry; return its run and its event; None for an entry that is not an event.
+
+        Raises:
+            StoreError: The entry cannot be read, or the record has no content.
+        """
+        told = read_entry(entry, self._secrets)
         name, is_hidden, digests = told.pop("event", None), told.pop(SEAL, None), told.pop(DIGESTS, ())
         if told.get("bare"):
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
-        run = _run_of(told, runs)
+        run = _run_of(told, self._runs)
         if name == RESUMED:
             approvals = told.get("approvals")
             run.resumed(approvals if isinstance(approvals, dict) else {})
-        elif name == ADDED:
+            return run, None
+        if name == ADDED:
             run.added(messages_in(told), instead=told.get("instead") is True)
-        else:
-            event = event_in(name, told)
-            run.feed(event)
-            if is_hidden and isinstance(event, TurnFinished | RunStarted):
-                run.hidden.update(_ids_of_hidden_calls(event.messages))
-            if isinstance(event, ApprovalNeeded):
-                run.digests = dict(zip(event.call_ids, digests, strict=False))
-            if isinstance(event, RunFinished):
-                run.added(event.messages)
-            yield run, event
-    progress.below = len(runs) - 1
-    for run in reversed(runs):  # a run below has a higher number than the run above it
-        run.now()
-        if run.parent is not None:
-            run.parent.spent = run.parent.spent.plus_below(run.spent)
+            return run, None
+        event = event_in(name, told)
+        run.feed(event)
+        if is_hidden and isinstance(event, TurnFinished | RunStarted):
+            run.hidden.update(_ids_of_hidden_calls(event.messages))
+        if isinstance(event, ApprovalNeeded):
+            run.digests = dict(zip(event.call_ids, digests, strict=False))
+        if isinstance(event, RunFinished):
+            run.added(event.messages)
+        return run, event
+
+    def settle(self) -> None:
+        """Add what nested runs have used to the runs that asked them, after the last entry."""
+        self._runs[0].below = len(self._runs) - 1
+        for run in reversed(self._runs):  # a run below has a higher number than the run above it
+            run.now()
+            if run.parent is not None:
+                run.parent.spent = run.parent.spent.plus_below(run.spent)
 
 
 def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:

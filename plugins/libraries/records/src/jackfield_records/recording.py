@@ -113,7 +113,7 @@ class AgentRecorder:
         if run.session and run.toolbox is not None and run.toolbox.sets:
             reported = await self._reported_before(run.session)
             run = replace(run, start=replace(run.start, reported=reported))
-        title = _title(run.messages, self.secrets) if whole else ""
+        title = title_of(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, model=self.model, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
@@ -501,7 +501,7 @@ class RunRecord:
         await self.writer.append(self._progress.number, [*notes, *entries], state, patiently=patiently)
 
 
-def _title(messages: Sequence[Message], secrets: Secrets) -> str:
+def title_of(messages: Sequence[Message], secrets: Secrets) -> str:
     """Return the beginning of the last question, on one line, cut after secrets are hidden so that no part is left."""
     asked = next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
     line = " ".join(secrets.hide(asked[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())

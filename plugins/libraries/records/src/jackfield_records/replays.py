@@ -27,7 +27,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_records.entries import Step
-from jackfield_records.progress import Progress, progress_of, steps
+from jackfield_records.progress import EntryReader, Progress, progress_of
 
 
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
@@ -38,17 +38,59 @@ def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
     """
-    whole = Progress(run_id=run.run_id, agent=run.agent)
-    numbers, labels = Counter[int](), dict[int, str]()
-    events: list[RunEvent] = []
-    for its, step in steps(entries, whole):
-        for event in _in_full(its, step):
-            numbers[its.number] += 1
-            if isinstance(event, HandedOff):
-                labels[its.number] = event.to
-            label = labels.get(its.number, its.agent)
-            events.append(RunEvent(its.run_id, numbers[its.number], label, its.depth, event))
-    return events
+    replay = Replay(run)
+    return [event for entry in entries for event in replay.feed(entry)]
+
+
+class Replay:
+    """Turn the entries of a record into the events of its runs, one entry after the other; see `events_of`.
+
+    Args:
+        run: The run.
+
+    Attributes:
+        progress: How far the run is, after the last entry.
+    """
+
+    def __init__(self, run: StoredRun) -> None:
+        self.progress = Progress(run_id=run.run_id, agent=run.agent)
+        self._reader = EntryReader(self.progress)
+        self._numbers, self._labels = Counter[int](), dict[int, str]()
+        self._calls: dict[int, dict[str, FunctionCall]] = {}
+
+    def feed(self, entry: str) -> list[RunEvent]:
+        """Return the events of the next entry; empty for an entry that is not an event.
+
+        Raises:
+            StoreError: It cannot be read, or the record has no content.
+        """
+        run, step = self._reader.read(entry)
+        return [] if step is None else [self._numbered(run, event) for event in self._in_full(run, step)]
+
+    def settle(self) -> None:
+        """Add what nested runs have used to `progress`, after the last entry."""
+        self._reader.settle()
+
+    def _numbered(self, run: Progress, event: Step) -> RunEvent:
+        self._numbers[run.number] += 1
+        if isinstance(event, HandedOff):
+            self._labels[run.number] = event.to
+        label = self._labels.get(run.number, run.agent)
+        return RunEvent(run.run_id, self._numbers[run.number], label, run.depth, event)
+
+    def _in_full(self, run: Progress, event: Step) -> list[Step]:
+        """Return the events that came with a step and have no entry of their own."""
+        match event:
+            case TurnFinished():
+                calls = [(one.function_id, one.function_call) for one in event.messages if one.function_call]
+                self._calls[run.number] = {call_id: call for call_id, call in calls if call_id}
+                return [TurnStarted(event.turn), *_deltas(event), event]
+            case ToolFinished():
+                call = self._calls.get(run.number, {}).get(event.call_id) or _call_of(event, run.now())
+                return [ToolStarted(event.index, event.call_id, call), event]
+            case RunFinished():  # what is recorded of an end is only what is not in the steps before it
+                return [replace(event, messages=run.now())]
+        return [event]
 
 
 async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
@@ -85,18 +127,6 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
     hold = await store.create(new, kept)
     await store.append(new.run_id, hold, [], state="forked")
     return new.run_id
-
-
-def _in_full(run: Progress, event: Step) -> list[Step]:
-    """Return the events that came with a step and have no entry of their own."""
-    match event:
-        case TurnFinished():
-            return [TurnStarted(event.turn), *_deltas(event), event]
-        case ToolFinished():
-            return [ToolStarted(event.index, event.call_id, _call_of(event, run.now())), event]
-        case RunFinished():  # what is recorded of an end is only what is not in the steps before it
-            return [replace(event, messages=run.now())]
-    return [event]
 
 
 def _deltas(turn: TurnFinished) -> list[Step]:

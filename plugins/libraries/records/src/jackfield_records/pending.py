@@ -1,0 +1,71 @@
+"""Record runs that have not begun, and notes in runs that wait, for the process that continues them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jackfield.events import PluginEvent, RunFailed, RunStarted
+from jackfield.messages import Message
+from jackfield.stores import RUNNING, StoredRun
+from jackfield_records.entries import Step, entry_of, hide_entry
+from jackfield_records.recording import AgentRecorder, title_of
+
+
+async def record_pending(
+    recorder: AgentRecorder,
+    messages: Sequence[Message],
+    *,
+    run_id: str,
+    session: str = "",
+    notes: Sequence[PluginEvent] = (),
+) -> tuple[int, StoredRun, list[str]]:
+    """Record a run that has not begun, and hold it.
+
+    To every process, it is an interrupted run without a step: `Agent.aresume` begins it.
+
+    Args:
+        recorder: Of the agent and the store.
+        messages: The messages that the run begins with, as `Agent.make_run` has them.
+        run_id: The id of the run.
+        session: The conversation that it belongs to.
+        notes: Facts for the process that begins it, written after the messages.
+
+    Returns:
+        The number of the hold, the run, and its entries.
+
+    Raises:
+        StoreError: There is a run of this id, or it cannot be written.
+    """
+    stored = StoredRun(
+        run_id=run_id,
+        agent=recorder.agent,
+        model=recorder.model,
+        session=session,
+        title=title_of(messages, recorder.secrets),
+        is_held=True,
+    )
+    events: list[Step] = [RunStarted(tuple(messages)), *notes]
+    entries = [await hide_entry(entry_of(event, whole=True), recorder.secrets) for event in events]
+    return await recorder.store.create(stored, entries), stored, entries
+
+
+async def append_notes(recorder: AgentRecorder, run_id: str, hold: int, notes: Sequence[PluginEvent]) -> list[str]:
+    """Write notes into a run that this process holds; return them as entries.
+
+    Raises:
+        StoreError: They cannot be written, or the hold was lost.
+    """
+    entries = [await hide_entry(entry_of(note, whole=True), recorder.secrets) for note in notes]
+    await recorder.store.append(run_id, hold, entries, state=RUNNING)
+    return entries
+
+
+async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error: BaseException) -> None:
+    """Write that a run which this process holds has failed before it could begin.
+
+    Raises:
+        StoreError: It cannot be written, or the hold was lost.
+    """
+    failed = RunFailed(str(error), type(error).__name__)
+    entry = await hide_entry(entry_of(failed, whole=True), recorder.secrets)
+    await recorder.store.append(run_id, hold, [entry], state="failed")

@@ -1,0 +1,54 @@
+"""Serve agents: a run is a resource that lives until it ends, whoever follows it."""
+
+from __future__ import annotations
+
+from jackfield_serving.agents import AgentSource, load_agent
+from jackfield_serving.errors import (
+    AgentNotFoundError,
+    DrainingError,
+    InputTooLargeError,
+    NotWaitingError,
+    ServingError,
+    SessionBusyError,
+    TooManyRunsError,
+)
+from jackfield_serving.limits import ServingLimits
+from jackfield_serving.memory import MemoryStore
+from jackfield_serving.numbering import Numbered
+from jackfield_serving.requests import Answer
+from jackfield_serving.serving import Serving
+from jackfield_serving.views import (
+    INPUT,
+    AgentInfo,
+    RunInfo,
+    RunPhase,
+    RunSummary,
+    SessionInfo,
+    WaitingCall,
+    WaitKind,
+)
+
+__all__ = [
+    "INPUT",
+    "AgentInfo",
+    "AgentNotFoundError",
+    "AgentSource",
+    "Answer",
+    "DrainingError",
+    "InputTooLargeError",
+    "MemoryStore",
+    "NotWaitingError",
+    "Numbered",
+    "RunInfo",
+    "RunPhase",
+    "RunSummary",
+    "Serving",
+    "ServingError",
+    "ServingLimits",
+    "SessionBusyError",
+    "SessionInfo",
+    "TooManyRunsError",
+    "WaitKind",
+    "WaitingCall",
+    "load_agent",
+]

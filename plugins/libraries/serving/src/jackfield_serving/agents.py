@@ -1,0 +1,131 @@
+"""The agents of a service, as objects, files or names in modules, and copies of them that record in its store."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, TypeAlias
+
+from jackfield.agents import Agent, create_agent
+from jackfield.errors import ConfigError
+from jackfield.plugins import Plugins
+from jackfield_records.recording import AgentRecorder, recorder_of
+from jackfield_serving.clienttools import ClientTools
+from jackfield_serving.recording import ServedStore
+from jackfield_serving.views import AgentInfo
+
+AgentSource: TypeAlias = "Agent[Any] | str | PathLike[str]"
+"""An agent, the path of an agent file, or `module:name` of an agent in a module."""
+_FILES = (".yaml", ".yml", ".toml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAgent:
+    """An agent of a service: a copy that records in the store of the service.
+
+    Attributes:
+        name: Its name in the service.
+        agent: The copy.
+        recorder: What records its runs.
+    """
+
+    name: str
+    agent: Agent[Any]
+    recorder: AgentRecorder
+
+    @property
+    def takes_client_tools(self) -> bool:
+        """True if its runs can have tools of their own, and can continue after a pause."""
+        return self.agent.resumable
+
+    def with_client_tools(self, tools: ClientTools) -> Agent[Any]:
+        """Return the agent with a client's tools, for one run.
+
+        Raises:
+            ConfigError: Agents of its kind cannot have tools that are made for a run.
+        """
+        if not self.takes_client_tools:
+            raise ConfigError(f"agent {self.name!r} takes no tools of a client: leave them out")
+        agent = copy.copy(self.agent)
+        agent.toolsets = [*agent.toolsets, tools]
+        return agent
+
+    def info(self) -> AgentInfo:
+        """Return the agent as a service shows it."""
+        llm = self.agent.llm
+        facts = None if llm is None else llm.facts
+        return AgentInfo(
+            name=self.name,
+            description=self.agent.description,
+            model=self.recorder.model.partition(" ")[0],
+            images=facts is not None and facts.images,
+            audio=facts is not None and facts.audio,
+            video=facts is not None and facts.video,
+            files=facts is not None and (facts.files or self.agent.reads_files),
+            tools=tuple(self.agent.function_map),
+            takes_client_tools=self.takes_client_tools,
+            takes_output=llm is not None,
+        )
+
+
+def serve_agent(
+    name: str, source: AgentSource, store: ServedStore, *, host: Plugins | None, trust: bool
+) -> ServedAgent:
+    """Return an agent for a service, from an object, a file or a module.
+
+    Raises:
+        ConfigError: There is no such file, module or name, or it is not an agent.
+        ConsentNeededError: The file has effects that the user has not agreed to.
+        PluginError: Something that the agent needs is not installed.
+    """
+    agent = copy.copy(source if isinstance(source, Agent) else load_agent(source, host=host, trust=trust))
+    agent.store = store
+    vars(agent).pop("_recorder", None)  # it was made for another store
+    return ServedAgent(name, agent, recorder_of(agent, store))
+
+
+def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trust: bool = False) -> Agent[Any]:
+    """Return the agent of a file, or of a module (`module:name`).
+
+    Args:
+        source: The path of a YAML, TOML or JSON file, or a module and a name in it.
+        host: Where the file's names are looked up.
+        trust: The caller vouches for the file.
+
+    Raises:
+        ConfigError: There is no such file, module or name, or it is not an agent.
+        ConsentNeededError: The file has effects that the user has not agreed to.
+        PluginError: Something that the agent needs is not installed.
+    """
+    text = str(source)
+    if isinstance(source, str) and not text.endswith(_FILES) and ":" in text:
+        return _load_from_module(text)
+    from jackfield_agent_files.files import load_agent_config
+
+    return create_agent(load_agent_config(text, trust=trust), host=host)
+
+
+def _load_from_module(source: str) -> Agent[Any]:
+    module, _, name = source.partition(":")
+    try:
+        value: object = importlib.import_module(module)
+        for part in name.split("."):
+            value = getattr(value, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"no agent {source!r}: {error}; write module:name, as in app.agents:helper") from error
+    if not isinstance(value, Agent):
+        raise ConfigError(f"{source} must be an agent, not {type(value).__name__}")
+    return value
+
+
+def check_names(agents: Mapping[str, object]) -> None:
+    """Refuse a service without agents, or with an empty name.
+
+    Raises:
+        ConfigError: There are none, or one has no name.
+    """
+    if not agents or not all(agents):
+        raise ConfigError("a service needs agents with names: Serving({'helper': agent})")

@@ -1,0 +1,161 @@
+"""The bounded buffer of a run's live events. Readers keep a cursor in it, and cost it nothing."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+
+from jackfield.events import FunctionCallDelta, ReasoningDelta, RunEvent, StreamReset, TextDelta
+from jackfield_serving.numbering import HALF, STRIDE, Numbered, can_join, cut_delta, join_deltas, width_of
+
+_TEXTS = (TextDelta, ReasoningDelta, FunctionCallDelta)
+_TOO_MANY_PIECES_TEXT = "the answer came in too many pieces to keep them apart; it follows as a whole"
+
+
+class EventBuffer:
+    """The latest events of a run, in the order of their numbers.
+
+    When it is full, the deltas of each text are joined, and then steps that the record has are dropped, oldest first.
+    An unfinished answer is never dropped.
+
+    Args:
+        floor: The number before the first event: earlier ones are in the record.
+        max_events, max_chars: Its size.
+    """
+
+    def __init__(self, floor: int, *, max_events: int, max_chars: int) -> None:
+        self.floor = floor
+        self.last = floor
+        self._max_events, self._max_chars = max_events, max_chars
+        self._next_check = max_events
+        self._numbers: list[int] = []
+        self._events: list[RunEvent] = []
+        self._chars = 0
+
+    def add_step(self, event: RunEvent, index: int) -> None:
+        """Add an event that the record keeps as the entry with this index."""
+        self._add(event, index * STRIDE)
+        self._chars += 500  # its messages are in memory anyway, as the history of the run
+
+    def pass_entry(self, index: int) -> None:
+        """Continue after an entry that readers do not get."""
+        self.last = max(self.last, index * STRIDE)
+
+    def add(self, event: RunEvent) -> bool:
+        """Add a live event; return False if the step has so many that readers get no more until it is recorded."""
+        width = width_of(event.event)
+        if self.last % STRIDE + width >= HALF:
+            return False
+        self._add(event, self.last + width)
+        self._chars += width
+        return True
+
+    def _add(self, event: RunEvent, number: int) -> None:
+        self.last = number
+        self._numbers.append(number)
+        self._events.append(event)
+        if len(self._numbers) > self._next_check or self._chars > self._max_chars:
+            self._shrink()
+
+    def after(self, cursor: int) -> list[Numbered] | None:
+        """Return the events after a number; None if they begin before the buffer."""
+        if cursor < self.floor:
+            return None
+        start = bisect_right(self._numbers, cursor)
+        if start == len(self._numbers):
+            return []
+        rest = [Numbered(*pair) for pair in zip(self._numbers[start:], self._events[start:], strict=True)]
+        first = rest[0]
+        begin = first.number - width_of(first.event.event)
+        if begin < cursor and isinstance(first.event.event, _TEXTS):
+            rest[0] = Numbered(first.number, cut_delta(first.event, cursor - begin))
+        return rest
+
+    # --- size ---
+
+    def _shrink(self) -> None:
+        keep = self._max_events // 4 if self._chars <= self._max_chars else 0
+        self._join_deltas()
+        self._drop_steps(keep)
+        if len(self._numbers) > self._max_events // 2:
+            self._thin_out()
+        # The next check comes after as many new events, so that a large answer is not joined at each delta.
+        self._next_check = len(self._numbers) + self._max_events // 2
+        self._chars = 0
+
+    def _join_deltas(self) -> None:
+        numbers, pieces = list[int](), list[list[RunEvent]]()
+        for number, event in zip(self._numbers, self._events, strict=True):
+            if pieces and _can_join(pieces[-1][-1], event):
+                pieces[-1].append(event)
+                numbers[-1] = number
+            else:
+                pieces.append([event])
+                numbers.append(number)
+        self._numbers, self._events = numbers, [_join(piece) for piece in pieces]
+
+    def _drop_steps(self, keep: int) -> None:
+        """Drop old events up to a recorded step, and keep at least so many of the latest."""
+        end = 0
+        for position, number in enumerate(self._numbers[: len(self._numbers) - keep], start=1):
+            if number % STRIDE == 0:
+                end = position
+        if end:
+            self.floor = self._numbers[end - 1]
+            del self._numbers[:end], self._events[:end]
+
+    def _thin_out(self) -> None:
+        """Keep the latest note of each kind, and send answers again whose kinds of text alternate too often."""
+        pieces = Counter(event.run_id for event in self._events if isinstance(event.event, _TEXTS))
+        flooding = {run_id for run_id, count in pieces.items() if count > self._max_events // 8}
+        latest = {_topic(event): number for number, event in zip(self._numbers, self._events, strict=True)}
+        texts: dict[tuple[str, type, int], list[RunEvent]] = {}
+        numbers, events = list[int](), list[RunEvent]()
+        for number, event in zip(self._numbers, self._events, strict=True):
+            delta = event.event
+            if event.run_id in flooding and isinstance(delta, StreamReset):
+                texts = {key: some for key, some in texts.items() if key[0] != event.run_id}
+            elif event.run_id in flooding and isinstance(delta, _TEXTS):
+                texts.setdefault((event.run_id, type(delta), getattr(delta, "index", 0)), []).append(event)
+            elif number % STRIDE == 0 or not delta.is_note or latest[_topic(event)] == number:
+                numbers.append(number)
+                events.append(event)
+        self._numbers, self._events = numbers, events
+        is_reset = set[str]()
+        for (run_id, *_), some in texts.items():
+            if run_id not in is_reset:
+                is_reset.add(run_id)
+                self._append(some[0]._replace(event=StreamReset(_TOO_MANY_PIECES_TEXT)))
+            for event in _whole(some):
+                self._append(event)
+
+    def _append(self, event: RunEvent) -> None:
+        self.last += width_of(event.event)
+        self._numbers.append(self.last)
+        self._events.append(event)
+
+
+def _topic(event: RunEvent) -> tuple[object, ...]:
+    """Return what a note is about: a later one on the same topic replaces it."""
+    note = event.event
+    return event.run_id, type(note), getattr(note, "call_id", ""), getattr(note, "step", "")
+
+
+def _can_join(first: RunEvent, second: RunEvent) -> bool:
+    return first.run_id == second.run_id and can_join(first.event, second.event)
+
+
+def _join(events: Sequence[RunEvent]) -> RunEvent:
+    return events[0] if len(events) == 1 else events[0]._replace(event=join_deltas([one.event for one in events]))
+
+
+def _whole(events: Sequence[RunEvent]) -> list[RunEvent]:
+    """Return the deltas of one text in as few pieces as possible."""
+    pieces: list[list[RunEvent]] = []
+    for event in events:
+        if pieces and _can_join(pieces[-1][-1], event):
+            pieces[-1].append(event)
+        else:
+            pieces.append([event])
+    return [_join(piece) for piece in pieces]

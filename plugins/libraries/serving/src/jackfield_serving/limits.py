@@ -1,0 +1,34 @@
+"""The limits of a service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLimits:
+    """What a service takes on, in each of its processes. None means unlimited.
+
+    Attributes:
+        runs: Runs at the same time; others wait in a queue.
+        runs_per_owner: Runs of one owner at the same time, those in the queue included.
+        queue: Runs that wait for their turn.
+        run_s: The time of a run in seconds, from its turn to its end or pause.
+        input_bytes: The size of the messages of one request as JSON, media included.
+        history_bytes: The size of the conversation that a run continues.
+        buffer_events: The live events that a run keeps for its readers. Beyond it, old ones are read from the store.
+        buffer_chars: The characters of live events that a run keeps for its readers.
+        kept_runs: Runs that have ended, in a service without a store; the oldest are forgotten.
+        retry_after_s: The pause that a refused client is asked for.
+    """
+
+    runs: int = 64
+    runs_per_owner: int | None = None
+    queue: int = 256
+    run_s: float | None = None
+    input_bytes: int = 20_000_000
+    history_bytes: int = 50_000_000
+    buffer_events: int = 2_000
+    buffer_chars: int = 1_000_000
+    kept_runs: int = 1_000
+    retry_after_s: float = 5.0

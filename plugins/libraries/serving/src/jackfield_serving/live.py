@@ -1,0 +1,238 @@
+"""A run that this process drives: its events as they happen, numbered as the record has them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.agents import CancelToken
+from jackfield.events import (
+    ApprovalNeeded,
+    ResponseReplaced,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+)
+from jackfield_records.entries import event_in, read_entry
+from jackfield_serving.buffer import EventBuffer
+from jackfield_serving.limits import ServingLimits
+from jackfield_serving.numbering import STRIDE, Numbered
+from jackfield_serving.requests import Answers, Request, is_internal
+
+_ENTRY = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
+_ASKED = re.compile(r'\{"below": (\d+), "asked": .*?"run_id": "([^"]*)"')
+_STEP = re.compile(r'\{(?:"below": \d+, )?"event": "TurnFinished"')
+_REPEATED = (RunStarted, ResponseReplaced)
+_WITHOUT_EVENTS = frozenset({"Resumed", "Added", ""})
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An entry that was written, and whose event has not come yet."""
+
+    index: int
+    run_id: str
+    name: str
+    text: str
+
+
+class LiveRun:
+    """One run of this process, from its start or its resumption to its end or pause.
+
+    Attributes:
+        run_id, agent, session: The run.
+        request: What was asked for, besides messages.
+        answers: The answers with which it continues.
+        cancel: Ends the run from outside.
+        is_over: It has ended, paused, or is no longer driven by this process; there will be no more events.
+        is_queued: It waits for its turn.
+        deps: The dependencies of its tools.
+    """
+
+    def __init__(
+        self, run_id: str, agent: str, session: str, request: Request, *, entries: Sequence[str], limits: ServingLimits
+    ) -> None:
+        self.run_id, self.agent, self.session, self.request = run_id, agent, session, request
+        self.answers = Answers()
+        self.cancel = CancelToken()
+        self.is_over = False
+        self.is_queued = True
+        self.deps: Any = None
+        self.results: dict[str, Any] = {}
+        self.task: asyncio.Task[None] | None = None
+        self.end: RunFinished | RunFailed | None = None
+        self.waiting: ApprovalNeeded | None = None
+        self._buffer = EventBuffer(
+            len(entries) * STRIDE, max_events=limits.buffer_events, max_chars=limits.buffer_chars
+        )
+        self._entries = len(entries)
+        self._unmatched: deque[_Entry] = deque()
+        self._early: Counter[tuple[str, str]] = Counter()
+        self._nested = {int(match[1]): match[2] for match in map(_ASKED.match, entries) if match}
+        self._old_runs = {*self._nested.values()}
+        self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not come
+        # An agent that continues first repeats what was done.
+        self._repeats = {run_id, *self._old_runs} if any(map(_STEP.match, entries)) else set()
+        self._labels: dict[str, tuple[str, int]] = {run_id: (agent, 0)}
+        self._readers: list[asyncio.Future[None]] = []
+
+    # --- for readers ---
+
+    def after(self, cursor: int) -> list[Numbered] | None:
+        """Return the live events after a number; None if they begin before the buffer."""
+        return self._buffer.after(cursor)
+
+    @property
+    def floor(self) -> int:
+        """The number before the first live event; earlier ones are in the record."""
+        return self._buffer.floor
+
+    async def changed(self) -> None:
+        """Wait for the next event, or for the end."""
+        if self.is_over:
+            return
+        reader = asyncio.get_running_loop().create_future()
+        self._readers.append(reader)
+        try:
+            await reader
+        finally:
+            if not reader.done() or reader.cancelled():
+                self._readers = [one for one in self._readers if one is not reader]
+
+    def _wake(self) -> None:
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():
+                reader.set_result(None)
+
+    def close(self) -> None:
+        """End the events."""
+        self._flush(len(self._unmatched))
+        self.is_over = True
+        self._wake()
+
+    # --- for the run ---
+
+    def publish_start(self, event: RunEvent) -> None:
+        """Publish the first event of a new run, which is its first entry."""
+        self._buffer.floor = 0
+        self._buffer.add_step(event, 1)
+        self._buffer.pass_entry(self._entries)
+
+    def note_written(self, entries: Sequence[str]) -> None:
+        """Take entries that were written: their events come soon, or have come."""
+        for text in entries:
+            self._entries += 1
+            if match := _ENTRY.match(text):
+                run_id = self._nested.get(int(match[1] or 0), "") if match[1] else self.run_id
+                self._unmatched.append(_Entry(self._entries, run_id, match[2], text))
+            elif match := _ASKED.match(text):
+                self._nested[int(match[1])] = match[2]
+                self._unmatched.append(_Entry(self._entries, match[2], "RunStarted", text))
+            else:
+                self._unmatched.append(_Entry(self._entries, "", "", text))
+        while self._unmatched and self._unmatched[0].name in _WITHOUT_EVENTS:
+            self._buffer.pass_entry(self._unmatched.popleft().index)
+
+    def publish(self, event: RunEvent) -> None:
+        """Publish an event of the agent."""
+        inner = event.event
+        if self._opening and event.run_id in self._opening:
+            self._open(event.run_id)
+        if inner.is_recorded:
+            self._publish_step(event)
+        elif isinstance(inner, _REPEATED) and self._is_old(event, inner):
+            return
+        else:
+            self._buffer.add(event)
+        self._wake()
+
+    def _is_old(self, event: RunEvent, inner: object) -> bool:
+        """Return True for an event with which an agent begins or continues: readers have it from the record."""
+        run_id = event.run_id
+        if isinstance(inner, RunStarted):
+            self._labels[run_id] = (event.agent, event.depth)
+            if event.depth and run_id not in self._old_runs:
+                self._opening[run_id] = event
+            return True
+        is_old = run_id in self._repeats
+        self._repeats.discard(run_id)
+        return is_old
+
+    def _open(self, run_id: str) -> None:
+        """Publish the start of a nested run, when its entry was written."""
+        start = self._opening.pop(run_id)
+        position = self._find(run_id, "RunStarted")
+        if position is None:
+            self._buffer.add(start)
+            return
+        self._flush(position)
+        self._buffer.add_step(start, self._unmatched.popleft().index)
+
+    def _find(self, run_id: str, name: str) -> int | None:
+        for position, entry in enumerate(self._unmatched):
+            if entry.run_id == run_id and entry.name == name:
+                return position
+        return None
+
+    def _publish_step(self, event: RunEvent) -> None:
+        """Publish an event that the record keeps: its entry was written before, except for a note's."""
+        name = type(event.event).__name__
+        key = (event.run_id, name)
+        position = self._find(*key)
+        if position is not None:
+            self._flush(position)
+            entry = self._unmatched.popleft()
+            if is_internal(event.event):
+                self._buffer.pass_entry(entry.index)
+            else:
+                self._buffer.add_step(event, entry.index)
+        elif self._early[key] < 0:  # its entry came first, and was published in order
+            self._early[key] += 1
+            return
+        elif event.event.is_note:  # it is written with the next step
+            self._early[key] += 1
+            self._buffer.add(event)
+        elif not isinstance(event.event, RunFailed) and event.run_id not in self._old_runs:
+            self._buffer.add(event)  # a run that another process continues has not failed
+        if event.depth == 0:
+            self._take_state(event, is_written=position is not None)
+
+    def _take_state(self, event: RunEvent, *, is_written: bool) -> None:
+        match event.event:
+            case ApprovalNeeded():
+                self.waiting = event.event
+            case RunFinished() | RunFailed() if is_written:
+                self.end = event.event
+
+    def _flush(self, count: int) -> None:
+        """Publish the first unmatched entries: their events were overtaken, or never come."""
+        for _ in range(count):
+            entry = self._unmatched.popleft()
+            key = (entry.run_id, entry.name)
+            if self._early[key] > 0:  # a note that readers have
+                self._early[key] -= 1
+                self._buffer.pass_entry(entry.index)
+            elif entry.name == "RunStarted" or entry.name in _WITHOUT_EVENTS:
+                self._buffer.pass_entry(entry.index)
+            else:
+                self._early[key] -= 1
+                self._publish_entry(entry)
+
+    def _publish_entry(self, entry: _Entry) -> None:
+        told = read_entry(entry.text)
+        fields = {name: value for name, value in told.items() if name not in ("event", "below", "digests")}
+        event = event_in(entry.name, fields)
+        if is_internal(event):
+            self._buffer.pass_entry(entry.index)
+            return
+        agent, depth = self._labels.get(entry.run_id, (self.agent, 1))
+        placed = RunEvent(entry.run_id, 0, agent, depth, event)
+        self._buffer.add_step(placed, entry.index)
+        if depth == 0:
+            self._take_state(placed, is_written=True)

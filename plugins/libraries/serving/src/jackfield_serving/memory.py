@@ -1,0 +1,90 @@
+"""A store for services without one: runs are kept in the memory of the process, within bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
+from jackfield.stores import RUNNING, StoredRun
+from jackfield_records import RecordingStore
+
+
+@dataclass(slots=True)
+class _Kept:
+    run: StoredRun
+    entries: list[str]
+    hold: int = 1
+
+
+class MemoryStore(RecordingStore):
+    """Keeps runs while the process lives. Beyond `max_runs`, the oldest that are not running are forgotten."""
+
+    name = "memory"
+
+    def __init__(self, max_runs: int = 1_000) -> None:
+        super().__init__()
+        self._max_runs = max_runs
+        self._kept: dict[str, _Kept] = {}
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        """See `Store`."""
+        if run.run_id in self._kept:
+            raise StoreError(f"there is already a run {run.run_id}")
+        now = time.time()
+        self._kept[run.run_id] = _Kept(replace(run, state=RUNNING, is_held=True, began=now, changed=now), list(entries))
+        if len(self._kept) > self._max_runs:
+            self._forget()
+        return 1
+
+    def _forget(self) -> None:
+        surplus = len(self._kept) - self._max_runs
+        ended = [run_id for run_id, kept in self._kept.items() if not kept.run.is_held]
+        for run_id in ended[:surplus]:
+            del self._kept[run_id]
+
+    async def hold(self, run_id: str) -> int:
+        """See `Store`."""
+        kept = self._find(run_id)
+        if kept.run.is_held:
+            raise RunBusyError(f"run {run_id} is running: wait until it has ended, or end it")
+        kept.hold += 1
+        kept.run = replace(kept.run, is_held=True)
+        return kept.hold
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        """See `Store`."""
+        kept = self._find(run_id)
+        if kept.hold != hold or not kept.run.is_held:
+            raise RunBusyError(f"run {run_id} is no longer held: another task may have resumed it")
+        kept.entries += entries
+        if state != kept.run.state:
+            kept.run = replace(kept.run, state=state, is_held=state == RUNNING, changed=time.time())
+
+    async def release(self, run_id: str, hold: int) -> None:
+        """See `Store`."""
+        kept = self._kept.get(run_id)
+        if kept is not None and kept.hold == hold:
+            kept.run = replace(kept.run, is_held=False)
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        """See `Store`."""
+        kept = self._find(run_id)
+        return replace(kept.run, entries=len(kept.entries)), list(kept.entries)
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        """See `Store`."""
+        runs = [kept for kept in self._kept.values() if session in (None, kept.run.session)]
+        return [replace(kept.run, entries=len(kept.entries)) for kept in runs[: -limit - 1 : -1]]
+
+    async def delete(self, run_id: str) -> None:
+        """See `Store`."""
+        if self._find(run_id).run.is_held:
+            raise RunBusyError(f"run {run_id} is running: wait until it has ended, or end it")
+        del self._kept[run_id]
+
+    def _find(self, run_id: str) -> _Kept:
+        if run_id not in self._kept:
+            raise RunNotFoundError(f"there is no run {run_id!r}: it may have been forgotten")
+        return self._kept[run_id]

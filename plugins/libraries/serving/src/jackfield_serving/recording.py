@@ -1,0 +1,84 @@
+"""The store of a service as its agents see it: it passes on holds, and reports what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jackfield.errors import StoreUnavailableError
+from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield_records import RecordingStore
+
+
+@dataclass(slots=True)
+class HeldRun:
+    """A run that this process holds, for the agent that continues it next."""
+
+    run: StoredRun
+    entries: list[str]
+    hold: int
+
+
+class ServedStore(RecordingStore):
+    """A store around another one.
+
+    Args:
+        store: The other one.
+        on_written: Gets the id of a run and entries, after they were written into its record.
+    """
+
+    def __init__(self, store: Store, on_written: Callable[[str, Sequence[str]], None]) -> None:
+        super().__init__()
+        self.inner = store
+        self.content, self.patience_s = store.content, store.patience_s
+        self.name = getattr(store, "name", type(store).__name__)
+        self._on_written = on_written
+        self._held: dict[str, HeldRun] = {}
+        self._abandoned: set[str] = set()
+
+    def pass_on(self, held: HeldRun) -> None:
+        """Let the next `hold` of the run have this hold, which already began."""
+        self._held[held.run.run_id] = held
+
+    def abandon(self, run_id: str) -> None:
+        """Write no end of a run from now on, so that another process continues it."""
+        self._abandoned.add(run_id)
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        """See `Store`."""
+        return await self.inner.create(run, entries)
+
+    async def hold(self, run_id: str) -> int:
+        """See `Store`."""
+        held = self._held.get(run_id)
+        return await self.inner.hold(run_id) if held is None else held.hold
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        """See `Store`."""
+        if state != RUNNING and run_id in self._abandoned:
+            raise StoreUnavailableError(f"run {run_id} continues in another process")
+        self._held.pop(run_id, None)
+        await self.inner.append(run_id, hold, entries, state=state)
+        if entries:
+            self._on_written(run_id, entries)
+
+    async def release(self, run_id: str, hold: int) -> None:
+        """See `Store`."""
+        self._held.pop(run_id, None)
+        self._abandoned.discard(run_id)
+        await self.inner.release(run_id, hold)
+
+    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+        """See `Store`."""
+        held = self._held.get(run_id)
+        if held is None:
+            return await self.inner.read(run_id)
+        return replace(held.run, entries=len(held.entries)), list(held.entries)
+
+    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+        """See `Store`."""
+        return await self.inner.runs(session=session, limit=limit)
+
+    async def delete(self, run_id: str) -> None:
+        """See `Store`."""
+        await self.inner.delete(run_id)

@@ -1,0 +1,108 @@
+"""Requests and answers as a record keeps them, so that any process can continue a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jackfield.errors import ConfigError
+from jackfield.events import PluginEvent
+from jackfield.messages import Message
+from jackfield.tools import FunctionSchema
+
+PREFIX = "jackfield-serving."
+REQUEST, ANSWERS = f"{PREFIX}request", f"{PREFIX}answers"
+Answer: TypeAlias = Any
+"""The answer to a call: True or False for an approval; for a client's tool, its result as a text or any JSON value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The parts of a request that are not messages.
+
+    Attributes:
+        owner: The identity that made it; ''.
+        config: Options for the model, as JSON.
+        output: The JSON Schema of the answer; None for text.
+        client_tools: The schemas of the tools that the client runs.
+        continues: The run whose conversation precedes the messages; ''.
+    """
+
+    owner: str = ""
+    config: Mapping[str, Any] | None = None
+    output: Mapping[str, Any] | None = None
+    client_tools: Sequence[FunctionSchema] = ()
+    continues: str = ""
+
+    def as_note(self) -> PluginEvent:
+        """Return the request as an event for the record.
+
+        Raises:
+            ConfigError: A part of it is not JSON.
+        """
+        fields = {
+            "owner": self.owner,
+            "config": self.config and dict(self.config),
+            "output": self.output and dict(self.output),
+            "client_tools": [dict(schema) for schema in self.client_tools],
+            "continues": self.continues,
+        }
+        parts = {name: value for name, value in fields.items() if value}
+        return PluginEvent(REQUEST, _as_json(parts, "config, output and client_tools of a request"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The answers to calls that a run waits for.
+
+    Attributes:
+        approvals: Decisions, by the ids of the calls.
+        results: Results of the client's tools, by the ids of their calls.
+    """
+
+    approvals: Mapping[str, bool] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_note(self) -> PluginEvent:
+        """Return the answers as an event for the record.
+
+        Raises:
+            ConfigError: A result is not JSON.
+        """
+        fields = {"approvals": dict(self.approvals), "results": dict(self.results)}
+        return PluginEvent(ANSWERS, _as_json(fields, "results of a client's tools"))
+
+
+def request_in(events: Iterable[PluginEvent]) -> Request | None:
+    """Return the request among the reports of a run; None if the run was not started by a service."""
+    for event in events:
+        if event.name == REQUEST:
+            data = event.data
+            return Request(
+                owner=str(data.get("owner", "")),
+                config=data.get("config"),
+                output=data.get("output"),
+                client_tools=tuple(data.get("client_tools", ())),
+                continues=str(data.get("continues", "")),
+            )
+    return None
+
+
+def is_internal(event: object) -> bool:
+    """Return True for events that only the service reads."""
+    return isinstance(event, PluginEvent) and event.name.startswith(PREFIX)
+
+
+def size_of(messages: Sequence[Message]) -> int:
+    """Return the size of messages as JSON, in bytes."""
+    return sum(len(message.model_dump_json(exclude_defaults=True).encode("utf-8", "replace")) for message in messages)
+
+
+def _as_json(fields: Mapping[str, Any], what: str) -> dict[str, Any]:
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(fields))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{what} must be JSON, because the record keeps them: {error}") from None
+    return plain

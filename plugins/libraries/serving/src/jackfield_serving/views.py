@@ -1,0 +1,135 @@
+"""Agents, runs and sessions as a service shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from jackfield.messages import FunctionCall, Message, Usage
+
+RunPhase = Literal["queued", "running", "waiting", "ended"]
+WaitKind = Literal["approval", "client_tool", "input"]
+
+INPUT = "input"
+"""The id under which a person's message is sent to a run that waits for one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentInfo:
+    """An agent of a service.
+
+    Attributes:
+        name: Its name in the service.
+        description: Its purpose.
+        model: Its model as `backend:model`; '' if it has none.
+        images, audio, video, files: Its model takes content of this kind.
+        tools: The names of its own tools; those that are made for each run are not included.
+        takes_client_tools: Requests may bring tools that the client runs.
+        takes_output: Requests may ask for JSON of a schema.
+    """
+
+    name: str
+    description: str = ""
+    model: str = ""
+    images: bool = False
+    audio: bool = False
+    video: bool = False
+    files: bool = False
+    tools: tuple[str, ...] = ()
+    takes_client_tools: bool = True
+    takes_output: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCall:
+    """A call that a run waits for.
+
+    Attributes:
+        call_id: The key of its answer.
+        call: The call; its arguments are those that will be used.
+        kind: `approval`: answer True or False. `client_tool`: answer with the result. `input`: answer with a text.
+        agent: The nested agent that makes the call; ''.
+        in_doubt: It was under way when a process ended, and may have been made.
+    """
+
+    call_id: str
+    call: FunctionCall
+    kind: WaitKind = "approval"
+    agent: str = ""
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run in a list.
+
+    Attributes:
+        run_id, agent, session, owner: The run, and what it belongs to.
+        phase: `queued`, `running`, `waiting` (for answers) or `ended`.
+        stop_reason: The reason why it ended or waits, as in `RunFinished`; `failed` after an error; '' while it runs.
+        title: The beginning of the question.
+        parent: The run that it was forked from; ''.
+        began, changed: When it began, and when its phase changed last, in seconds since 1970, UTC.
+    """
+
+    run_id: str
+    agent: str
+    session: str = ""
+    owner: str = ""
+    phase: RunPhase = "running"
+    stop_reason: str = ""
+    title: str = ""
+    parent: str = ""
+    began: float = 0.0
+    changed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo(RunSummary):
+    """A run with its messages.
+
+    Attributes:
+        number: The number of its last recorded event; `attach(after=number)` yields what follows.
+        messages: The messages that it began with.
+        response: The complete messages that it has made so far.
+        usage: The usage of its complete turns so far.
+        waiting: The calls that it waits for.
+        error, error_kind: The text and the class of the error that ended it; ''.
+        text: The text of its answer so far.
+        output: The answer as JSON, if the request had a schema and the run has finished.
+        request: The parts of the request that are not messages: `config`, `output`, `client_tools`, `continues`.
+    """
+
+    number: int = 0
+    messages: tuple[Message, ...] = ()
+    response: tuple[Message, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    waiting: tuple[WaitingCall, ...] = ()
+    error: str = ""
+    error_kind: str = ""
+    text: str = ""
+    output: Any = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A conversation.
+
+    Attributes:
+        session: Its id.
+        agent: The agent of its latest run.
+        last_run: Its latest run, whose conversation the next run continues.
+        runs: The number of its runs.
+        title: The beginning of its first question.
+        began, changed: When its first run began, and when its latest run changed.
+    """
+
+    session: str
+    agent: str = ""
+    last_run: str = ""
+    runs: int = 0
+    title: str = ""
+    began: float = 0.0
+    changed: float = 0.0
