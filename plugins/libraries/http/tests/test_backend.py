@@ -64,19 +64,19 @@ class SaidReader(AnswerReader):
     end_mark: ClassVar[bytes | None] = b"[DONE]"
     complete = False
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         self.complete = "bye" in wire
         return [TextDelta(wire["say"])] if "say" in wire else []
 
-    def _last(self) -> list[ModelEvent]:
+    def last_events(self) -> list[ModelEvent]:
         return [ModelFinished("stop")]
 
 
 class ImpatientReader(SaidReader):
     decoder = DataLineDecoder
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
-        events = super()._read(wire)
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
+        events = super().read_event(wire)
         self.enough = self.complete
         return events
 

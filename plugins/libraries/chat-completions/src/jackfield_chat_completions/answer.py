@@ -86,12 +86,12 @@ class ChatReader(AnswerReader):
         """See `AnswerReader`."""
         return bool(self._reason or self.done)
 
-    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
-        events = self._read(wire)
+    def read_whole(self, wire: Wire) -> list[ModelEvent]:
+        events = self.read_event(wire)
         self.done = bool(events)
         return events
 
-    def _last(self) -> Iterator[ModelEvent]:
+    def last_events(self) -> Iterator[ModelEvent]:
         reason = self._finish_reason()
         if reason == "content_filter" and not self._has_answered():
             raise self._refused()
@@ -109,7 +109,7 @@ class ChatReader(AnswerReader):
             return REASONS.get(self._reason, "other")
         return "tool_calls" if self._calls else "stop"
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         if wire.get("error") or wire.get("object") == "error":
             raise error_in_stream(self.failures, wire)
         if self._id is None:

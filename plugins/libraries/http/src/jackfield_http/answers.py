@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 class AnswerReader(ABC):
     """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` ends both.
 
-    A subclass defines `_read`, `_last` and `complete`.
+    A subclass defines `read_event`, `last_events` and `complete`, and may extend `read_whole` and `held_events`.
 
     Args:
         failures: The errors of this request.
@@ -37,6 +37,7 @@ class AnswerReader(ABC):
         advice: Advice for users whose server sends something else.
         texts: The keys of texts that continue in the next object, and may be cut in the middle of a character.
         decoder: The class that finds the events of a stream.
+        events: The decoder of this answer.
         end_mark: The data after the last object of a stream, if it is not an object; None for no such mark.
     """
 
@@ -49,7 +50,7 @@ class AnswerReader(ABC):
         self.failures = failures
         self.done = False
         self.enough = False
-        self._events = self.decoder(patience_s=patience_s)
+        self.events = self.decoder(patience_s=patience_s)
         self._halves: Halves | None = None  # from the first lone surrogate on
         self._began = False
 
@@ -60,9 +61,9 @@ class AnswerReader(ABC):
             ModelServiceError: The piece holds an error, or data that is not part of an answer. Earlier events come
                 first.
         """
-        objects = self._events.feed(piece)
+        objects = self.events.feed(piece)
         if len(objects) == 1 and objects[0] != self.end_mark and not self.done:  # nearly always; saves a generator
-            return iter(self._parse(objects[0], self._read))
+            return iter(self._parse(objects[0], self.read_event))
         return self._parse_all(objects)
 
     def whole(self, body: bytes) -> list[ModelEvent]:
@@ -71,7 +72,7 @@ class AnswerReader(ABC):
         Raises:
             ModelServiceError: As for `feed`.
         """
-        return self._parse(body, self._read_whole)
+        return self._parse(body, self.read_whole)
 
     def finish(self) -> Iterator[ModelEvent]:
         """Yield the last events.
@@ -80,12 +81,17 @@ class AnswerReader(ABC):
             ModelServiceError: The stream ended before the answer did.
         """
         if not self.done:
-            yield from self._parse_all(self._events.end())
-        yield from self._held_back()
+            yield from self._parse_all(self.events.end())
+        yield from self.held_events()
         if not self.complete:
             text = "the stream ended in the middle of the answer; try again"
             raise self.failures.wrong(text if self._began else f"the server sent no answer: {self.advice}")
-        yield from self._last()
+        yield from self.last_events()
+
+    @property
+    def has_halves(self) -> bool:
+        """True once a text was cut in the middle of a character."""
+        return self._halves is not None
 
     # --- what a protocol writes ---
 
@@ -95,25 +101,25 @@ class AnswerReader(ABC):
         """True once the end of the answer has arrived."""
 
     @abstractmethod
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         """Return the events of one object. For missing or wrong parts, any of Python's errors may be raised."""
 
     @abstractmethod
-    def _last(self) -> Iterable[ModelEvent]:
+    def last_events(self) -> Iterable[ModelEvent]:
         """Return the events that come last and once: the usage and `ModelFinished`."""
 
-    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+    def read_whole(self, wire: Wire) -> list[ModelEvent]:
         """Return the events of an answer that is one object."""
-        return self._read(wire)
+        return self.read_event(wire)
 
-    def _held_back(self) -> list[ModelEvent]:
+    def held_events(self) -> list[ModelEvent]:
         """Return the events that were held back until the end."""
         return [] if self._halves is None else self._halves.rest()
 
     # --- one object ---
 
     def _parse_all(self, events: Iterable[bytes]) -> Iterator[ModelEvent]:
-        end_mark, read = self.end_mark, self._read
+        end_mark, read = self.end_mark, self.read_event
         for data in events:
             if data == end_mark:
                 self.done = True

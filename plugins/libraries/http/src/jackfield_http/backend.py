@@ -72,7 +72,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         with ForgetLocals():  # a key may be among them
             super().__init__(config, processors=processors, host=host)
         self._facts = self.read_facts()
-        self._access: Access[ServerT] = Access(self.server, backend=self.backend)
+        self.access: Access[ServerT] = Access(self.server, backend=self.backend)
 
     # --- defined by a backend ---
 
@@ -169,7 +169,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         Raises:
             ModelServiceError: The server did not answer, or has no such list.
         """
-        opened = await self._access.open()
+        opened = await self.access.open()
         post = Post(b"", url_of(opened.server), {"accept": "application/json"}, "GET")
         reply = await opened.exchange(post, extra={}, timeout_s=DEFAULT_TIMEOUT_S)
         failures = opened.failures(self.backend, reply.headers, extra={})
@@ -182,7 +182,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Ask once, for a stream. An answer that is one JSON object is accepted as well."""
-        opened = await self._access.open()
+        opened = await self.access.open()
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         while True:
             post = await self._post(request, opened.server)
@@ -212,7 +212,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
     async def aclose(self) -> None:
         """Close the idle connections; the next call opens new ones, and looks up the key again."""
         await super().aclose()
-        await self._access.aclose()
+        await self.access.aclose()
 
     async def _post(self, request: ChatRequest, server: ServerT) -> Post:
         if reads_files(request):
@@ -230,7 +230,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         server = self.adjust_server(request, opened.server, status, body)
         if server is None:
             raise self.refusal(failures, status, body)
-        return self._access.change(opened, server)
+        return self.access.change(opened, server)
 
 
 def facts_of_config(config: LLMConfig) -> ModelFacts:

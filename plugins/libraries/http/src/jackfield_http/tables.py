@@ -184,7 +184,7 @@ class TableReader(AnswerReader):
         self._note_end(wire, keys)
         return events
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         if error := value_at(wire, self.errors.error):
             raise self.errors.in_answer(self.failures, error)
         events = self._read_part(wire)
@@ -192,12 +192,12 @@ class TableReader(AnswerReader):
             self.done = True
         return events
 
-    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+    def read_whole(self, wire: Wire) -> list[ModelEvent]:
         if self.whole_answer is None or value_at(wire, self.errors.error):
-            return self._read(wire)
+            return self.read_event(wire)
         return self.read_object(wire, self.whole_answer)
 
-    def _last(self) -> Iterator[ModelEvent]:
+    def last_events(self) -> Iterator[ModelEvent]:
         if self._counts:
             total = self._counts.get("prompt_tokens", 0) + self._counts.get("completion_tokens", 0)
             yield UsageReported(Usage(**{"total_tokens": total, **self._counts}))

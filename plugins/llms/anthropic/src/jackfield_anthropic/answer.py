@@ -106,7 +106,7 @@ class MessagesReader(AnswerReader):
         beginning = Beginning(tuple(self._all_blocks()), self._total_usage(), self._beginning.pauses + 1)
         return PausedRequest(**values, beginning=beginning)
 
-    def _last(self) -> Iterator[ModelEvent]:
+    def last_events(self) -> Iterator[ModelEvent]:
         if self.is_paused:
             return
         if self._usage or self._beginning.pauses:
@@ -123,7 +123,7 @@ class MessagesReader(AnswerReader):
 
     # --- one event ---
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         match wire["type"]:
             case "content_block_delta":
                 return self._delta(self._blocks[wire["index"]], wire["delta"])
@@ -210,7 +210,7 @@ class MessagesReader(AnswerReader):
 
     # --- the whole ---
 
-    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+    def read_whole(self, wire: Wire) -> list[ModelEvent]:
         if wire.get("type") == "error" or wire.get("error"):
             raise error_in_answer(self.failures, wire)
         self._head(wire)
@@ -227,7 +227,7 @@ class MessagesReader(AnswerReader):
 
     def _sent_back(self, block: _Block) -> Wire | None:
         text = "".join(block.text)
-        if self._halves is not None:
+        if self.has_halves:
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         match block.wire["type"]:
             case "thinking":  # servers refuse one without a signature

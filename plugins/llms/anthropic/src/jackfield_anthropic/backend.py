@@ -147,7 +147,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         options = request.config
 
         async def ask() -> int:
-            opened = await self._access.open()
+            opened = await self.access.open()
             body = await sync.in_worker(request_body, request, self.config, self._abilities)
             post = Post(json_bytes(countable_body(body)), f"{opened.server.url}/count_tokens")
             timeout_s = options.request_timeout or DEFAULT_TIMEOUT_S

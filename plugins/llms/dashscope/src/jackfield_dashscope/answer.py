@@ -39,7 +39,7 @@ class DashScopeReader(AnswerReader):
     advice: ClassVar[str] = "check base_url, which usually ends in /api/v1, and that it speaks DashScope's protocol"
     texts: ClassVar[frozenset[str]] = frozenset({"content", "reasoning_content", "text", "arguments"})
     decoder = DataLineDecoder
-    _events: DataLineDecoder
+    events: DataLineDecoder
 
     def __init__(self, failures: Failures, model: str, *, patience_s: float | None = None) -> None:
         super().__init__(failures, patience_s=patience_s)
@@ -56,15 +56,15 @@ class DashScopeReader(AnswerReader):
         """See `AnswerReader`; only the usage may follow."""
         return bool(self._reason)
 
-    def _last(self) -> Iterator[ModelEvent]:
+    def last_events(self) -> Iterator[ModelEvent]:
         if self._usage is not None:
             yield UsageReported(usage_of(self._usage))
         reason = REASONS.get(self._reason, "other")
         yield ModelFinished(reason, self._model, self._request_id, provider_reason=self._reason)
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         if wire.get("code"):
-            raise error_in_answer(self.failures, wire, status=self._events.status)
+            raise error_in_answer(self.failures, wire, status=self.events.status)
         output = wire["output"]
         if not self._has_head:
             self._read_head(wire)

@@ -80,7 +80,7 @@ class ImagesReader(AnswerReader):
         self._usage = Usage()
         self._created: int | None = None
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         images = [MediaDelta(ContentItem(image=_address(image))) for image in wire["data"]]
         if not images:
             raise self.failures.wrong("the answer has no image: try again, or change the prompt")
@@ -94,7 +94,7 @@ class ImagesReader(AnswerReader):
         self.complete = True
         return list(images)
 
-    def _last(self) -> Iterable[ModelEvent]:
+    def last_events(self) -> Iterable[ModelEvent]:
         yield UsageReported(self._usage)
         yield ModelFinished("stop", model=self._model, created=self._created)
 

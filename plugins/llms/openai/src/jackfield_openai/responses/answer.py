@@ -59,16 +59,16 @@ class ResponsesReader(AnswerReader):
         """See `AnswerReader`."""
         return self._complete
 
-    def _read_whole(self, wire: Wire) -> list[ModelEvent]:
+    def read_whole(self, wire: Wire) -> list[ModelEvent]:
         if "output" not in wire:
             self._raise_if_error(wire)
             raise ValueError("an answer without output")
         return self._response(wire)
 
-    def _held_back(self) -> list[ModelEvent]:
-        return [*super()._held_back(), *([] if self._complete else self._release_all())]
+    def held_events(self) -> list[ModelEvent]:
+        return [*super().held_events(), *([] if self._complete else self._release_all())]
 
-    def _last(self) -> Iterator[ModelEvent]:
+    def last_events(self) -> Iterator[ModelEvent]:
         if self._usage is not None:
             yield UsageReported(self._usage)
         output = self._items.output()
@@ -77,7 +77,7 @@ class ResponsesReader(AnswerReader):
 
     # --- one event ---
 
-    def _read(self, wire: Wire) -> list[ModelEvent]:
+    def read_event(self, wire: Wire) -> list[ModelEvent]:
         match wire.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
                 return self._text_delta(wire)
