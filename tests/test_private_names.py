@@ -170,7 +170,7 @@ def test_no_plugin_of_the_template_needs_a_private_name(
     capsys.readouterr()
     template = read_code(path / "src" for path in tmp_path.iterdir())
     code = Code({**ours.modules, **template.modules}, ours.packages | template.packages)
-    assert any(name == "Reader" for _, name in template.classes)
+    assert len(template.classes) >= 8
     assert sorted(set(code.faults(template.modules))) == []
 
 
