@@ -73,6 +73,7 @@ MODULES = (
     "jackfield.events",
     "jackfield.request",
     "jackfield.streams",
+    "jackfield.work",
     "jackfield.sync",
     "jackfield.jsontext",
     "jackfield.tokenizers",

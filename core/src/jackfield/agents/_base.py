@@ -341,6 +341,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 cancel=cancel,
                 ends_at=None if seconds is None else asyncio.get_running_loop().time() + seconds,
                 passes_events=output is None and self.passes_events and not self.handoffs,
+                observers=self.observers,
             )
             if recorded is None:
                 _check_answers(run)
@@ -352,7 +353,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))
-                async with closing(recorder.record(events_of, run, recorded) if recorder else events_of(run)) as events:
+                steps = recorder.record(events_of, run, recorded) if recorder else events_of(run)
+                async with closing(self.observers.surround_events(steps, run.id)) as events:
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)

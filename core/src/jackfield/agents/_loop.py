@@ -25,8 +25,8 @@ from jackfield.jsontext import is_json
 from jackfield.messages import Message
 from jackfield.models._base import BaseChatModel
 from jackfield.models._fold import Fold
-from jackfield.processors import Processor
-from jackfield.request import FunctionSchema
+from jackfield.processors import Preprocessor, Processor
+from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.runs._calls import open_calls
 from jackfield.runs._run import Event, Handoff, ParentRun, Run
 from jackfield.streams import Interrupted, closing
@@ -219,7 +219,7 @@ class Loop:
                 self.functions,
                 config=config,
                 lang=run.lang,
-                around=self.around + run.around,
+                around=self.around + run.around + _shown_to(run),
                 files=file_use_of(tools, reads_files=self.reads_files) if run.context.files else "read",
             )
             with answer.reading_from(self.model.address):
@@ -336,6 +336,23 @@ async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
             return await anext(found)
     finally:
         work.close()  # after a cancel, it may never have begun
+
+
+def _shown_to(run: Run) -> tuple[Processor, ...]:
+    return (_ShowRequest(run),) if run.observers.see_requests else ()
+
+
+class _ShowRequest(Preprocessor):
+    """Shows a request to the observers of a run, as it enters the chain of the model."""
+
+    name = "show_request"
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        self._run.observers.show_request(self._run.id, request)
+        return request
 
 
 class _Named:

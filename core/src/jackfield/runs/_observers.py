@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import ClassVar, TypeVar
 
 from jackfield.errors import ConfigError
 from jackfield.events import RunEvent
 from jackfield.plugins._acting import acting
 from jackfield.plugins._protocol import Plugins
+from jackfield.request import ChatRequest
 from jackfield.secrets import StatesSecrets
+from jackfield.work import Work, surrounded
 
+T = TypeVar("T")
 MAX_FAULTS = 3
 _log = logging.getLogger("jackfield.observers")
 
@@ -33,12 +38,34 @@ class Observer(StatesSecrets, ABC):
     def observe(self, event: RunEvent) -> None:
         """Take note of one event. It runs between two events of the run: it must not wait, nor change the event."""
 
+    def observe_request(self, run_id: str, request: ChatRequest) -> None:
+        """Take note of a request to the model, before the processors of the model get it; it must not wait either.
+
+        It follows `TurnStarted`. Requests of a processor's own, such as those of a fallback, are not shown.
+        """
+
+    def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - few observers need it
+        """Return a context for a piece of work of a run, such as a trace that is continued inside; None for none.
+
+        It is entered and left in one task, or one thread, so it may set context variables, which also reach the threads
+        and tasks that the work starts. The work of a run is interrupted by each of its events, so its context is asked
+        for, entered and left again and again: it must cost little. `ToolStarted` of a call may come a moment after the
+        call has begun.
+        """
+        return None
+
+    def headers(self) -> Mapping[str, str]:
+        """Return headers to add to an HTTP request of the work in progress, inside of its context."""
+        return {}
+
 
 class Observers(StatesSecrets):
     """The observers of one agent. A fault of one is logged and costs the run nothing; three silence it."""
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._active = tuple(observers)
+        self._surrounding = self._overriding("surround", "headers")
+        self._asking = self._overriding("observe_request")
         self._faults: dict[Observer, int] = {}
         self._lock = threading.Lock()
 
@@ -61,13 +88,101 @@ class Observers(StatesSecrets):
             except Exception:  # noqa: BLE001 - it is logged, and costs the run nothing
                 self._note_fault(observer)
 
+    def _overriding(self, *methods: str) -> tuple[Observer, ...]:
+        """Return the active observers that implement one of these methods; most implement none."""
+        return tuple(
+            one
+            for one in self._active
+            if any(getattr(type(one), name) is not getattr(Observer, name) for name in methods)
+        )
+
+    # --- requests and the work in progress ---
+
+    @property
+    def surround_work(self) -> bool:
+        """True if some of them surround work, or add headers to requests."""
+        return bool(self._surrounding)
+
+    @property
+    def see_requests(self) -> bool:
+        """True if some of them want to see requests to models."""
+        return bool(self._asking)
+
+    def show_request(self, run_id: str, request: ChatRequest) -> None:
+        """Show a request to those that want to see it."""
+        for observer in self._asking:
+            try:
+                observer.observe_request(run_id, request)
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
+
+    def surround_events(self, events: AsyncIterator[T], run_id: str) -> AsyncIterator[T]:
+        """Return the events of a run, whose work is done inside of the contexts of the observers."""
+        return _SurroundedEvents(events, self, run_id) if self._surrounding else events
+
+    def enter(self, work: Work) -> Callable[[BaseException | None], None]:
+        """See `jackfield.work.Surroundings`."""
+        entered: list[tuple[Observer, AbstractContextManager[object]]] = []
+        for observer in self._surrounding:
+            try:
+                context = observer.surround(work)
+                if context is not None:
+                    context.__enter__()
+                    entered.append((observer, context))
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
+        return partial(self._leave, entered)
+
+    def _leave(
+        self, entered: list[tuple[Observer, AbstractContextManager[object]]], error: BaseException | None
+    ) -> None:
+        for observer, context in reversed(entered):
+            try:
+                context.__exit__(None if error is None else type(error), error, None)
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
+
+    def headers(self) -> Mapping[str, str]:
+        """See `jackfield.work.Surroundings`."""
+        headers: dict[str, str] = {}
+        for observer in self._surrounding:
+            try:
+                headers.update(observer.headers())
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
+        return headers
+
     def _note_fault(self, observer: Observer) -> None:
         with self._lock:
             count = self._faults[observer] = self._faults.get(observer, 0) + 1
             if count == MAX_FAULTS:
                 self._active = tuple(one for one in self._active if one is not observer)
+                self._surrounding = self._overriding("surround", "headers")
+                self._asking = self._overriding("observe_request")
         silenced = "; it gets no more events" if count == MAX_FAULTS else ""
         _log.exception("observer %r failed%s", observer.name, silenced)
+
+
+NO_OBSERVERS = Observers()
+
+
+class _SurroundedEvents(AsyncIterator[T]):
+    """Events whose steps run inside of the contexts of observers, and nothing of their reader."""
+
+    def __init__(self, events: AsyncIterator[T], observers: Observers, run_id: str) -> None:
+        self._events, self._observers = events, observers
+        self._work = Work(kind="run", run_id=run_id)
+
+    async def __anext__(self) -> T:
+        with surrounded(self._work, self._observers):
+            return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """Close the events, in the same contexts."""
+        close = getattr(self._events, "aclose", None)
+        if close is not None:
+            with surrounded(self._work, self._observers):
+                await close()
 
 
 def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:

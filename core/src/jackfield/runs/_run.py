@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -29,6 +30,7 @@ from jackfield.processors import Processor
 from jackfield.request import GenerateOptions
 from jackfield.results import RunResult
 from jackfield.runs._limits import budget_reached, is_shared
+from jackfield.runs._observers import NO_OBSERVERS, Observers
 from jackfield.runs._preparation import Preparation, ReportProgress
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import BaseTool, CallingRun, ToolContext
@@ -36,6 +38,7 @@ from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._rules import NO_RULES, Approve, CallRules
 from jackfield.tools._toolbox import Toolbox
 from jackfield.tools._toolset import Toolset
+from jackfield.work import Work, surrounded
 
 T = TypeVar("T")
 DepsIn_contra = TypeVar("DepsIn_contra", contravariant=True, default=Any)
@@ -265,6 +268,7 @@ class Run:
         record: What writes the steps of the run into a store; None if it is not recorded.
         tally: The usage of nested runs.
         passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
+        observers: The observers of the run.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -295,6 +299,7 @@ class Run:
     record: Record | None = None
     tally: Tally = field(default_factory=Tally)
     passes_events: bool = False
+    observers: Observers = NO_OBSERVERS
 
     @property
     def depth(self) -> int:
@@ -427,6 +432,13 @@ class ParentRun(CallingRun):
         outer = self.run.parent if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
         return self.direct
+
+    def surround_call(self, call_id: str, tool: str) -> AbstractContextManager[object]:
+        """See `CallingRun`."""
+        observers = self.run.observers
+        if not observers.surround_work:
+            return super().surround_call(call_id, tool)
+        return surrounded(Work(kind="tool_call", run_id=self.run.id, call_id=call_id, name=tool), observers)
 
     async def before_call(self) -> str:
         """See `CallingRun`: a run that is recorded must still be held."""

@@ -6,6 +6,7 @@ import copy
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeAlias, cast
 
@@ -55,6 +56,10 @@ class CallingRun:
     def of_call(self, call_id: str) -> CallingRun:  # noqa: ARG002 - a run that records its agents needs it
         """Return this run at one of its tool calls."""
         return self
+
+    def surround_call(self, call_id: str, tool: str) -> AbstractContextManager[object]:  # noqa: ARG002 - as above
+        """Return the context in which a call is made, as observers of the run define it."""
+        return nullcontext()
 
     async def before_call(self) -> str:
         """Check right before a call that the run may still act; return '' if so, else the reason for the model."""

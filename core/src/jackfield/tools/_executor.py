@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -284,8 +285,10 @@ class ToolExecutor:
             ask=ask,
             run=None if context.run is None else context.run.of_call(planned.call_id),
         )
-        output = await run_tool(ready.tool, ready.arguments, scoped, on_begin=partial(turn.begun.add, planned.index))
-        content, metadata = await content_of(output)
+        begin = partial(turn.begun.add, planned.index)
+        with nullcontext() if context.run is None else context.run.surround_call(planned.call_id, planned.call.name):
+            output = await run_tool(ready.tool, ready.arguments, scoped, on_begin=begin)
+            content, metadata = await content_of(output)
         if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
         else:  # cutting megabytes of JSON, or counting those of images, takes time

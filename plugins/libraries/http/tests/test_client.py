@@ -28,6 +28,7 @@ from jackfield.errors import (
     ModelServiceError,
     ModelTimeoutError,
 )
+from jackfield.work import Work, surrounded
 from jackfield_http import HTTPClient, Reply, header_pairs, transport
 from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
@@ -53,6 +54,31 @@ def test_a_body_and_headers_arrive_and_an_answer_comes_back_whole(echo: str, mak
     headers = header_pairs({"X-Mine": "1", "Content-Type": "text/plain"}, {"x-mine": "2"})
     reply = sync.run(make_client(echo).exchange("POST", f"{echo}/a", b"hello", headers, timeout_s=20))
     assert (reply.status, reply.headers["x-mine"], reply.body) == (201, "2", b"hello")
+
+
+class Adds:
+    """Observers that add headers to requests."""
+
+    def enter(self, work: Work) -> Callable[[BaseException | None], None]:
+        return lambda _: None
+
+    def headers(self) -> dict[str, str]:
+        return {"x-mine": "added"}
+
+
+def test_headers_of_observers_are_added_inside_of_a_run_and_override_none(echo: str, make_client: MakeClient) -> None:
+    client = make_client(echo)
+
+    async def echoed(**own: str) -> str:
+        reply = await client.exchange("POST", f"{echo}/a", b"hello", header_pairs(own), timeout_s=20)
+        return reply.headers["x-mine"]
+
+    async def ask_all() -> list[str]:
+        outside = await echoed()
+        with surrounded(Work(kind="run", run_id="r"), Adds()):
+            return [outside, await echoed(), await echoed(**{"x-mine": "own"}), await echoed()]
+
+    assert sync.run(ask_all()) == ["", "added", "own", "added"]
 
 
 def test_a_get_has_no_body_and_keeps_its_query(echo: str, make_client: MakeClient) -> None:

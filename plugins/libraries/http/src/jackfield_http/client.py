@@ -19,7 +19,7 @@ from jackfield.quoting import SentSecrets, quote_text
 from jackfield.secrets import forget_locals
 from jackfield_http.addresses import has_server
 from jackfield_http.failures import translate_errors
-from jackfield_http.headers import HeaderPairs
+from jackfield_http.headers import HeaderPairs, with_outgoing
 from jackfield_http.jsonbytes import json_value
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
@@ -144,7 +144,8 @@ class HTTPClient:
         with translate_errors(
             self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)
         ):
-            async with connections.request(method, url, body, headers, timeout_s=timeout_s) as response:
+            sent = with_outgoing(headers)
+            async with connections.request(method, url, body, sent, timeout_s=timeout_s) as response:
                 yield response
 
     async def exchange(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from jackfield.errors import ConfigError
 from jackfield.secrets import ForgetLocals
+from jackfield.work import outgoing_headers
 from jackfield_http.keys import key_for_header
 
 __all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of", "retry_after_s"]
@@ -46,6 +47,16 @@ def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = 
         for name in _joined(extra or {}):
             _refuse_taking_over(name, own, key)
         return _as_sent(_joined(own, extra or {}))
+
+
+def with_outgoing(headers: HeaderPairs) -> HeaderPairs:
+    """Return headers with those that observers of the current run add, such as `traceparent`; own ones win."""
+    added = outgoing_headers()
+    if not added:
+        return headers
+    own = {name for name, _ in headers}
+    more = ((name.encode(), value.encode()) for name, value in added.items())
+    return HeaderPairs([*headers, *(pair for pair in more if pair[0] not in own)])
 
 
 def _joined(*headers: Mapping[str, str]) -> dict[str, str]:

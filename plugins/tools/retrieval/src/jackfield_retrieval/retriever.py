@@ -17,6 +17,7 @@ from jackfield.results import WARNINGS
 from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher, unread_parts
 from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
+from jackfield.work import part_of_run
 from jackfield_documents import (
     Expanded,
     Kept,
@@ -149,13 +150,15 @@ class Retriever:
             ConfigError: There are too many files.
         """
         names = list(files)
-        for _ in range(_TRIES):
-            try:
-                with failures_noted() as failures:
-                    found = await self._retrieve(query, names, report)
+        with part_of_run("retrieval", "retrieval", query=query) as work:
+            for _ in range(_TRIES):
+                try:
+                    with failures_noted() as failures:
+                        found = await self._retrieve(query, names, report)
+                except ChangedIndexError:  # it was built twice since it was opened
+                    continue
+                work.facts.update(passages=len(found.chunks), documents=found.documents)
                 return replace(found, failures=tuple(failures))
-            except ChangedIndexError:  # it was built twice since it was opened
-                continue
         raise ConfigError("an index changes faster than it can be searched: build it less often")
 
     async def _retrieve(self, query: str, names: Sequence[str], report: ReportProgress) -> RetrievalResult:
