@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield.plugins import default_host
 from jackfield_terminal import models
 from jackfield_terminal.model_names import load_names
 from jackfield_terminal.options import _model_config
@@ -70,6 +71,32 @@ def test_the_error_of_a_backend_hides_no_other(
     answer = json.loads(capsys.readouterr().out)
     assert {"openai:small", "openai:large"} <= set(answer["models"])
     assert "jackfield keys set ANTHROPIC_API_KEY" in answer["errors"]["anthropic"]
+
+
+def test_all_servers_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    everybody = threading.Barrier(2, timeout=30)  # a server that waits for the other's request
+
+    class Waiting(Handler):
+        def do_GET(self) -> None:
+            everybody.wait()
+            super().do_GET()
+
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Waiting) for _ in range(2)]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()
+    for backend, server in zip(("OPENAI", "ANTHROPIC"), servers, strict=True):
+        monkeypatch.setenv(f"{backend}_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv(f"{backend}_API_KEY", "sk-test")
+    monkeypatch.setattr(default_host(), "names", lambda _kind: ["openai", "anthropic", "azure", "offline"])
+    assert models.main(["list"]) == 0
+    out, err = capsys.readouterr()
+    assert out.split() == ["openai:small", "openai:large", "anthropic:small", "anthropic:large"]
+    assert [line.split(":")[0] for line in err.splitlines()] == ["! azure"]
+    for server, thread in zip(servers, threads, strict=True):
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_a_server_without_a_list_is_an_error(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from jackfield import sync
 from jackfield.cli import Parser, escape_line, print_json, print_table
@@ -13,6 +15,11 @@ from jackfield.errors import ConfigError, JackfieldError
 from jackfield.plugins import default_host
 from jackfield.suggestions import suggest
 from jackfield_terminal.model_names import ModelNames, load_names, remember_models, save_names
+
+if TYPE_CHECKING:  # only `list` needs models
+    from jackfield.models import ListsModels
+
+_TIMEOUT_S = 20.0  # of one server; others answer meanwhile
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,18 +92,25 @@ def _remove_alias(name: str | None, names: ModelNames) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     """Print the models of all backends that can list them; the errors of some do not hide the others."""
-    host = default_host()
-    backends = [options.model.partition(":")[0]] if options.model else host.names("llm")
-    models: list[str] = []
+    backends = [options.model.partition(":")[0]] if options.model else default_host().names("llm")
+    listers: dict[str, ListsModels] = {}
     errors: dict[str, str] = {}
     for backend in backends:
         try:
-            listed = _models_of(backend)
-            if listed is None and options.model:
-                raise ConfigError("it cannot list its models")
-            models += [f"{backend}:{name}" for name in listed or ()]
+            lister = _make_lister(backend)
         except JackfieldError as error:
             errors[backend] = str(error)
+            continue
+        if lister is not None:
+            listers[backend] = lister
+        elif options.model:
+            errors[backend] = "it cannot list its models"
+    models: list[str] = []
+    for backend, answer in sync.run(_ask_all(listers)).items():
+        if isinstance(answer, JackfieldError):
+            errors[backend] = str(answer)
+        else:
+            models += [f"{backend}:{name}" for name in answer]
     remember_models(models)
     if options.json:
         print_json({"models": models, "errors": errors})
@@ -107,19 +121,29 @@ def _list(options: argparse.Namespace) -> int:
     return 0 if models or not errors else 1
 
 
-def _models_of(backend: str) -> list[str] | None:
-    """Return the models of a backend's server; None if the backend cannot list them."""
+def _make_lister(backend: str) -> ListsModels | None:
+    """Return a model that can ask the backend's server; None if the backend cannot list models."""
     from jackfield.models import ListsModels, get_chat_model
 
     # A name is needed to make the model; it is not sent.
-    model = get_chat_model({"model_type": backend, "model": "unnamed"}, processors=())
-    if not isinstance(model, ListsModels):
-        return None
+    config = {"model_type": backend, "model": "unnamed", "generate_cfg": {"request_timeout": _TIMEOUT_S}}
+    model = get_chat_model(config, processors=())
+    return model if isinstance(model, ListsModels) else None
 
-    async def ask() -> list[str]:
+
+async def _ask_all(listers: Mapping[str, ListsModels]) -> dict[str, list[str] | JackfieldError]:
+    """Ask all servers at once."""
+
+    async def ask(lister: ListsModels) -> list[str] | JackfieldError:
         try:
-            return await model.alist_models()
+            return await lister.alist_models()
+        except JackfieldError as error:
+            return error
         finally:
-            await model.aclose()
+            if isinstance(lister, BaseChatModel):
+                await lister.aclose()
 
-    return sync.run(ask())
+    from jackfield.models import BaseChatModel
+
+    answers = await asyncio.gather(*(ask(lister) for lister in listers.values()))
+    return dict(zip(listers, answers, strict=True))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from jackfield import sync
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import ModelEvent
 from jackfield.media import is_local, path_of
-from jackfield.models import BaseChatModel, name_of_server
+from jackfield.models import BaseChatModel, name_of_server, retry_request
 from jackfield.plugins import Plugins
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
@@ -49,6 +51,19 @@ class Exchange(Generic[ServerT]):
     server: ServerT
     failures: Failures
     patience_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPage:
+    """A page of a list of models.
+
+    Attributes:
+        names: The names of models.
+        next_url: The URL of the next page; None after the last.
+    """
+
+    names: Sequence[str]
+    next_url: str | None = None
 
 
 class HTTPBackend(BaseChatModel, Generic[ServerT]):
@@ -160,24 +175,44 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
             key.or_missing(needed_by=f"backend {self.backend}")
         return key
 
-    async def fetch_model_ids(self, url_of: Callable[[ServerT], str]) -> list[str]:
-        """Return the ids in a list of models: `{"data": [{"id": …}, …]}`.
+    async def fetch_model_ids(
+        self, url_of: Callable[[ServerT], str], read_page: Callable[[Any, str], ModelPage] | None = None
+    ) -> list[str]:
+        """Return the names in a list of models, page by page, each once, with the time-out and retries of requests.
 
         Args:
             url_of: Returns the URL of the list at a server.
+            read_page: Reads the JSON of a page, given its URL; `read_model_page` if None. It may raise LookupError,
+                TypeError or ValueError for anything else.
 
         Raises:
             ModelServiceError: The server did not answer, or has no such list.
         """
         opened = await self.access.open()
-        post = Post(b"", url_of(opened.server), {"accept": "application/json"}, "GET")
-        reply = await opened.exchange(post, extra={}, timeout_s=DEFAULT_TIMEOUT_S)
-        failures = opened.failures(self.backend, reply.headers, extra={})
+        names: dict[str, None] = {}
+        url: str | None = url_of(opened.server)
+        while url is not None:
+            fetch = partial(self._fetch_page, opened, url, read_page or read_model_page)
+            page = await retry_request(fetch, max_retries=self.config.generate_cfg.max_retries)
+            known = len(names)
+            names.update(dict.fromkeys(page.names))
+            # A server that repeats a page would keep the client for ever.
+            url = page.next_url if len(names) > known else None
+        return list(names)
+
+    async def _fetch_page(
+        self, opened: Opened[ServerT], url: str, read_page: Callable[[Any, str], ModelPage]
+    ) -> ModelPage:
+        options = self.config.generate_cfg
+        post = Post(b"", url, {"accept": "application/json"}, "GET")
+        timeout_s = options.request_timeout or DEFAULT_TIMEOUT_S
+        reply = await opened.exchange(post, extra=options.extra_headers, timeout_s=timeout_s)
+        failures = opened.failures(self.backend, reply.headers, extra=options.extra_headers)
         if reply.status >= 300:
             raise self.refusal(failures, reply.status, reply.body)
         try:
-            return [str(entry["id"]) for entry in json_value(reply.body)["data"]]
-        except (LookupError, TypeError, ValueError):
+            return read_page(json_value(reply.body), url)
+        except (LookupError, TypeError, ValueError, AttributeError):
             raise failures.unreadable(reply.body, advice="it has no list of models") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -231,6 +266,23 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         if server is None:
             raise self.refusal(failures, status, body)
         return self.access.change(opened, server)
+
+
+def read_model_page(value: Any, url: str) -> ModelPage:
+    """Read a page of the form `{"data": [{"id": …}, …]}`; with `has_more`, the next one is `after_id` the last id.
+
+    Raises:
+        LookupError, TypeError, ValueError: It has another form.
+    """
+    names = [str(entry["id"]) for entry in value["data"]]
+    return ModelPage(names, with_query(url, after_id=names[-1]) if value.get("has_more") and names else None)
+
+
+def with_query(url: str, **parameters: object) -> str:
+    """Return a URL with these parameters of its query added or replaced."""
+    parts = urlsplit(url)
+    query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **parameters}
+    return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def facts_of_config(config: LLMConfig) -> ModelFacts:

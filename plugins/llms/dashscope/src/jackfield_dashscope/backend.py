@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jackfield.config import LLMConfig
 from jackfield.errors import ModelServiceError
@@ -15,7 +15,7 @@ from jackfield_dashscope.errors import error_of_response
 from jackfield_dashscope.server import KEY_RULE, DashScopeServer, find_server, usual_url
 from jackfield_dashscope.wire import dialect_of, request_bytes
 from jackfield_http import Failures, Post
-from jackfield_http.backend import Exchange, HTTPBackend
+from jackfield_http.backend import Exchange, HTTPBackend, ModelPage, with_query
 from jackfield_http.keys import KeyRule
 
 UNKNOWN_VISION = KnownModel(facts={"images": True, "video": True}, details={"endpoint": "multimodal"})
@@ -61,6 +61,10 @@ class QwenChat(HTTPBackend[DashScopeServer]):
         """See `HTTPBackend`."""
         return error_of_response(failures, status, body)
 
+    async def alist_models(self) -> list[str]:
+        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        return await self.fetch_model_ids(lambda server: f"{server.url}/models?page_no=1&page_size=100", _read_page)
+
 
 class QwenVLChat(QwenChat):
     """Like `QwenChat`, but an unknown model is assumed to take images and video."""
@@ -68,12 +72,32 @@ class QwenVLChat(QwenChat):
     backend: ClassVar[str] = "qwenvl_dashscope"
     unknown: ClassVar[KnownModel] = UNKNOWN_VISION
 
+    async def alist_models(self) -> list[str]:
+        """Do as `QwenChat`, but leave out models known to take no images."""
+        return [name for name in await super().alist_models() if _may_take(name, "images")]
+
 
 class QwenAudioChat(QwenChat):
     """Like `QwenChat`, but an unknown model is assumed to take audio."""
 
     backend: ClassVar[str] = "qwenaudio_dashscope"
     unknown: ClassVar[KnownModel] = UNKNOWN_AUDIO
+
+    async def alist_models(self) -> list[str]:
+        """Do as `QwenChat`, but leave out models known to take no audio."""
+        return [name for name in await super().alist_models() if _may_take(name, "audio")]
+
+
+def _read_page(value: Any, url: str) -> ModelPage:
+    output = value["output"]
+    names = [str(entry["model"]) for entry in output["models"]]
+    is_last = output["page_no"] * output["page_size"] >= output["total"]
+    return ModelPage(names, None if is_last else with_query(url, page_no=output["page_no"] + 1))
+
+
+def _may_take(model: str, fact: str) -> bool:
+    known = find_model("dashscope", model)
+    return known is UNKNOWN or known.facts.get(fact, False) is True
 
 
 def _has_media(request: ChatRequest) -> bool:

@@ -6,7 +6,7 @@ Thoughts come with `SIGNATURE`, which must go back unchanged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -62,6 +62,15 @@ class AnthropicMessages(Dialect):
 
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
         return _Writer(reply, request.model)
+
+    def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:
+        """Return a page of models; of at most 100, to be a server of many models with few."""
+        after = query.get("after_id", "")
+        rest = names[list(names).index(after) + 1 :] if after in names else names
+        page = rest[: min(int(query.get("limit", 20)), 100)]
+        listed = [{"type": "model", "id": name, "display_name": name} for name in page]
+        ends = {"first_id": page[0], "last_id": page[-1]} if page else {"first_id": None, "last_id": None}
+        return as_json({"data": listed, "has_more": len(page) < len(rest), **ends})
 
     def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:
         return as_json({**_error(problem, _TYPES.get(status, "api_error")), "request_id": request.request_id})

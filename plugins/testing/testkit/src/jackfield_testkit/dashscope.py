@@ -115,6 +115,14 @@ class DashScope(Dialect):
             return native
         return native.written(headers={"Content-Type": "text/event-stream;charset=UTF-8"})
 
+    def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:
+        """Return a page of models, of at most 100."""
+        number, size = int(query.get("page_no", 1)), min(int(query.get("page_size", 10)), 100)
+        page = names[(number - 1) * size : number * size]
+        listed = [{"model": name, "provider": "testkit"} for name in page]
+        output = {"total": len(names), "page_no": number, "page_size": size, "models": listed}
+        return wire_json({"success": True, "request_id": "req_list", "output": output})
+
     def unscripted(self, request: RecordedRequest) -> Reply | None:
         if not isinstance(request, DashScopeRequest):
             return None

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -102,6 +102,16 @@ class Dialect(ABC):
                 equivalent of as it is.
             request: The refused request.
         """
+
+    def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - for pages
+        """Return the answer to `GET …/models`: as OpenAI has it, in one page.
+
+        Args:
+            names: The names of the models.
+            query: The parameters of the request.
+        """
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "testkit"} for name in names]
+        return as_json({"object": "list", "data": listed})
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
         """Return a reply that is not a model's answer: an error in the protocol's form, any other bytes as they are."""

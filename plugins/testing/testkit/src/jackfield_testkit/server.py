@@ -24,6 +24,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from urllib.parse import parse_qsl
 
 from jackfield_testkit import replies
 from jackfield_testkit.dialects import ChatCompletions, Dialect
@@ -71,8 +72,9 @@ Respond: TypeAlias = Callable[[RecordedRequest], Reply]
 class FakeOpenAI:
     """The server. Start it with `with`, or with `start` and `stop`; it may be started again.
 
-    `GET …/models` is answered from `models`, other `GET`s with 404; every `POST` takes the next reply of the queue,
-    whatever its path. When the queue is empty, `default` answers; without one, a 500 says that the script is over.
+    `GET …/models` takes the next reply of `reply_to_listing`, else it is answered from `models`; other `GET`s get a
+    404. Every `POST` takes the next reply of the queue, whatever its path. When the queue is empty, `default` answers;
+    without one, a 500 says that the script is over.
 
     Args:
         default: The answer to who comes when the queue is empty.
@@ -83,6 +85,7 @@ class FakeOpenAI:
 
     Attributes:
         requests: All requests but those for the list of models, oldest first.
+        listings: The requests for the list of models.
         connections: Number of connections opened.
         open_connections: Number of connections open now.
         open_streams: Number of answers being sent now.
@@ -100,11 +103,13 @@ class FakeOpenAI:
         self.dialect: Dialect = dialect or ChatCompletions()
         self.models = tuple(models)
         self.requests: list[RecordedRequest] = []
+        self.listings: list[RecordedRequest] = []
         self.connections = 0
         self.open_connections = 0
         self.open_streams = 0
         self.disconnects = 0
         self._queue: deque[Reply] = deque()
+        self._listing_queue: deque[Reply] = deque()
         self._respond: Respond | None = None
         self._answers: dict[tuple[Reply, str, bool, bool], list[bytes]] = {}
         self._changed = threading.Condition()
@@ -118,6 +123,10 @@ class FakeOpenAI:
         """Queue answers; each request takes the next."""
         self._queue.extend(replies)
 
+    def reply_to_listing(self, *replies: Reply) -> None:
+        """Queue answers to requests for the list of models; each takes the next."""
+        self._listing_queue.extend(replies)
+
     def respond(self, function: Respond | None) -> None:
         """Let a function answer when the queue is empty. It runs on the server's thread and must not wait."""
         self._respond = function
@@ -125,8 +134,10 @@ class FakeOpenAI:
     def clear(self) -> None:
         """Forget the script and the requests; connections stay."""
         self._queue.clear()
+        self._listing_queue.clear()
         self._respond = None
         self.requests.clear()
+        self.listings.clear()
 
     # --- its life ---
 
@@ -228,8 +239,8 @@ class FakeOpenAI:
         method, path, version, headers = _parse_head(head)
         body = await _read_body(reader, headers)
         if method == "GET":
-            answer = self._models() if path.partition("?")[0].endswith("/models") else error(404, f"nothing at {path}")
-            request = RecordedRequest(0, connection, method, path, headers, body, None, "req_list")
+            request = RecordedRequest(0, connection, method, path, headers, body, None, "req_list", None, path, headers)
+            answer = self._answer_get(path, request)
         else:
             request = self._record(method, path, headers, body, connection)
             answer = self._next_reply(request)
@@ -278,9 +289,15 @@ class FakeOpenAI:
         unscripted = self.default or self.dialect.unscripted(request)
         return unscripted or error(500, _SCRIPT_IS_OVER, code="script_is_over", type="server_error")
 
-    def _models(self) -> Reply:
-        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "testkit"} for name in self.models]
-        return raw(json.dumps({"object": "list", "data": listed}).encode())
+    def _answer_get(self, path: str, request: RecordedRequest) -> Reply:
+        location, _, query = path.partition("?")
+        if not location.endswith("/models"):
+            return error(404, f"nothing at {path}")
+        self.listings.append(request)
+        if not self._listing_queue:
+            return raw(self.dialect.list_models(self.models, dict(parse_qsl(query))))
+        reply = self._listing_queue.popleft()
+        return reply if reply.body is None else self.dialect.body(reply, request)
 
     def _pieces(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
         if type(self.dialect) is not ChatCompletions:  # its answers may depend on anything in the request

@@ -38,6 +38,10 @@ class OpenAIResponses(HTTPBackend[Server]):
         """See `HTTPBackend`; from the SDK's settings."""
         return sdk_server(PATH, self, self.config)
 
+    async def alist_models(self) -> list[str]:
+        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix(PATH)}/models")
+
     def post(self, request: ChatRequest, _: Server) -> Post:
         """See `HTTPBackend`."""
         return Post(json_bytes(request_body(request, self.config)))

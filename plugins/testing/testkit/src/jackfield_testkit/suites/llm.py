@@ -11,13 +11,23 @@ from jackfield_testkit.suites.llm_connections import ConnectionTests
 from jackfield_testkit.suites.llm_faults import FaultTests
 from jackfield_testkit.suites.llm_hygiene import HygieneTests
 from jackfield_testkit.suites.llm_laws import ModelLaws
+from jackfield_testkit.suites.llm_listing import ListingTests
 from jackfield_testkit.suites.llm_messages import MediaTests, MessageTests, OptionTests
 from jackfield_testkit.suites.llm_stream import StreamTests
 from jackfield_testkit.suites.llm_tools import ToolTests
 
 
 class LLMBackendSuite(
-    StreamTests, ConnectionTests, MessageTests, OptionTests, ToolTests, MediaTests, FaultTests, HygieneTests, ModelLaws
+    StreamTests,
+    ConnectionTests,
+    MessageTests,
+    OptionTests,
+    ToolTests,
+    MediaTests,
+    FaultTests,
+    HygieneTests,
+    ListingTests,
+    ModelLaws,
 ):
     """Contract of every backend that asks a server over HTTP.
 
