@@ -9,6 +9,7 @@ import string
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FINISH_REASONS, ContentItem, Message, Usage
 from jackfield.models import BaseChatModel, fold
+from jackfield.prices import PriceRow, Tier
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tools import tool
 from jackfield_testkit.cassette import Cassette, CassetteError, Mode
@@ -422,7 +424,26 @@ def test_recording_the_same_again_writes_the_same(path: Path) -> None:
     before = path.read_text()
     record(path, two_turns)
     assert path.read_text() == before
-    assert max(map(len, before.splitlines())) < 180
+    assert max(map(len, before.splitlines())) < 240
+
+
+def test_what_is_played_costs_what_it_cost(path: Path) -> None:
+    tier = Tier(input=Decimal("0.1"), output=Decimal(8))
+    row = PriceRow(models=("m",), currency="EUR", valid_from=date(2026, 1, 1), tiers=(tier,))
+
+    class Priced(Recorded):
+        @property
+        def facts(self) -> ModelFacts:
+            return ModelFacts(prices=(row,))
+
+    usage = Usage(prompt_tokens=1000, completion_tokens=10)
+    with Cassette(path, "record") as tape:
+        live = fold(ask(tape.wrap(Priced(lambda _: [UsageReported(usage), ModelFinished("stop")]))))
+    with Cassette(path) as tape:
+        played = fold(ask(tape.chat_model("recorded:m")))
+    assert live.usage == played.usage
+    assert (played.usage.cost, played.usage.currency) == (Decimal("0.00018"), "EUR")
+    assert tape.facts_of("recorded:m").prices == (row,)
 
 
 def test_a_model_outside_of_the_block_says_so(path: Path) -> None:

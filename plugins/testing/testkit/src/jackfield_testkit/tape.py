@@ -10,12 +10,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from jackfield import ChatRequest, ModelFacts, errors
-from jackfield.errors import JackfieldError, ModelServiceError
+from jackfield.errors import ConfigError, JackfieldError, ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta
 from jackfield.messages import Message
 from jackfield.privatefiles import write_private
@@ -240,7 +240,9 @@ def _line(value: object) -> str:
 
 def _told_facts(facts: ModelFacts) -> Json:
     default = asdict(ModelFacts())
-    return {name: value for name, value in asdict(facts).items() if value != default[name]}
+    told = {name: value for name, value in asdict(replace(facts, prices=())).items() if value != default[name]}
+    rows = [row.model_dump(mode="json", exclude_defaults=True) for row in facts.prices]
+    return {**told, "prices": rows} if rows else told
 
 
 def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
@@ -283,7 +285,15 @@ def _read_facts(path: Path, name: str, told: object) -> ModelFacts:
     known = {one.name for one in fields(ModelFacts)}
     if not isinstance(told, dict) or not known.issuperset(told):
         raise CassetteError(f"{path}: the facts of the model {name!r} must be among {', '.join(sorted(known))}")
-    return ModelFacts(**told)
+    if "prices" not in told:
+        return ModelFacts(**told)
+    from jackfield.prices import PriceRow
+
+    what = f"{path}: the prices of the model {name!r}"
+    try:
+        return ModelFacts(**{**told, "prices": tuple(PriceRow.parse(row, what=what) for row in told["prices"])})
+    except (TypeError, ConfigError) as error:
+        raise CassetteError(f"{what} are not valid: {error}") from None
 
 
 def _read_call(path: Path, number: int, told: Any) -> Call:
