@@ -73,6 +73,12 @@ BROKEN = {
     "BelongsToOneProcess": "test_a_forked_process_can_ask_although_its_parent_has_open_connections",
     "KnowsNoProxy": "test_the_proxy_of_the_environment_is_used",
     "AlwaysByProxy": "test_what_needs_no_proxy_is_asked_without_it",
+    "ListsNothing": "test_an_answer_that_is_no_list_is_an_error[{}]",
+    "SortsLists": "test_all_models_are_listed_once_and_in_order_however_many_pages_they_take",
+    "AsksForListsOnce": "test_a_list_is_retried_as_often_as_requests_are",
+    "ListsWithoutKey": "test_a_list_is_asked_for_with_the_key_in_one_header",
+    "RefusesListsInItsOwnWords": "test_a_refused_list_has_the_error_of_a_refused_request[401-ModelAuthError]",
+    "RefusesListsLate": "test_a_list_that_the_service_does_not_have_is_refused_before_any_request",
 }
 """A backend of backends/tiny_backend.py, and the test that is made for its fault."""
 

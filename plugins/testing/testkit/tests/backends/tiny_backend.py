@@ -26,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from jackfield.errors import (
+    ConfigError,
     ContentFilterError,
     ContextLengthError,
     ModelAuthError,
@@ -47,7 +48,7 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import FINISH_REASONS, Message, Usage, as_messages
-from jackfield.models import BaseChatModel
+from jackfield.models import BaseChatModel, retry_request
 from jackfield.quoting import quote_text
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.secrets import ForgetLocals
@@ -100,6 +101,35 @@ class Tiny(BaseChatModel):
                 reusable = await has_ended(body) and await self.is_clean(connection)
             finally:
                 self.give_back(connection, reusable=reusable)
+
+    async def alist_models(self) -> list[str]:
+        with ForgetLocals():
+            return await retry_request(self.fetch_names, max_retries=self.config.generate_cfg.max_retries)
+
+    async def fetch_names(self) -> list[str]:
+        with self.translated():
+            connection = await self.connect()
+            try:
+                async with asyncio.timeout(self.config.generate_cfg.request_timeout or 1):
+                    self.send_get(connection)
+                    status, headers = await read_head(connection[0])
+                    body = b"".join([part async for part in read_body(connection[0], headers, 1)])
+            finally:
+                self.give_back(connection, reusable=False)
+            if status != 200:
+                raise self.failure(status, headers, body)
+            return self.read_names(body)
+
+    def send_get(self, connection: Connection) -> None:
+        path = urlsplit(self.config.server_url or "").path
+        head = f"GET {path}/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.key}\r\n\r\n"
+        connection[1].write(head.encode())
+
+    def read_names(self, body: bytes) -> list[str]:
+        try:
+            return [entry["id"] for entry in json.loads(body)["data"]]
+        except (LookupError, TypeError, ValueError):
+            raise ModelResponseError("the server sent no list of models", backend=self.backend) from None
 
     async def aclose(self) -> None:
         for _, writer in self._idle.pop(asyncio.get_running_loop(), []):
@@ -910,3 +940,53 @@ class BelongsToOneProcess(Tiny):
         if os.getpid() != self._made_in:
             raise ModelConnectionError("these connections are another's")
         return await super().connect()
+
+
+class ListsNothing(Tiny):
+    """Takes anything for a list."""
+
+    def read_names(self, body: bytes) -> list[str]:
+        try:
+            return super().read_names(body)
+        except ModelResponseError:
+            return []
+
+
+class SortsLists(Tiny):
+    """Has an order of its own."""
+
+    def read_names(self, body: bytes) -> list[str]:
+        return sorted(super().read_names(body))
+
+
+class AsksForListsOnce(Tiny):
+    """Retries requests alone."""
+
+    async def alist_models(self) -> list[str]:
+        return await self.fetch_names()
+
+
+class ListsWithoutKey(Tiny):
+    """Asks for a list as nobody."""
+
+    def send_get(self, connection: Connection) -> None:
+        path = urlsplit(self.config.server_url or "").path
+        connection[1].write(f"GET {path}/models HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+
+class RefusesListsInItsOwnWords(Tiny):
+    """Takes every refusal for a server without a list."""
+
+    async def fetch_names(self) -> list[str]:
+        try:
+            return await super().fetch_names()
+        except ModelAuthError as error:
+            raise ModelNotFoundError(error.message, backend=self.backend, status=error.status) from None
+
+
+class RefusesListsLate(Tiny):
+    """Says that it has no list once the server has answered."""
+
+    async def alist_models(self) -> list[str]:
+        await super().alist_models()
+        raise ConfigError("tiny has no list")

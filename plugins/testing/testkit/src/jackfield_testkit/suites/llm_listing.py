@@ -45,7 +45,7 @@ class ListingTests(LLMTests):
 
     def test_all_models_are_listed_once_and_in_order_however_many_pages_they_take(self, server: FakeOpenAI) -> None:
         model = self._lister(server)
-        for names in ([], ["one"], [f"model-{number:03}" for number in range(250)]):
+        for names in ([], ["one"], [f"model-{number:03}" for number in range(250, 0, -1)]):
             server.models = tuple(names)
             assert _list(model) == names
 
