@@ -98,7 +98,10 @@ def native_url(config: AnyConfig) -> str | None:
 
 def usual_url(config: AnyConfig) -> str:
     """Return the address without `base_url`; '' if only the SDK knows it."""
-    return "" if config.region or config.workspace or _sdk_is_configured() else _SHARED_GATEWAY
+    if config.region or config.workspace or _sdk_is_configured_outside():
+        return ""
+    sdk = sys.modules.get("dashscope")
+    return _SHARED_GATEWAY if sdk is None else str(getattr(sdk, "base_http_api_url", ""))
 
 
 def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
@@ -109,6 +112,10 @@ def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
 def _sdk_is_configured() -> bool:
     if "dashscope" in sys.modules:  # it may be configured for the whole process, and costs nothing more
         return True
+    return _sdk_is_configured_outside()
+
+
+def _sdk_is_configured_outside() -> bool:
     others = {name for name in os.environ if name.startswith("DASHSCOPE_")} - _KNOWN_VARIABLES
     configuration = os.path.expanduser(_CONFIGURATION_OF_THE_SDK)  # noqa: PTH111 - Path raises for a user without a home
     return bool(others) or Path(configuration).is_file()
