@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jackfield.config import Configured
 from jackfield.errors import ConfigError, StoreError
@@ -29,6 +29,7 @@ class StoredRun:
         model: The model, as `backend:model`; after a space, the address of its server if the agent named one.
         session: The conversation that it belongs to; '' if it belongs to none.
         parent: The run that it was forked from; ''.
+        owner: The identity that a service started it for; ''.
         title: The beginning of what was asked.
         state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
         is_held: True if a process runs it now.
@@ -42,12 +43,25 @@ class StoredRun:
     model: str = ""
     session: str = ""
     parent: str = ""
+    owner: str = ""
     title: str = ""
     state: str = RUNNING
     is_held: bool = False
     began: float = 0.0
     changed: float = 0.0
     entries: int = 0
+
+
+class Signal(NamedTuple):
+    """A message to the processes that use a store. An empty one only says that something may have changed.
+
+    Attributes:
+        run_id: The run that it is about; '' for any.
+        text: The message; ''.
+    """
+
+    run_id: str = ""
+    text: str = ""
 
 
 class Store(Configured, ABC):
@@ -66,11 +80,13 @@ class Store(Configured, ABC):
             and no run can be resumed.
         patience_s: How long a run waits, in seconds, while the store raises `StoreUnavailableError`.
         recover: Agents resume their interrupted runs when their first run begins; see `jackfield_records.recover`.
+        reports_writes: `listen` yields an empty signal after each write of another process, so that none must be sent.
     """
 
     content: bool = True
     patience_s: float = 30.0
     recover: bool = False
+    reports_writes: bool = False
 
     @abstractmethod
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
@@ -116,8 +132,8 @@ class Store(Configured, ABC):
         """
 
     @abstractmethod
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
-        """Return a run with its entries, oldest first.
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        """Return a run with its entries, oldest first; without the first `after` of them.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -125,8 +141,10 @@ class Store(Configured, ABC):
         """
 
     @abstractmethod
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        """Return the runs that were created last, the newest first; with `session`, only its runs.
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
+        """Return the runs that were created last, the newest first; only those of a session, an owner or a state.
 
         Raises:
             StoreError: They cannot be read.
@@ -151,6 +169,30 @@ class Store(Configured, ABC):
             RunBusyError: Another process or task holds it.
             StoreError: It cannot be written.
         """
+
+    async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for stores that can
+        """Send a signal to every other process that listens at the moment. A signal may get lost. It is not recorded.
+
+        A store need not offer this.
+
+        Args:
+            run_id: The run that it is about.
+            text: The message, of at most 4,000 bytes in UTF-8.
+
+        Raises:
+            StoreError: The store sends no signals, or cannot be used.
+        """
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
+
+    def listen(self) -> AsyncIterator[Signal]:
+        """Yield an empty signal once it listens, and then the signals of other processes as they arrive.
+
+        After an outage of the store it continues, with an empty signal. A store need not offer this.
+
+        Raises:
+            StoreError: The store sends no signals, or cannot be used.
+        """
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
 
     @abstractmethod
     def recorder(self, agent: AgentLike) -> Recorder:

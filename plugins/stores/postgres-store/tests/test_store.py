@@ -101,7 +101,7 @@ def test_tables_of_a_newer_version_are_refused(
     begun(make(), "r", state="finished")
     run_sql(f"UPDATE {settings['db_schema']}.jackfield_store SET version = 99")
     with pytest.raises(
-        StoreError, match="have version 99, and this jackfield-postgres-store reads version 2: pip install --upgrade"
+        StoreError, match="have version 99, and this jackfield-postgres-store reads version 3: pip install --upgrade"
     ):
         asyncio.run(make().read("r"))
 

@@ -84,13 +84,15 @@ class BestEffortStore(RecordingStore):
         if hold:
             await self._store.release(run_id, hold)
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
-        return await self._store.read(run_id)
+        return await self._store.read(run_id, after=after)
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`; without the runs of other chats if they cannot be read."""
-        return await self._store.runs(session=session, limit=limit)
+        return await self._store.runs(session=session, owner=owner, state=state, limit=limit)
 
     async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
         """See `Store`."""

@@ -6,6 +6,7 @@ Connections block: they belong to worker threads, and any thread may use one tha
 from __future__ import annotations
 
 import os
+import select
 import ssl
 import struct
 import threading
@@ -176,6 +177,23 @@ class Connection:
 
 class OwnConnection(Connection):
     """A connection that is kept open by who asked for it, until `close`."""
+
+    def notifications(self, *, timeout_s: float) -> list[str]:
+        """Return the messages of the channels that this connection listens on; it waits for the first one.
+
+        Args:
+            timeout_s: How long to wait; after that, the list is empty.
+
+        Raises:
+            LostConnectionError: The server went away.
+        """
+        if not self._driver.notifications:
+            with self._database.translated():
+                select.select([self._driver._usock], [], [], timeout_s)  # the driver itself cannot wait for them
+            self.run("SELECT 1")
+        messages = [message for _, _, message in self._driver.notifications]
+        self._driver.notifications.clear()
+        return messages
 
     def close(self) -> None:
         """Close it; the server ends its session, and all that the session has locked is free."""

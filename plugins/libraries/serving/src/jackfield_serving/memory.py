@@ -68,14 +68,22 @@ class MemoryStore(RecordingStore):
         if kept is not None and kept.hold == hold:
             kept.run = replace(kept.run, is_held=False)
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
         kept = self._find(run_id)
-        return replace(kept.run, entries=len(kept.entries)), list(kept.entries)
+        return replace(kept.run, entries=len(kept.entries)), kept.entries[after:]
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`."""
-        runs = [kept for kept in self._kept.values() if session in (None, kept.run.session)]
+        runs = [
+            kept
+            for kept in self._kept.values()
+            if session in (None, kept.run.session)
+            and owner in (None, kept.run.owner)
+            and state in (None, kept.run.state)
+        ]
         return [replace(kept.run, entries=len(kept.entries)) for kept in runs[: -limit - 1 : -1]]
 
     async def delete(self, run_id: str) -> None:

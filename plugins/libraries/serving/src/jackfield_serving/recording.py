@@ -68,16 +68,18 @@ class ServedStore(RecordingStore):
         self._abandoned.discard(run_id)
         await self.inner.release(run_id, hold)
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
         held = self._held.get(run_id)
         if held is None:
-            return await self.inner.read(run_id)
-        return replace(held.run, entries=len(held.entries)), list(held.entries)
+            return await self.inner.read(run_id, after=after)
+        return replace(held.run, entries=len(held.entries)), held.entries[after:]
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`."""
-        return await self.inner.runs(session=session, limit=limit)
+        return await self.inner.runs(session=session, owner=owner, state=state, limit=limit)
 
     async def delete(self, run_id: str) -> None:
         """See `Store`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -22,14 +23,16 @@ from jackfield.errors import (
     ToolServiceError,
 )
 from jackfield.plugins import Plugins, default_host
-from jackfield.stores import RUNNING, StoredRun
+from jackfield.stores import RUNNING, Signal, StoredRun
+from jackfield.streams import closing
 from jackfield_postgres import Connection, Database, LostConnectionError, Row, alone_in, is_passing
+from jackfield_postgres_store.listening import Listener, pack_signal
 from jackfield_postgres_store.presence import IS_ALONE, IS_FREE, Presence
 from jackfield_records import RecordingStore
 
 T = TypeVar("T")
 
-_VERSION = 2
+_VERSION = 3
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
 _LOSSLESS = ("utf-8", "surrogatepass")
@@ -37,26 +40,29 @@ _VARIABLE = "JACKFIELD_STORE_DSN"
 _TABLES = """
 CREATE TABLE {schema}.jackfield_runs (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run_id text NOT NULL UNIQUE, agent text NOT NULL,
-    model text NOT NULL, session text NOT NULL, parent text NOT NULL, title text NOT NULL, state text NOT NULL,
+    model text NOT NULL, session text NOT NULL, parent text NOT NULL, client text NOT NULL, title text NOT NULL,
+    state text NOT NULL,
     owner text, hold integer NOT NULL, began timestamptz NOT NULL DEFAULT now(),
     changed timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX ON {schema}.jackfield_runs (session, number) WHERE session <> '';
+CREATE INDEX ON {schema}.jackfield_runs (client, number) WHERE client <> '';
+CREATE INDEX ON {schema}.jackfield_runs (number) WHERE state = 'running';
 CREATE TABLE {schema}.jackfield_entries (
     run bigint NOT NULL REFERENCES {schema}.jackfield_runs ON DELETE CASCADE, place integer NOT NULL,
     entry bytea NOT NULL, PRIMARY KEY (run, place)
 );
 CREATE TABLE {schema}.jackfield_store (version integer NOT NULL);
-INSERT INTO {schema}.jackfield_store VALUES (2)
+INSERT INTO {schema}.jackfield_store VALUES (3)
 """
 _LAST = "(SELECT coalesce(max(place), 0) FROM {schema}.jackfield_entries WHERE run = number)"
 _COLUMNS = (
-    "run_id, agent, model, session, parent, title, state, owner, hold, extract(epoch FROM began)::float8, "
+    "run_id, agent, model, session, parent, client, title, state, owner, hold, extract(epoch FROM began)::float8, "
     f"extract(epoch FROM changed)::float8, {_LAST}"
 )
 _BEGIN = (
-    "INSERT INTO {schema}.jackfield_runs (run_id, agent, model, session, parent, title, state, owner, hold) "  # noqa: S608
-    "VALUES (:run_id, :agent, :model, :session, :parent, :title, :state, :owner, 1) "
+    "INSERT INTO {schema}.jackfield_runs (run_id, agent, model, session, parent, client, title, state, owner, hold) "  # noqa: S608
+    "VALUES (:run_id, :agent, :model, :session, :parent, :client, :title, :state, :owner, 1) "
     f"ON CONFLICT (run_id) DO NOTHING RETURNING number, {IS_ALONE}"
 )
 _TAKE = (
@@ -148,6 +154,8 @@ class PostgresStore(RecordingStore):
         own = Database(dsn, timeout_s=timeout_s, connections=1, settings=brief)
         self._presence = Presence(own, f"{self.config.db_schema}.jackfield_runs")
         weakref.finalize(self, _stop, self._presence, os.getpid())
+        self._mark = uuid.uuid4().hex
+        self._channel = f"jackfield_{self.config.db_schema}"
         self._is_prepared = False
         self._held: dict[str, _Held] = {}
         self._unsure: dict[str, str] = {}  # runs whose beginning was interrupted, by who would hold them
@@ -156,7 +164,7 @@ class PostgresStore(RecordingStore):
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`; now and then it also deletes what is over the limits."""
         names = ("run_id", "agent", "model", "session", "parent", "title")
-        texts = {name: _storable(getattr(run, name)) for name in names}
+        texts = {name: _storable(getattr(run, name)) for name in names} | {"client": _storable(run.owner)}
 
         def create(connection: Connection) -> _Held:
             self._clean(connection)
@@ -255,27 +263,30 @@ class PostgresStore(RecordingStore):
             del self._held[run_id]
             await sync.in_worker(self._presence.release, _storable(run_id), hold)
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
 
         def read(connection: Connection) -> tuple[StoredRun, list[str]]:
             connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # both as they were at one time
             *row, number = self._row(connection, f"{_COLUMNS}, number", run_id)
-            query = "SELECT entry FROM {schema}.jackfield_entries WHERE run = :run ORDER BY place"
-            rows = self._run(connection, query, run=number)
+            query = "SELECT entry FROM {schema}.jackfield_entries WHERE run = :run AND place > :after ORDER BY place"
+            rows = self._run(connection, query, run=number, after=after)
             connection.run("COMMIT")
             return self._shown(connection, row), [bytes(entry).decode(*_LOSSLESS) for (entry,) in rows]
 
         return await self._used(read, again=True)
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`."""
-        where = "" if session is None else "WHERE session = :session "
-        values: dict[str, object] = {"limit": limit} if session is None else {"limit": limit, "session": session}
-        query = f"SELECT {_COLUMNS} FROM {{schema}}.jackfield_runs {where}ORDER BY number DESC LIMIT :limit"  # noqa: S608
+        wanted = {"session": session, "client": owner, "state": state}
+        values = {name: _storable(value) for name, value in wanted.items() if value is not None}
+        where = " AND ".join([f"{name} = :{name}" for name in values]) or "true"
+        query = f"SELECT {_COLUMNS} FROM {{schema}}.jackfield_runs WHERE {where} ORDER BY number DESC LIMIT :limit"  # noqa: S608
 
         def listed(connection: Connection) -> list[StoredRun]:
-            return [self._shown(connection, row) for row in self._run(connection, query, **values)]
+            return [self._shown(connection, row) for row in self._run(connection, query, limit=limit, **values)]
 
         return await self._used(listed, again=True)
 
@@ -291,11 +302,32 @@ class PostgresStore(RecordingStore):
 
         await self._used(delete)
 
+    async def send(self, run_id: str, text: str = "") -> None:
+        """See `Store`."""
+
+        def send(connection: Connection) -> None:
+            message = pack_signal(Signal(run_id, text), self._sender)
+            connection.run("SELECT pg_notify(:channel, :message)", channel=self._channel, message=message)
+
+        await self._used(send, again=True)
+
+    async def listen(self) -> AsyncIterator[Signal]:
+        """See `Store`; a thread waits for the server's notifications at a connection of its own."""
+        await self._used(lambda _: None)  # the settings are right, and the server is there
+        listener = Listener(self._database, self._channel, skip=self._sender)
+        async with closing(listener.signals()) as signals:
+            async for signal in signals:
+                yield signal
+
     async def aclose(self) -> None:
         """Close the connections; runs that are still held are let go."""
         self._held.clear()
         await sync.in_worker(self._presence.close)
         await sync.in_worker(self._database.close)
+
+    @property
+    def _sender(self) -> str:
+        return f"{os.getpid()}/{id(self)}/{self._mark}"
 
     # --- who holds what -------------------------------------------------------------------------------------------
 
@@ -342,13 +374,14 @@ class PostgresStore(RecordingStore):
             )
 
     def _shown(self, connection: Connection, row: Row) -> StoredRun:
-        run_id, agent, model, session, parent, title, state, owner, hold, began, changed, entries = row
+        run_id, agent, model, session, parent, client, title, state, owner, hold, began, changed, entries = row
         return StoredRun(
             run_id=run_id,
             agent=agent,
             model=model,
             session=session,
             parent=parent,
+            owner=client,
             title=title,
             state=state,
             is_held=self._is_held(connection, run_id, owner, hold),

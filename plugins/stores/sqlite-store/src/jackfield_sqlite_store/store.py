@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -20,7 +21,7 @@ from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.consent import MakesCall, Request, consent_path, content_hash, is_agreed, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.stores import RUNNING, StoredRun
+from jackfield.stores import RUNNING, Signal, StoredRun
 from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_records import RecordingStore, search_words
 from jackfield_sqlite_store.entries import LAST, LOSSLESS, join_entries, split_last
@@ -31,15 +32,22 @@ T = TypeVar("T")
 
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
+_LOOK_EVERY_S = 0.05
+_SIGNALS_KEPT_S = 60
 _SCHEMA = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, model TEXT NOT NULL,
-    session TEXT NOT NULL, parent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL,
+    session TEXT NOT NULL, parent TEXT NOT NULL, client TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL,
     owner TEXT, hold INTEGER NOT NULL,
     began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL,
     first BLOB, last BLOB, lasts INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX of_a_session ON runs (session, number) WHERE session <> '';
+CREATE INDEX of_a_client ON runs (client, number) WHERE client <> '';
+CREATE INDEX that_run ON runs (number) WHERE state = 'running';
+CREATE TABLE signals (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, text TEXT NOT NULL, sent REAL NOT NULL
+);
 CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (run, place))
     WITHOUT ROWID;
 CREATE TABLE origin (mark TEXT NOT NULL);
@@ -48,12 +56,12 @@ INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 # The first entry and the last ones stand with the run itself if they are small: a run of one short answer is two
 # statements that change three pages, instead of eight that change five.
 _SMALL = 1500
-_COLUMNS = f"run_id, agent, model, session, parent, title, state, owner, began, changed, {LAST}"
+_COLUMNS = f"run_id, agent, model, session, parent, client, title, state, owner, began, changed, {LAST}"
 _ONE_RUN = f"SELECT {_COLUMNS}, number, first, last FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
 _PLACE = f"SELECT number, owner, hold, {LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
 _BEGIN = (
-    "INSERT INTO runs (run_id, agent, model, session, parent, title, state, owner, hold, began, changed, bytes, first) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
+    "INSERT INTO runs (run_id, agent, model, session, parent, client, title, state, owner, hold, began, changed, "
+    "bytes, first) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
 )
 _END = (
     "UPDATE runs SET state = ?, changed = ?, bytes = ?, last = ?, lasts = ?, owner = NULL "
@@ -144,6 +152,7 @@ class SQLiteStore(RecordingStore):
     """
 
     name = "sqlite"
+    reports_writes = True
     config_class = SQLiteStoreConfig
     config: SQLiteStoreConfig
 
@@ -155,7 +164,7 @@ class SQLiteStore(RecordingStore):
         self._file = OwnFile(
             path,
             application_id=0x4A465253,
-            version=4,
+            version=5,
             schema=_SCHEMA,
             owner="jackfield-sqlite-store",
             on_creation=self._note_creation,
@@ -227,7 +236,7 @@ class SQLiteStore(RecordingStore):
             raise _lost(run_id)
         return held
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
 
         def read(connection: sqlite3.Connection) -> tuple[StoredRun, list[str]]:
@@ -236,19 +245,27 @@ class SQLiteStore(RecordingStore):
                 row = _row(connection, _ONE_RUN, run_id)
                 *columns, number, first, last = row
                 rows = connection.execute(
-                    "SELECT entry FROM entries WHERE run = ? ORDER BY place", (number,)
+                    "SELECT entry FROM entries WHERE run = ? AND place > ? ORDER BY place", (number, after)
                 ).fetchall()
             finally:
                 connection.execute("COMMIT")
-            return self._run(columns), join_entries(first, (entry for (entry,) in rows), last)
+            run = self._run(columns)
+            entries = join_entries(None if after else first, (entry for (entry,) in rows), last)
+            return run, entries[max(0, len(entries) - max(0, run.entries - after)) :]
 
         return await self._used(read)
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`."""
-        where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
-        query = f"SELECT {_COLUMNS} FROM runs {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - of the lines above
-        rows = await self._used(lambda connection: connection.execute(query, (*values, limit)).fetchall())
+        wanted = {"session": session, "client": owner, "state": state}
+        values = {name: value for name, value in wanted.items() if value is not None}
+        where = " AND ".join([f"{name} = ?" for name in values]) or "1"
+        if state == RUNNING:  # the index on these runs is only used for a literal
+            where = f"{where} AND state = '{RUNNING}'"
+        query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - of lines above
+        rows = await self._used(lambda connection: connection.execute(query, (*values.values(), limit)).fetchall())
         return [self._run(row) for row in rows]
 
     async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
@@ -275,6 +292,36 @@ class SQLiteStore(RecordingStore):
 
         await self._used(delete)
 
+    async def send(self, run_id: str, text: str = "") -> None:
+        """See `Store`; signals are rows, which are deleted after a minute."""
+
+        def send(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                now = time.time()
+                connection.execute("DELETE FROM signals WHERE sent < ?", (now - _SIGNALS_KEPT_S,))
+                values = (_storable(run_id), _storable(text), now)
+                connection.execute("INSERT INTO signals (run_id, text, sent) VALUES (?, ?, ?)", values)
+
+        await self._used(send)
+
+    async def listen(self) -> AsyncIterator[Signal]:
+        """See `Store`; the file is looked at several times a second."""
+        number, version = 0, -1
+        is_first = True
+        while True:
+            try:
+                changed, rows = await self._used(partial(_signals_after, number=number, is_first=is_first))
+            except StoreUnavailableError:
+                await asyncio.sleep(_LOOK_EVERY_S)
+                continue
+            if is_first or changed != version:
+                yield Signal()
+            for number, run_id, text in rows:  # noqa: B007 - the last number counts
+                if not is_first:
+                    yield Signal(run_id, text)
+            is_first, version = False, changed
+            await asyncio.sleep(_LOOK_EVERY_S)
+
     async def aclose(self) -> None:
         """Close the file; runs that are still held are let go."""
         self._held.clear()
@@ -288,7 +335,7 @@ class SQLiteStore(RecordingStore):
     def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str], claim: _Claim) -> int:
         now, written = time.time(), [entry.encode(*LOSSLESS) for entry in entries]
         size = sum(map(len, written))
-        texts = (run.run_id, run.agent, run.model, run.session, run.parent, run.title)
+        texts = (run.run_id, run.agent, run.model, run.session, run.parent, run.owner, run.title)
         owner = claim.take(self._owner())
         first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
         values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
@@ -386,13 +433,14 @@ class SQLiteStore(RecordingStore):
             )
 
     def _run(self, row: Sequence[Any]) -> StoredRun:
-        run_id, agent, model, session, parent, title, state, owner, began, changed, entries = row
+        run_id, agent, model, session, parent, client, title, state, owner, began, changed, entries = row
         return StoredRun(
             run_id=run_id,
             agent=agent,
             model=model,
             session=session,
             parent=parent,
+            owner=client,
             title=title,
             state=state,
             is_held=self._is_held(owner),
@@ -481,6 +529,16 @@ def _write_end(connection: sqlite3.Connection, held: _Held, written: Sequence[by
 def _inserting(count: int) -> str:
     values = ", ".join(["(?, ?)"] * count)
     return f"INSERT INTO entries SELECT ?, * FROM (VALUES {values}) WHERE EXISTS ({_IS_HELD})"  # noqa: S608
+
+
+def _signals_after(
+    connection: sqlite3.Connection, *, number: int, is_first: bool
+) -> tuple[int, list[tuple[int, str, str]]]:
+    """Return a number that other processes' writes change, and the signals after a number; at first, the last one."""
+    (version,) = connection.execute("PRAGMA data_version").fetchone()
+    order = "DESC LIMIT 1" if is_first else ""
+    query = f"SELECT number, run_id, text FROM signals WHERE number > ? ORDER BY number {order}"  # noqa: S608
+    return version, connection.execute(query, (number,)).fetchall()
 
 
 def _lost(run_id: str) -> RunBusyError:

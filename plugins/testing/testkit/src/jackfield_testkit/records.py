@@ -118,15 +118,21 @@ class MemoryStore(RecordingStore):
         if kept is not None and kept.hold == hold:
             kept.is_held = False
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         """See `Store`."""
         kept = self._of(run_id)
-        return replace(kept.run, is_held=kept.is_held, entries=len(kept.entries)), list(kept.entries)
+        return replace(kept.run, is_held=kept.is_held, entries=len(kept.entries)), kept.entries[after:]
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         """See `Store`."""
-        kept = (one for one in self.kept.values() if session in (None, one.run.session))
-        found = [replace(one.run, is_held=one.is_held, entries=len(one.entries)) for one in kept]
+        wanted = {"session": session, "owner": owner, "state": state}
+        found = [
+            replace(one.run, is_held=one.is_held, entries=len(one.entries))
+            for one in self.kept.values()
+            if all(value in (None, getattr(one.run, name)) for name, value in wanted.items())
+        ]
         return found[::-1][:limit]
 
     async def delete(self, run_id: str) -> None:

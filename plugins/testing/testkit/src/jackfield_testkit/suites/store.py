@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -19,7 +19,7 @@ from jackfield.agents import FnCallAgent
 from jackfield.errors import ModelRequestError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.plugins import StoreSpec
 from jackfield.request import ChatRequest
-from jackfield.stores import RUNNING, Store, StoredRun, load_store
+from jackfield.stores import RUNNING, Signal, Store, StoredRun, load_store
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import tool
 from jackfield_testkit.effects import undeclared, watching
@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 ODD_TEXTS = ("", "\0", "half \ud83d", "🙂" * 3000, "'; DROP TABLE runs; --", "line\nline\r\n", "%s :name $1 ?")
 MANY = 8
+SIGNALS = ("one", "", "two 🙂 '\"", "x" * 4000)
 
 
 class StoreSuite(Suite):
@@ -185,6 +186,49 @@ class StoreSuite(Suite):
             ["r4", "r2", "r0"],
             [],
         )
+
+    def test_runs_are_listed_by_their_owner_and_state(self, make: Callable[[], Store]) -> None:
+        store = make()
+        for run_id, owner, session in (("r1", "ada", "s"), ("r2", "bob", "s"), ("r3", "ada", "t"), ("r4", "", "s")):
+            hold = asyncio.run(store.create(StoredRun(run_id=run_id, owner=owner, session=session), ["first"]))
+            if run_id != "r3":
+                asyncio.run(store.append(run_id, hold, [], state="finished"))
+
+        def listed(**wanted: Any) -> list[str]:
+            return [run.run_id for run in asyncio.run(make().runs(**wanted))]
+
+        assert asyncio.run(store.read("r2"))[0].owner == "bob"
+        assert (listed(owner="ada"), listed(owner=""), listed(owner="eve")) == (["r3", "r1"], ["r4"], [])
+        assert (listed(state=RUNNING), listed(state="finished")) == (["r3"], ["r4", "r2", "r1"])
+        assert listed(owner="ada", session="s", state="finished", limit=1) == ["r1"]
+        assert listed(owner="ada", session="s", state=RUNNING) == []
+
+    def test_entries_are_read_from_any_place_on(self, make: Callable[[], Store]) -> None:
+        store, entries = make(), [f"entry {number}" for number in range(5)]
+        hold = _begun(store, "r", *entries[:1])
+        asyncio.run(store.append("r", hold, entries[1:3]))
+        asyncio.run(store.append("r", hold, entries[3:], state="finished"))
+        for after in range(7):
+            run, rest = asyncio.run(make().read("r", after=after))
+            assert (rest, run.entries) == (entries[after:], 5)
+
+    def test_a_signal_reaches_every_other_process_that_listens(self, make: Callable[[], Store]) -> None:
+        sender = make()
+        if type(sender).send is Store.send:
+            pytest.skip("it sends no signals")
+        _begun(sender, "r", "first")
+
+        async def exchange() -> list[list[Signal]]:
+            await sender.send("r", "sent before anybody listened")
+            listeners = [make().listen() for _ in range(2)]
+            async with asyncio.timeout(60):
+                assert [await anext(listener) for listener in listeners] == [Signal(), Signal()]
+                for text in (*SIGNALS, "end"):
+                    await sender.send("r", text)
+                return [await _signals_until(listener, "end") for listener in listeners]
+
+        for signals in asyncio.run(exchange()):
+            assert signals == [Signal("r", text) for text in SIGNALS]
 
     def test_an_id_is_given_once(self, make: Callable[[], Store]) -> None:
         store = make()
@@ -519,3 +563,14 @@ def _begun(store: Store, run_id: str, *entries: str, session: str = "") -> int:
 
 async def _asked(ask: Callable[[str], Coroutine[Any, Any, object]], run_id: str) -> None:
     await ask(run_id)
+
+
+async def _signals_until(listener: AsyncIterator[Signal], end: str) -> list[Signal]:
+    """Return the signals before one, without those that only say that something may have changed."""
+    signals: list[Signal] = []
+    async for signal in listener:
+        if signal.text == end:
+            break
+        if signal.run_id:
+            signals.append(signal)
+    return signals

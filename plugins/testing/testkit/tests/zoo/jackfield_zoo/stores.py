@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.stores import RUNNING, StoredRun
+from jackfield.stores import RUNNING, Signal, StoredRun
 from jackfield_records import RecordingStore, search_words, searched_text
 
 _clock = itertools.count(1)
@@ -33,6 +34,7 @@ class _Kept:
 class _Place:
     runs: dict[str, _Kept] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
+    listeners: list[asyncio.Queue[Signal]] = field(default_factory=list)
 
 
 outages: set[Path] = set()
@@ -104,18 +106,24 @@ class Honest(RecordingStore):
         if state != RUNNING:
             kept.owner = None
 
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         with self.place.lock:
             kept = self.of(run_id)
-            return self.shown(kept), list(kept.entries)
+            return self.shown(kept), kept.entries[after:]
 
     def shown(self, kept: _Kept) -> StoredRun:
         return replace(kept.run, is_held=kept.owner is not None, entries=len(kept.entries))
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         with self.place.lock:
             found = [self.shown(kept) for kept in self.place.runs.values()]
-        return [run for run in found[::-1] if session in (None, run.session)][:limit]
+        wanted = {"session": session, "owner": owner, "state": state}
+        return [run for run in found[::-1] if self.fits(run, wanted)][:limit]
+
+    def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
+        return all(value in (None, getattr(run, name)) for name, value in wanted.items())
 
     async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
         words = search_words(text)
@@ -126,6 +134,20 @@ class Honest(RecordingStore):
     def has(self, kept: _Kept, words: Sequence[str]) -> bool:
         searched = searched_text(kept.entries)
         return bool(words) and all(word in searched for word in words)
+
+    async def send(self, run_id: str, text: str = "") -> None:
+        for listener in self.listeners():
+            listener.put_nowait(Signal(run_id, text))
+
+    def listeners(self) -> list[asyncio.Queue[Signal]]:
+        return self.place.listeners
+
+    async def listen(self) -> AsyncIterator[Signal]:
+        queue = asyncio.Queue[Signal]()
+        self.place.listeners.append(queue)
+        yield Signal()
+        while True:
+            yield await queue.get()
 
     async def delete(self, run_id: str) -> None:
         with self.place.lock:
@@ -193,8 +215,25 @@ class ForgetsTitles(Honest):
 
 
 class ListsTheOldestFirst(Honest):
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
-        return (await super().runs(session=session))[::-1][:limit]
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
+        return (await super().runs(session=session, owner=owner, state=state))[::-1][:limit]
+
+
+class ListsTheRunsOfAllOwners(Honest):
+    def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
+        return super().fits(run, {**wanted, "owner": None})
+
+
+class ReadsOneEntryTooMany(Honest):
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        return await super().read(run_id, after=max(0, after - 1))
+
+
+class SignalsOneListener(Honest):
+    def listeners(self) -> list[asyncio.Queue[Signal]]:
+        return super().listeners()[:1]
 
 
 class TakesAnIdTwice(Honest):
@@ -218,9 +257,15 @@ class KeepsWhatIsDeleted(Honest):
             kept.owner = "nobody"
             self.hidden = {*getattr(self, "hidden", ()), run_id}
 
-    async def runs(self, *, session: str | None = None, limit: int = 100) -> list[StoredRun]:
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
         hidden = getattr(self, "hidden", ())
-        return [run for run in await super().runs(session=session, limit=limit) if run.run_id not in hidden]
+        return [
+            run
+            for run in await super().runs(session=session, owner=owner, state=state, limit=limit)
+            if run.run_id not in hidden
+        ]
 
 
 class LendsToAnybody(Honest):
@@ -352,8 +397,8 @@ class ShowsItsPassword(Honest):
 
 
 class TellsItsPassword(Honest):
-    async def read(self, run_id: str) -> tuple[StoredRun, list[str]]:
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
         try:
-            return await super().read(run_id)
+            return await super().read(run_id, after=after)
         except RunNotFoundError as error:
             raise RunNotFoundError(f"{error} (connected with {self.cfg['password']})") from None

@@ -1,0 +1,85 @@
+"""Wait for the notifications of a PostgreSQL server in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
+
+from jackfield.errors import ToolServiceError
+from jackfield.stores import Signal
+from jackfield_postgres import Database, OwnConnection
+
+PutSignal: TypeAlias = Callable[[Signal], None]
+
+_LOOK_EVERY_S = 1.0
+_RECONNECT_AFTER_S = 0.5
+
+
+class Listener:
+    """Listens on a channel until its events are closed.
+
+    Args:
+        database: Where.
+        channel: The name of the channel.
+        skip: The sender whose signals it does not get.
+    """
+
+    def __init__(self, database: Database, channel: str, *, skip: str) -> None:
+        self._database, self._channel, self._skip = database, channel, skip
+        self._is_closed = threading.Event()
+
+    async def signals(self) -> AsyncIterator[Signal]:
+        """Yield an empty signal after each connection, and the signals that arrive."""
+        queue: asyncio.Queue[Signal] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def put(signal: Signal) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(queue.put_nowait, signal)
+
+        threading.Thread(target=self._listen, args=(put,), name="jackfield-postgres-signals", daemon=True).start()
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._is_closed.set()
+
+    def _listen(self, put: PutSignal) -> None:
+        while not self._is_closed.is_set():
+            try:
+                connection = self._database.connect()
+            except ToolServiceError:
+                self._is_closed.wait(_RECONNECT_AFTER_S)
+                continue
+            try:
+                connection.run(f'LISTEN "{self._channel}"')
+                put(Signal())
+                self._pass_on(connection, put)
+            except ToolServiceError:
+                self._is_closed.wait(_RECONNECT_AFTER_S)
+            finally:
+                connection.close()
+
+    def _pass_on(self, connection: OwnConnection, put: PutSignal) -> None:
+        while not self._is_closed.is_set():
+            for message in connection.notifications(timeout_s=_LOOK_EVERY_S):
+                with contextlib.suppress(ValueError):  # another program's
+                    sender, signal = _unpack_signal(message)
+                    if sender != self._skip:
+                        put(signal)
+
+
+def pack_signal(signal: Signal, sender: str) -> str:
+    """Return a signal as a message; it is ASCII, because the driver reads no other."""
+    fields = json.dumps([sender, *signal], ensure_ascii=False)
+    return base64.b64encode(fields.encode("utf-8", "replace")).decode()
+
+
+def _unpack_signal(message: str) -> tuple[str, Signal]:
+    sender, run_id, text = json.loads(base64.b64decode(message))
+    return str(sender), Signal(str(run_id), str(text))
