@@ -17,6 +17,7 @@ async def record_pending(
     *,
     run_id: str,
     session: str = "",
+    owner: str = "",
     notes: Sequence[PluginEvent] = (),
 ) -> tuple[int, StoredRun, list[str]]:
     """Record a run that has not begun, and hold it.
@@ -28,6 +29,7 @@ async def record_pending(
         messages: The messages that the run begins with, as `Agent.make_run` has them.
         run_id: The id of the run.
         session: The conversation that it belongs to.
+        owner: The identity that it is started for.
         notes: Facts for the process that begins it, written after the messages.
 
     Returns:
@@ -41,6 +43,7 @@ async def record_pending(
         agent=recorder.agent,
         model=recorder.model,
         session=session,
+        owner=owner,
         title=title_of(messages, recorder.secrets),
         is_held=True,
     )

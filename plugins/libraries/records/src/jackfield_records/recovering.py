@@ -79,7 +79,7 @@ async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
     async def resume(run: StoredRun) -> Recovered:
         async with room:
             try:
-                if _tries(await store.read(run.run_id)) >= MOST_TRIES:
+                if count_tries((await store.read(run.run_id))[1]) >= MOST_TRIES:
                     note = f"resumed {MOST_TRIES} times without a step: jackfield runs show {run.run_id[:12]}"
                     return Recovered(run.run_id, "skipped", note)
                 return Recovered(run.run_id, (await agent.aresume(run.run_id)).stop_reason)
@@ -114,10 +114,10 @@ class Recovery:
             _log.warning("interrupted runs are not recovered: %s", error)
 
 
-def _tries(record: tuple[StoredRun, Sequence[str]]) -> int:
-    """Count the resumptions since the last step of the run."""
+def count_tries(entries: Sequence[str]) -> int:
+    """Return how often a run was resumed since its last step."""
     tries = 0
-    for entry in reversed(record[1]):
+    for entry in reversed(entries):
         if read_entry(entry).get("event") != RESUMED:
             break
         tries += 1

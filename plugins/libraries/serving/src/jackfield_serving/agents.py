@@ -10,11 +10,14 @@ from os import PathLike
 from typing import Any, TypeAlias
 
 from jackfield.agents import Agent, create_agent
+from jackfield.answers import form_of
+from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
 from jackfield.plugins import Plugins
 from jackfield_records.recording import AgentRecorder, recorder_of
 from jackfield_serving.clienttools import ClientTools
 from jackfield_serving.recording import ServedStore
+from jackfield_serving.requests import Request
 from jackfield_serving.views import AgentInfo
 
 AgentSource: TypeAlias = "Agent[Any] | str | PathLike[str]"
@@ -53,6 +56,23 @@ class ServedAgent:
         agent.toolsets = [*agent.toolsets, tools]
         return agent
 
+    def check(self, request: Request) -> None:
+        """Refuse a request that the agent cannot serve.
+
+        Raises:
+            ConfigError: It takes no client's tools, a schema is not valid, or an option of the model is unknown.
+        """
+        if request.client_tools:
+            tools = ClientTools(request.client_tools, {})
+            names = [*self.agent.function_map, *tools.names]
+            if twice := {name for name in tools.names if names.count(name) > 1}:
+                raise ConfigError(f"the agent or the client has another tool {min(twice)!r}: rename the client's")
+            self.with_client_tools(tools)
+        if request.config:
+            GenerateConfig.parse(request.config, what="config")
+        if request.output is not None:
+            form_of(request.output)
+
     def info(self) -> AgentInfo:
         """Return the agent as a service shows it."""
         llm = self.agent.llm
@@ -72,9 +92,15 @@ class ServedAgent:
 
 
 def serve_agent(
-    name: str, source: AgentSource, store: ServedStore, *, host: Plugins | None, trust: bool
+    name: str,
+    source: AgentSource,
+    store: ServedStore,
+    *,
+    host: Plugins | None = None,
+    trust: bool = False,
+    run_s: float | None = None,
 ) -> ServedAgent:
-    """Return an agent for a service, from an object, a file or a module.
+    """Return an agent for a service, from an object, a file or a module; its runs take at most `run_s` seconds.
 
     Raises:
         ConfigError: There is no such file, module or name, or it is not an agent.
@@ -83,6 +109,9 @@ def serve_agent(
     """
     agent = copy.copy(source if isinstance(source, Agent) else load_agent(source, host=host, trust=trust))
     agent.store = store
+    if run_s is not None:
+        seconds = run_s if agent.limits.seconds is None else min(run_s, agent.limits.seconds)
+        agent.limits = agent.limits.model_copy(update={"seconds": seconds})
     vars(agent).pop("_recorder", None)  # it was made for another store
     return ServedAgent(name, agent, recorder_of(agent, store))
 

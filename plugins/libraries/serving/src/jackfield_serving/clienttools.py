@@ -28,6 +28,11 @@ class ClientTools(Toolset):
         super().__init__()
         self._tools = [ClientTool(schema, results) for schema in schemas]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the tools."""
+        return [tool.name for tool in self._tools]
+
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
         """See `Toolset`."""
         return self._tools

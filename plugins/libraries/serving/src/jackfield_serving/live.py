@@ -18,6 +18,7 @@ from jackfield.events import (
     RunFinished,
     RunStarted,
 )
+from jackfield.stores import StoredRun
 from jackfield_records.entries import event_in, read_entry
 from jackfield_serving.buffer import EventBuffer
 from jackfield_serving.limits import ServingLimits
@@ -45,7 +46,8 @@ class LiveRun:
     """One run of this process, from its start or its resumption to its end or pause.
 
     Attributes:
-        run_id, agent, session: The run.
+        run, run_id: The run, as it was when this process took it.
+        agent: The name of its agent in the service.
         request: What was asked for, besides messages.
         answers: The answers with which it continues.
         cancel: Ends the run from outside.
@@ -55,9 +57,9 @@ class LiveRun:
     """
 
     def __init__(
-        self, run_id: str, agent: str, session: str, request: Request, *, entries: Sequence[str], limits: ServingLimits
+        self, run: StoredRun, agent: str, request: Request, *, entries: Sequence[str], limits: ServingLimits
     ) -> None:
-        self.run_id, self.agent, self.session, self.request = run_id, agent, session, request
+        self.run, self.run_id, self.agent, self.request = run, run.run_id, agent, request
         self.answers = Answers()
         self.cancel = CancelToken()
         self.is_over = False
@@ -77,8 +79,8 @@ class LiveRun:
         self._old_runs = {*self._nested.values()}
         self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not come
         # An agent that continues first repeats what was done.
-        self._repeats = {run_id, *self._old_runs} if any(map(_STEP.match, entries)) else set()
-        self._labels: dict[str, tuple[str, int]] = {run_id: (agent, 0)}
+        self._repeats = {run.run_id, *self._old_runs} if any(map(_STEP.match, entries)) else set()
+        self._labels: dict[str, tuple[str, int]] = {run.run_id: (agent, 0)}
         self._readers: list[asyncio.Future[None]] = []
 
     # --- for readers ---

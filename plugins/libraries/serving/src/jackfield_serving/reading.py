@@ -13,6 +13,7 @@ from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.results import text_of_answer
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_records import Replay
+from jackfield_records.recovering import MOST_TRIES, count_tries
 from jackfield_serving.errors import NotWaitingError
 from jackfield_serving.numbering import STRIDE
 from jackfield_serving.requests import ANSWERS, Answer, Answers, Request, request_in
@@ -51,6 +52,11 @@ class RunRecord:
     def request(self) -> Request:
         """The request that started the run; an empty one if no service did."""
         return self.recorded_request or Request()
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if the run was continued several times without a step, so that a person should look at it."""
+        return count_tries(self.entries) >= MOST_TRIES
 
     @property
     def waiting(self) -> tuple[WaitingCall, ...]:
@@ -94,7 +100,7 @@ class RunRecord:
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:
         """Return the run as in a list."""
-        return summary_of(self.run, owner=self.request.owner, is_queued=is_queued)
+        return summary_of(self.run, is_queued=is_queued)
 
     def info(self, *, is_queued: bool = False) -> RunInfo:
         """Return the run with its messages."""
@@ -156,7 +162,7 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
     return record
 
 
-def summary_of(run: StoredRun, *, owner: str = "", is_queued: bool = False) -> RunSummary:
+def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
     """Return a stored run as in a list."""
     phase: RunPhase = "ended"
     if run.state in (RUNNING, "forked"):
@@ -167,7 +173,7 @@ def summary_of(run: StoredRun, *, owner: str = "", is_queued: bool = False) -> R
         run_id=run.run_id,
         agent=run.agent,
         session=run.session,
-        owner=owner,
+        owner=run.owner,
         phase=phase,
         stop_reason="" if phase in ("running", "queued") else run.state,
         title=run.title,

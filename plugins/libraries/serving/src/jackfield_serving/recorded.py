@@ -33,13 +33,19 @@ class RecordedEvents:
         self._has_part = 0 < after % STRIDE < HALF
         self._may_have_parts: set[str] = set()  # of nested runs
 
-    def feed(self, entries: Sequence[str]) -> Iterator[Numbered]:
-        """Yield the events of the next entries, without those up to the number.
+    def feed(self, entries: Sequence[str], *, up_to: int | None = None) -> Iterator[Numbered]:
+        """Yield the events of the next entries, without those that the reader has.
+
+        Args:
+            entries: The entries after those that were fed before.
+            up_to: The number of the last event; later entries are left out. None for all.
 
         Raises:
             StoreError: An entry cannot be read.
         """
         for entry in entries:
+            if up_to is not None and self.entries * STRIDE >= up_to:
+                return
             self.entries += 1
             end = self.entries * STRIDE
             events = self.replay.feed(entry)

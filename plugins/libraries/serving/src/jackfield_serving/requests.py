@@ -23,14 +23,12 @@ class Request:
     """The parts of a request that are not messages.
 
     Attributes:
-        owner: The identity that made it; ''.
         config: Options for the model, as JSON.
         output: The JSON Schema of the answer; None for text.
         client_tools: The schemas of the tools that the client runs.
         continues: The run whose conversation precedes the messages; ''.
     """
 
-    owner: str = ""
     config: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
     client_tools: Sequence[FunctionSchema] = ()
@@ -43,7 +41,6 @@ class Request:
             ConfigError: A part of it is not JSON.
         """
         fields = {
-            "owner": self.owner,
             "config": self.config and dict(self.config),
             "output": self.output and dict(self.output),
             "client_tools": [dict(schema) for schema in self.client_tools],
@@ -81,7 +78,6 @@ def request_in(events: Iterable[PluginEvent]) -> Request | None:
         if event.name == REQUEST:
             data = event.data
             return Request(
-                owner=str(data.get("owner", "")),
                 config=data.get("config"),
                 output=data.get("output"),
                 client_tools=tuple(data.get("client_tools", ())),

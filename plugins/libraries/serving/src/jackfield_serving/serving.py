@@ -6,25 +6,22 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from jackfield.agents import Agent
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, JackfieldError, RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import RunEvent, RunStarted, ToolFinished, ToolStarted
 from jackfield.messages import Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.stores import RUNNING, Store, load_store
-from jackfield.streams import closing
 from jackfield.tools import FunctionSchema
 from jackfield_records import fork
-from jackfield_records.pending import append_failure, append_notes, record_pending
+from jackfield_records.pending import append_notes, record_pending
 from jackfield_serving.agents import AgentSource, ServedAgent, check_names, serve_agent
-from jackfield_serving.clienttools import ClientTools
+from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
     AgentNotFoundError,
     DrainingError,
@@ -37,6 +34,8 @@ from jackfield_serving.limits import ServingLimits
 from jackfield_serving.live import LiveRun
 from jackfield_serving.memory import MemoryStore
 from jackfield_serving.numbering import STRIDE, Numbered
+from jackfield_serving.peers import Message as PeerMessage
+from jackfield_serving.peers import Peers
 from jackfield_serving.reading import RunRecord, read_run, summary_of
 from jackfield_serving.recorded import RecordedEvents
 from jackfield_serving.recording import HeldRun, ServedStore
@@ -44,8 +43,11 @@ from jackfield_serving.requests import Answer, Request, size_of
 from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SessionInfo
 
 _log = logging.getLogger("jackfield.serving")
-_LISTED = 10_000
-_RETIRED = 32
+_MOST_LISTED = 10_000
+_MOST_OWNERS = 10_000
+_CANCELS = 20
+_CANCEL_AGAIN_S = 0.25
+_NO_ENTRIES = 1 << 40
 
 
 class Serving:
@@ -59,8 +61,8 @@ class Serving:
         store: Where runs are recorded: a store, the name of an installed one, or a dict of `name` and settings. It
             replaces the stores of the agents. None for memory.
         limits: What the service takes on.
-        poll_s: How often runs of other processes are read, if the store does not report changes.
-        recover: Continue runs whose process has ended.
+        poll_s: How often runs of other processes are read, if the store sends no signals.
+        recover_every_s: How often to look for runs whose process has ended, to continue them; None for never.
         trust: The caller vouches for the agent files.
         host: Where names are looked up.
 
@@ -76,7 +78,7 @@ class Serving:
         store: str | Mapping[str, object] | Store | None = None,
         limits: ServingLimits = ServingLimits(),  # noqa: B008 - it is frozen
         poll_s: float = 0.1,
-        recover: bool = True,
+        recover_every_s: float | None = 2.0,
         trust: bool = False,
         host: Plugins | None = None,
     ) -> None:
@@ -84,20 +86,27 @@ class Serving:
         self.limits = limits
         self._store = ServedStore(_load_store(store, limits, host), self._note_written)
         self._agents = {
-            name: serve_agent(name, source, self._store, host=host, trust=trust) for name, source in agents.items()
+            name: serve_agent(name, source, self._store, host=host, trust=trust, run_s=limits.run_s)
+            for name, source in agents.items()
         }
-        self._poll_s, self._recovers = poll_s, recover
-        self._live: dict[str, LiveRun] = {}
-        self._retired: deque[LiveRun] = deque()
+        self._driver = Driver(self._store, limits)
+        self._peers = Peers(self._store.inner, self._take_message, poll_s=poll_s)
+        self._recover_every_s = None if isinstance(self._store.inner, MemoryStore) else recover_every_s
+        self._recovery: asyncio.Task[None] | None = None
         self._owners: dict[str, str] = {}
-        self._slots = asyncio.Semaphore(limits.runs)
-        self._draining = False
+        self._starting: set[tuple[str, str]] = set()
+        self._is_draining = False
 
     async def __aenter__(self) -> Self:
+        self._peers.open()
+        if self._recover_every_s is not None:
+            work = self._keep_recovering(self._recover_every_s)
+            self._recovery = asyncio.create_task(work, name="jackfield-serving-recovery")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.drain(0)
+        await self._peers.aclose()
         await self._store.inner.aclose()
 
     # --- agents ---
@@ -135,7 +144,7 @@ class Serving:
             client_tools: The schemas of tools that the client runs. A call pauses the run; `answer` brings its result.
             output: The JSON Schema of the answer.
             continues: A run of this owner whose conversation precedes the messages.
-            deps: Passed to the agent's tools while the run is in this process.
+            deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
 
         Raises:
             AgentNotFoundError: The service has no such agent.
@@ -145,40 +154,42 @@ class Serving:
             InputTooLargeError: The messages, or the conversation before them, are too large.
             ConfigError: The agent does not take these options.
             InvalidMessageError: A message is not valid.
-            StoreError: The run cannot be recorded.
+            StoreError: The run cannot be recorded, or there is a run of this id.
         """
         served = self._agent(agent)
         asked = as_messages(messages)
         self._check_room(owner)
         if (size := size_of(asked)) > self.limits.input_bytes:
             raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
-        tools = tuple(client_tools)
         request = Request(
-            owner=owner,
-            config=_as_options(config),
-            output=output,
-            client_tools=tools,
-            continues=continues,
+            config=_as_options(config), output=output, client_tools=tuple(client_tools), continues=continues
         )
-        if tools:
-            served.with_client_tools(ClientTools(tools, {}))
+        served.check(request)
         before = await self._conversation(continues, owner) if continues else ()
-        if session:
-            await self._check_session(session, owner)
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
         run = served.agent.make_run(history, language_of(history))
         run_id = run_id or uuid.uuid4().hex
-        hold, stored, entries = await record_pending(
-            served.recorder, run.messages, run_id=run_id, session=session, notes=[request.as_note()]
-        )
-        live = LiveRun(run_id, agent, session, request, entries=entries, limits=self.limits)
+        with self._starting_in(session, owner):
+            if session:
+                await self._check_session(session, owner)
+            hold, stored, entries = await record_pending(
+                served.recorder,
+                run.messages,
+                run_id=run_id,
+                session=session,
+                owner=owner,
+                notes=[request.as_note()],
+            )
+        live = LiveRun(stored, agent, request, entries=entries, limits=self.limits)
         live.deps = deps
         live.publish_start(RunEvent(run_id, 1, served.recorder.agent, 0, RunStarted(run.messages)))
-        self._owners[run_id] = owner
-        self._drive(served, live, HeldRun(stored, entries, hold))
+        self._remember_owner(run_id, owner)
+        self._driver.start(served, live, HeldRun(stored, entries, hold))
         return run_id
 
-    async def attach(self, run_id: str, *, after: int = 0, owner: str = "") -> AsyncIterator[Numbered]:
+    async def attach(
+        self, run_id: str, *, after: int = 0, owner: str = "", cancel_on_leave: bool = False
+    ) -> AsyncIterator[Numbered]:
         """Yield the events of a run after a number: recorded ones, then live ones, until it ends or pauses.
 
         Leaving it, or reading it slowly, changes nothing for the run. A late or slow reader gets longer pieces of text.
@@ -187,51 +198,23 @@ class Serving:
             run_id: The run.
             after: The number of the last event that the reader has; 0 for none.
             owner: The identity that started the run.
+            cancel_on_leave: Cancel the run, with its request to the model, if the reader leaves before the end. Close
+                the iterator to leave it, or cancel the task that waits for it.
 
         Raises:
             RunNotFoundError: The owner has no such run.
             StoreError: The record cannot be read.
         """
         await self._check_owner(run_id, owner)
-        cursor, started = after, set[str]()
-        while True:
-            live = self._live.get(run_id)
-            batch = None if live is None else live.after(cursor)
-            if live is None or batch is None:
-                batch, following, is_over = await self._read_recorded(run_id, cursor, live, started)
-            else:
-                following = batch[-1].number if batch else cursor
-                is_over = not batch and live.is_over and live.end is not None
-            for numbered in batch:
-                _note_calls(numbered.event, started)
+        is_read = False
+        try:
+            async for numbered in self._events(run_id, after):
                 yield numbered
-            if is_over:
-                return
-            if following == cursor:
-                await self._wait_for_events(live)
-            cursor = following
-
-    async def _read_recorded(
-        self, run_id: str, cursor: int, live: LiveRun | None, started: set[str]
-    ) -> tuple[list[Numbered], int, bool]:
-        """Return the recorded events after a number, up to those that `live` has.
-
-        Returns:
-            The events, the number to continue from, and True if there will be no more.
-        """
-        floor = None if live is None else live.floor
-        stored, entries = await self._store.inner.read(run_id)
-        recorded = RecordedEvents(stored, cursor, started)
-        if floor is not None:
-            return list(recorded.feed(entries[: floor // STRIDE])), floor, False
-        batch = list(recorded.feed(entries))
-        return batch, batch[-1].number if batch else cursor, stored.state != RUNNING
-
-    async def _wait_for_events(self, live: LiveRun | None) -> None:
-        if live is None or live.is_over:  # another process has it, or will have it
-            await asyncio.sleep(self._poll_s)
-        else:
-            await live.changed()
+            is_read = True
+        finally:
+            live = self._driver.find(run_id)
+            if cancel_on_leave and not is_read and live is not None:
+                live.cancel.cancel()
 
     async def answer(self, run_id: str, answers: Mapping[str, Answer], *, owner: str = "") -> None:
         """Answer calls that a run waits for. It continues with the same id, and its numbers go on.
@@ -245,6 +228,7 @@ class Serving:
         Raises:
             RunNotFoundError: The owner has no such run.
             NotWaitingError: The run does not wait for these answers, or another answer came first.
+            TooManyRunsError: The service is full; `retry_after_s` says when to try again.
             StoreError: The answers cannot be recorded.
         """
         await self._check_owner(run_id, owner)
@@ -255,35 +239,40 @@ class Serving:
             held = await self._take(run_id)
         except RunBusyError:
             raise NotWaitingError(f"run {run_id} does not wait: it is running, or was answered already") from None
-        try:
+        async with self._releasing_after_error(held):
             record = read_run(held.run, held.entries)
             served = self._served(record)
-            sorted_answers = record.sort_answers(answers)
-            note = sorted_answers.as_note()
-            entries = await append_notes(served.recorder, run_id, held.hold, [note])
-        except BaseException:
-            await self._store.release(run_id, held.hold)
-            raise
-        self._continue(served, held, entries)
+            note = record.sort_answers(answers).as_note()
+            held.entries += await append_notes(served.recorder, run_id, held.hold, [note])
+            self._continue(served, held)
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
         """Cancel a run, with its request to the model and its calls. One that has ended stays as it is.
 
+        A run of another process may still be running for a moment when this returns.
+
         Raises:
             RunNotFoundError: The owner has no such run.
-            StoreError: The end cannot be recorded.
+            StoreError: The run is in another process, and the store sends no signals; or the store cannot be used.
         """
         await self._check_owner(run_id, owner)
-        live = self._live.get(run_id)
-        if live is not None and not live.is_over:
-            live.cancel.cancel()
+        for _ in range(_CANCELS):
+            if live := self._driver.find(run_id):
+                live.cancel.cancel()
+                return
+            try:
+                held = await self._take(run_id)
+            except RunBusyError:  # another process runs it
+                await self._peers.send(run_id, {"cancel": True})
+                await asyncio.sleep(_CANCEL_AGAIN_S)
+                continue
+            async with self._releasing_after_error(held):
+                record = read_run(held.run, held.entries)
+                if summary_of(held.run).phase == "ended":
+                    await self._store.inner.release(run_id, held.hold)
+                else:
+                    self._continue(self._served(record), held, is_cancelled=True)
             return
-        info = await self.run(run_id, owner=owner)
-        if info.phase != "waiting":
-            return
-        held = await self._take(run_id)
-        record = read_run(held.run, held.entries)
-        self._continue(self._served(record), held, (), cancelled=True)
 
     async def run(self, run_id: str, *, owner: str = "") -> RunInfo:
         """Return a run: its phase, messages, usage, the calls it waits for, and its end.
@@ -294,8 +283,7 @@ class Serving:
         """
         await self._check_owner(run_id, owner)
         record = await self._read(run_id)
-        live = self._live.get(run_id)
-        return record.info(is_queued=live is not None and live.is_queued)
+        return record.info(is_queued=self._is_queued(run_id))
 
     async def runs(
         self, *, owner: str = "", session: str | None = None, agent: str | None = None, limit: int = 100
@@ -305,15 +293,14 @@ class Serving:
         Raises:
             StoreError: They cannot be read.
         """
-        summaries: list[RunSummary] = []
-        for run in await self._store.runs(session=session, limit=_LISTED):
-            if len(summaries) == limit:
-                break
-            if agent not in (None, run.agent) or await self._owner_of(run.run_id) != owner:
-                continue
-            live = self._live.get(run.run_id)
-            summaries.append(summary_of(run, owner=owner, is_queued=live is not None and live.is_queued))
-        return summaries
+        listed = _MOST_LISTED if agent is not None else limit
+        runs = await self._store.inner.runs(owner=owner, session=session, limit=listed)
+        names = {served.recorder.agent: name for name, served in self._agents.items()}
+        summaries = [
+            replace(summary_of(run, is_queued=self._is_queued(run.run_id)), agent=names.get(run.agent, run.agent))
+            for run in runs
+        ]
+        return [summary for summary in summaries if agent in (None, summary.agent)][:limit]
 
     async def sessions(self, *, owner: str = "", limit: int = 100) -> list[SessionInfo]:
         """Return the conversations of an owner, the latest first.
@@ -322,7 +309,7 @@ class Serving:
             StoreError: They cannot be read.
         """
         sessions: dict[str, SessionInfo] = {}
-        for run in await self.runs(owner=owner, limit=_LISTED):
+        for run in await self.runs(owner=owner, limit=_MOST_LISTED):
             if not run.session:
                 continue
             latest = sessions.get(run.session) or SessionInfo(
@@ -341,13 +328,15 @@ class Serving:
 
         Raises:
             RunNotFoundError: The owner has no such run.
+            TooManyRunsError: The service is full; `retry_after_s` says when to try again.
             StoreError: The record cannot be read or written.
         """
         await self._check_owner(run_id, owner)
+        self._check_room(owner)
         copy_id = await fork(self._store.inner, run_id, at=None if at is None else max(2, at // STRIDE))
-        self._owners[copy_id] = owner
         held = await self._take(copy_id)
-        self._continue(self._served(read_run(held.run, held.entries)), held, ())
+        async with self._releasing_after_error(held):
+            self._continue(self._served(read_run(held.run, held.entries)), held)
         return copy_id
 
     async def delete(self, run_id: str, *, owner: str = "") -> None:
@@ -359,8 +348,8 @@ class Serving:
             StoreError: It cannot be deleted.
         """
         await self._check_owner(run_id, owner)
-        await self._store.delete(run_id)
-        self._live.pop(run_id, None)
+        await self._store.inner.delete(run_id)
+        self._driver.live.pop(run_id, None)
         self._owners.pop(run_id, None)
 
     async def drain(self, seconds: float) -> None:
@@ -371,101 +360,88 @@ class Serving:
         Args:
             seconds: How long runs may take to end.
         """
-        self._draining = True
-        tasks = [live.task for live in self._live.values() if live.task is not None and not live.task.done()]
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=seconds) if seconds else (set(), tasks)
-        for live in list(self._live.values()):
-            if live.task is not None and live.task in late:
-                self._store.abandon(live.run_id)
-                live.task.cancel()
-        if late:
-            await asyncio.wait(late)
+        self._is_draining = True
+        if self._recovery is not None:
+            self._recovery.cancel()
+            await asyncio.gather(self._recovery, return_exceptions=True)
+        await self._driver.drain(seconds)
 
-    # --- driving runs ---
+    async def recover(self) -> list[str]:
+        """Continue the runs of this service that were interrupted and that no process holds; return their ids.
 
-    def _drive(self, served: ServedAgent, live: LiveRun, held: HeldRun) -> None:
-        self._store.pass_on(held)
-        self._live[live.run_id] = live
-        live.task = asyncio.create_task(self._run(served, live, held.hold), name=f"jackfield-run-{live.run_id}")
+        Calls that may have been made wait for a decision, unless their tools allow a repetition. A run that was
+        continued several times without a step is left for a person.
 
-    def _continue(self, served: ServedAgent, held: HeldRun, entries: Iterable[str], *, cancelled: bool = False) -> None:
-        held.entries.extend(entries)
-        record = read_run(held.run, held.entries)
-        live = LiveRun(
-            held.run.run_id, served.name, held.run.session, record.request, entries=held.entries, limits=self.limits
-        )
-        live.answers = record.answers
-        live.results.update(record.results)
-        if cancelled:
-            live.cancel.cancel()
-        self._drive(served, live, held)
+        Raises:
+            StoreError: The runs cannot be listed.
+        """
+        continued: list[str] = []
+        names = {served.recorder.agent for served in self._agents.values()}
+        for run in reversed(await self._store.inner.runs(state=RUNNING, limit=_MOST_LISTED)):
+            if len(self._driver.active()) >= self.limits.runs or self._is_draining:
+                break
+            if not run.is_held and run.agent in names and self._driver.find(run.run_id) is None:
+                with contextlib.suppress(StoreError):  # another process was faster, or the store went away
+                    continued += await self._recover_run(run.run_id)
+        return continued
 
-    async def _run(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
-        try:
-            async with self._slots:
-                live.is_queued = False
-                await self._run_agent(served, live)
-        except JackfieldError as error:
-            await self._note_failure(served, live, hold, error)
-        except Exception as error:  # noqa: BLE001 - the run's end; a fault of an agent must not be silent
-            _log.warning("run %s failed", live.run_id, exc_info=True)
-            await self._note_failure(served, live, hold, error)
-        finally:
-            await self._store.release(live.run_id, hold)
-            live.close()
-            self._retire(live)
+    # --- events ---
 
-    def _retire(self, live: LiveRun) -> None:
-        """Keep the events of the latest runs that have ended, for readers that are about to read their end."""
-        if live.end is not None:
-            self._retired.append(live)
-            if len(self._retired) <= _RETIRED:
+    async def _events(self, run_id: str, after: int) -> AsyncIterator[Numbered]:
+        cursor, started = after, set[str]()
+        recorded: RecordedEvents | None = None
+        while True:
+            live = self._driver.live.get(run_id)
+            batch = None if live is None else live.after(cursor)
+            if live is not None and batch is not None:
+                recorded = None
+                following = batch[-1].number if batch else cursor
+                is_over = not batch and live.is_over and live.end is not None
+            else:
+                floor = None if live is None else live.floor
+                stored, entries = await self._store.inner.read(
+                    run_id, after=0 if recorded is None else recorded.entries
+                )
+                recorded = recorded or RecordedEvents(stored, cursor, started)
+                batch = list(recorded.feed(entries, up_to=floor))
+                following = floor or (batch[-1].number if batch else cursor)
+                is_over = floor is None and stored.state != RUNNING
+            for numbered in batch:
+                _note_calls(numbered.event, started)
+                yield numbered
+            if is_over:
                 return
-            live = self._retired.popleft()
-        if self._live.get(live.run_id) is live:
-            del self._live[live.run_id]
+            if following == cursor:
+                await self._wait_for_events(live)
+            cursor = following
 
-    async def _run_agent(self, served: ServedAgent, live: LiveRun) -> None:
-        request = live.request
-        agent: Agent[Any] = served.agent
-        if request.client_tools:
-            agent = served.with_client_tools(ClientTools(request.client_tools, live.results))
-        options: dict[str, Any] = {"output": request.output} if request.output else {}
-        events = agent.astream(
-            (),
-            run_id=live.run_id,
-            resume=dict(live.answers.approvals) or True,
-            cancel=live.cancel,
-            deps=live.deps,
-            config=request.config,
-            **options,
-        )
-        timeout = (
-            asyncio.get_running_loop().call_later(self.limits.run_s, live.cancel.cancel) if self.limits.run_s else None
-        )
-        try:
-            async with closing(events):
-                async for event in events:
-                    live.publish(event)
-        finally:
-            if timeout is not None:
-                timeout.cancel()
-
-    async def _note_failure(self, served: ServedAgent, live: LiveRun, hold: int, error: Exception) -> None:
-        """Record that a run could not begin; the agent has recorded every other failure."""
-        if live.end is not None or isinstance(error, StoreError):
-            return
-        with contextlib.suppress(StoreError):
-            await append_failure(served.recorder, live.run_id, hold, error)
+    async def _wait_for_events(self, live: LiveRun | None) -> None:
+        if live is None or live.is_over:  # another process has it, or will have it
+            await self._peers.changed()
+        else:
+            await live.changed()
 
     def _note_written(self, run_id: str, entries: Sequence[str]) -> None:
-        live = self._live.get(run_id)
+        live = self._driver.live.get(run_id)
         if live is not None:
             live.note_written(entries)
+        self._peers.note_written(run_id)
 
-    # --- reading ---
+    def _take_message(self, run_id: str, message: PeerMessage) -> None:
+        live = self._driver.find(run_id)
+        if live is not None and message.get("cancel"):
+            live.cancel.cancel()
+
+    # --- continuing runs ---
+
+    def _continue(self, served: ServedAgent, held: HeldRun, *, is_cancelled: bool = False) -> None:
+        record = read_run(held.run, held.entries)
+        live = LiveRun(held.run, served.name, record.request, entries=held.entries, limits=self.limits)
+        live.answers = record.answers
+        live.results.update(record.results)
+        if is_cancelled:
+            live.cancel.cancel()
+        self._driver.start(served, live, held)
 
     async def _take(self, run_id: str) -> HeldRun:
         """Hold a run, and read it.
@@ -482,6 +458,34 @@ class Serving:
             raise
         return HeldRun(stored, entries, hold)
 
+    @contextlib.asynccontextmanager
+    async def _releasing_after_error(self, held: HeldRun) -> AsyncIterator[None]:
+        try:
+            yield
+        except BaseException:
+            await self._store.inner.release(held.run.run_id, held.hold)
+            raise
+
+    async def _keep_recovering(self, every_s: float) -> None:
+        while True:
+            try:
+                await self.recover()
+            except StoreError as error:
+                _log.warning("interrupted runs are not recovered: %s", error)
+            await asyncio.sleep(every_s)
+
+    async def _recover_run(self, run_id: str) -> list[str]:
+        held = await self._take(run_id)
+        async with self._releasing_after_error(held):
+            record = read_run(held.run, held.entries)
+            if held.run.state != RUNNING or record.recorded_request is None or record.is_stuck:
+                await self._store.inner.release(run_id, held.hold)
+                return []
+            self._continue(self._served(record), held)
+        return [run_id]
+
+    # --- reading ---
+
     async def _read(self, run_id: str) -> RunRecord:
         return read_run(*await self._store.inner.read(run_id))
 
@@ -497,22 +501,27 @@ class Serving:
                 return served
         raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
 
-    async def _owner_of(self, run_id: str) -> str | None:
-        if run_id not in self._owners:
-            with contextlib.suppress(RunNotFoundError):
-                request = (await self._read(run_id)).recorded_request
-                if request is not None:
-                    self._owners[run_id] = request.owner
-        return self._owners.get(run_id)
+    def _is_queued(self, run_id: str) -> bool:
+        live = self._driver.find(run_id)
+        return live is not None and live.is_queued
+
+    def _remember_owner(self, run_id: str, owner: str) -> None:
+        if len(self._owners) >= _MOST_OWNERS:
+            del self._owners[next(iter(self._owners))]
+        self._owners[run_id] = owner
 
     async def _check_owner(self, run_id: str, owner: str) -> None:
-        if await self._owner_of(run_id) != owner:
+        if run_id not in self._owners:
+            stored, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
+            self._remember_owner(run_id, stored.owner)
+        if self._owners[run_id] != owner:
             raise RunNotFoundError(f"there is no run {run_id!r}")
 
     async def _conversation(self, run_id: str, owner: str) -> tuple[Message, ...]:
-        info = await self.run(run_id, owner=owner)
-        served = self._served(await self._read(run_id))
-        conversation = (*without_system_text(info.messages, served.agent.system_message), *info.response)
+        await self._check_owner(run_id, owner)
+        record = await self._read(run_id)
+        system_text = self._served(record).agent.system_message
+        conversation = (*without_system_text(record.messages, system_text), *record.response)
         if (size := size_of(conversation)) > self.limits.history_bytes:
             raise InputTooLargeError(
                 f"the conversation of run {run_id} has {size} bytes, more than {self.limits.history_bytes}: begin a "
@@ -524,16 +533,28 @@ class Serving:
 
     def _check_room(self, owner: str) -> None:
         retry_after_s = self.limits.retry_after_s
-        if self._draining:
+        if self._is_draining:
             raise DrainingError("this service is being stopped: try another server", retry_after_s=retry_after_s)
-        active = [live for live in self._live.values() if not live.is_over]
+        active = self._driver.active()
         if len(active) >= self.limits.runs + self.limits.queue:
             raise TooManyRunsError(f"{len(active)} runs are active: try again later", retry_after_s=retry_after_s)
         most = self.limits.runs_per_owner
-        if most is not None and sum(live.request.owner == owner for live in active) >= most:
+        if most is not None and sum(live.run.owner == owner for live in active) >= most:
             raise TooManyRunsError(
                 f"{most} of your runs are active: wait until one has ended", retry_after_s=retry_after_s
             )
+
+    @contextlib.contextmanager
+    def _starting_in(self, session: str, owner: str) -> Iterator[None]:
+        """Refuse a second run of a session while the first is being recorded."""
+        key = (owner, session)
+        if session and key in self._starting:
+            raise SessionBusyError(f"a run of session {session!r} begins: wait until it has ended", run_id="")
+        self._starting.add(key)
+        try:
+            yield
+        finally:
+            self._starting.discard(key)
 
     async def _check_session(self, session: str, owner: str) -> None:
         for run in await self.runs(owner=owner, session=session, limit=1):

@@ -1,0 +1,124 @@
+"""Drive runs: one task for each, so many at the same time, and the others in a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from jackfield.agents import Agent
+from jackfield.errors import StoreError
+from jackfield.streams import closing
+from jackfield_records.pending import append_failure
+from jackfield_serving.agents import ServedAgent
+from jackfield_serving.clienttools import ClientTools
+from jackfield_serving.limits import ServingLimits
+from jackfield_serving.live import LiveRun
+from jackfield_serving.memory import MemoryStore
+from jackfield_serving.recording import HeldRun, ServedStore
+
+_log = logging.getLogger("jackfield.serving")
+_KEPT = 32
+"""The number of runs that have ended whose live events stay for readers."""
+
+
+class Driver:
+    """The runs of this process.
+
+    Attributes:
+        live: The runs that are queued or running, and the latest that have ended, by their ids.
+    """
+
+    def __init__(self, store: ServedStore, limits: ServingLimits) -> None:
+        self.live: dict[str, LiveRun] = {}
+        self._store, self._limits = store, limits
+        self._slots = asyncio.Semaphore(limits.runs)
+        self._ended: deque[LiveRun] = deque()
+
+    def active(self) -> list[LiveRun]:
+        """Return the runs that are queued or running."""
+        return [live for live in self.live.values() if not live.is_over]
+
+    def find(self, run_id: str) -> LiveRun | None:
+        """Return a run that is queued or running here; None for any other."""
+        live = self.live.get(run_id)
+        return None if live is None or live.is_over else live
+
+    def start(self, served: ServedAgent, live: LiveRun, held: HeldRun) -> None:
+        """Run an agent in a task, once there is room."""
+        self._store.pass_on(held)
+        self.live[live.run_id] = live
+        name = f"jackfield-run-{live.run_id}"
+        live.task = asyncio.create_task(self._run(served, live, held.hold), name=name)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for the runs, and then leave them to other processes; without a shared store, cancel them."""
+        tasks = [live.task for live in self.active() if live.task is not None]
+        if tasks and seconds > 0:
+            await asyncio.wait(tasks, timeout=seconds)
+        left = self.active()
+        is_shared = not isinstance(self._store.inner, MemoryStore)
+        for live in left:
+            if is_shared:
+                self._store.abandon(live.run_id)
+                if live.task is not None:
+                    live.task.cancel()
+            else:
+                live.cancel.cancel()
+        if left:
+            await asyncio.wait(_tasks_of(left))
+
+    async def _run(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
+        try:
+            async with self._slots:
+                live.is_queued = False
+                await self._run_agent(served, live)
+        except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
+            _log.info("run %s failed", live.run_id, exc_info=True)
+            await self._record_failure(served, live, hold, error)
+        finally:
+            await self._store.release(live.run_id, hold)
+            live.close()
+            self._keep(live)
+
+    async def _run_agent(self, served: ServedAgent, live: LiveRun) -> None:
+        request = live.request
+        agent: Agent[Any] = served.agent
+        if request.client_tools:
+            agent = served.with_client_tools(ClientTools(request.client_tools, live.results))
+        options: dict[str, Any] = {"output": request.output} if request.output else {}
+        events = agent.astream(
+            (),
+            run_id=live.run_id,
+            resume=dict(live.answers.approvals) or True,
+            cancel=live.cancel,
+            deps=live.deps,
+            config=request.config,
+            **options,
+        )
+        async with closing(events):
+            async for event in events:
+                live.publish(event)
+
+    async def _record_failure(self, served: ServedAgent, live: LiveRun, hold: int, error: Exception) -> None:
+        """Record that a run could not begin; the agent has recorded every other failure."""
+        if live.end is None and not isinstance(error, StoreError):
+            with contextlib.suppress(StoreError):
+                await append_failure(served.recorder, live.run_id, hold, error)
+
+    def _keep(self, live: LiveRun) -> None:
+        """Keep the events of the latest runs that have ended, for readers that are about to read their end."""
+        if live.end is not None:
+            self._ended.append(live)
+            if len(self._ended) <= _KEPT:
+                return
+            live = self._ended.popleft()
+        if self.live.get(live.run_id) is live:
+            del self.live[live.run_id]
+
+
+def _tasks_of(runs: Iterable[LiveRun]) -> list[asyncio.Task[None]]:
+    return [live.task for live in runs if live.task is not None]
