@@ -359,9 +359,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
                 places.check_end(type(self).__name__)
-            except Exception as error:
-                yield places.of(RunFailed(str(error), type(error).__name__))
-                raise
+            except Exception as error:  # noqa: BLE001 - raised again
+                from jackfield.plugins._misfits import explain_error  # for errors only
+
+                explained = explain_error(error)
+                yield places.of(RunFailed(str(explained), type(explained).__name__))
+                raise explained  # noqa: B904 - with the error as its cause, or the error itself
             except BaseException as error:
                 # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
                 if not isinstance(places.last, RunFinished):

@@ -184,7 +184,11 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     except Exception as error:
         if host.settings.trace:
             raise
+        from jackfield.plugins._misfits import explain_error  # for errors only
+
         cause = f"{type(error).__name__}: {error}"
+        if (explained := explain_error(error)) is not error:
+            raise explained  # noqa: B904 - with the error as its cause
         raise BrokenPluginError(
             f"{row.name}: its plugin failed ({cause}). Report this to its authors; "
             f"jackfield --trace {row.name} … shows where it failed"

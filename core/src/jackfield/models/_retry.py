@@ -134,6 +134,10 @@ class Retry(Processor):
                     f"{request.model}: no complete answer in {request.config.deadline:g} s; "
                     "raise `deadline` or ask for less"
                 ) from error
+            except (AttributeError, ImportError) as error:
+                from jackfield.plugins._misfits import explain_error  # for errors only
+
+                raise explain_error(error)  # noqa: B904 - with the error as its cause, or the error itself
             except ModelServiceError as error:
                 wait_s = self._wait_s(request, error, attempt, has_output=has_output)
                 if wait_s is None or now() + wait_s >= ends_at:

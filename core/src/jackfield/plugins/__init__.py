@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jackfield.plugins._known import Known, install_hint, known_components, parser_of_extension
     from jackfield.plugins._loading import host_argument
     from jackfield.plugins._metadata import read_file
+    from jackfield.plugins._misfits import Misfit, misfit_between, misfit_of
     from jackfield.plugins._policy import is_incompatible
     from jackfield.plugins._protocol import Plugins
     from jackfield.plugins._registration import RegistrationManager
@@ -56,6 +57,7 @@ __all__ = [
     "EmbedderSpec",
     "Known",
     "LLMSpec",
+    "Misfit",
     "ObserverSpec",
     "ParserSpec",
     "PluginHost",
@@ -84,6 +86,8 @@ __all__ = [
     "install_hint",
     "is_incompatible",
     "known_components",
+    "misfit_between",
+    "misfit_of",
     "parser_of_extension",
     "read_file",
     "scan",
@@ -101,6 +105,7 @@ _MODULES = {
     "EmbedderSpec": "jackfield.descriptors",
     "Known": "jackfield.plugins._known",
     "LLMSpec": "jackfield.descriptors",
+    "Misfit": "jackfield.plugins._misfits",
     "ObserverSpec": "jackfield.descriptors",
     "ParserSpec": "jackfield.descriptors",
     "PluginHost": "jackfield.plugins._host",
@@ -129,6 +134,8 @@ _MODULES = {
     "install_hint": "jackfield.plugins._known",
     "is_incompatible": "jackfield.plugins._policy",
     "known_components": "jackfield.plugins._known",
+    "misfit_between": "jackfield.plugins._misfits",
+    "misfit_of": "jackfield.plugins._misfits",
     "parser_of_extension": "jackfield.plugins._known",
     "read_file": "jackfield.plugins._metadata",
     "scan": "jackfield.plugins._catalog",

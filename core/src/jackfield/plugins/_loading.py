@@ -187,9 +187,13 @@ class Loader:
             with blaming(row, f"{module_name} cannot be imported", besides=ModuleNotFoundError):
                 return importlib.import_module(module_name)
         except ModuleNotFoundError as error:
-            if error.name and error.name != module_name and not module_name.startswith(error.name + "."):
+            from jackfield.plugins._misfits import misfit_of  # for errors only
+
+            missing = error.name or ""
+            is_other_package = missing != module_name and not module_name.startswith(f"{missing}.")
+            if missing and is_other_package and misfit_of(error) is None:
                 raise BrokenPluginError(
-                    f"{row.distribution} cannot be loaded: it needs the package {error.name!r}, "
+                    f"{row.distribution} cannot be loaded: it needs the package {missing!r}, "
                     f"which is not installed: pip install --upgrade {row.distribution}"
                 ) from error
             raise _broken(row, f"{module_name} cannot be imported", error) from error
@@ -290,6 +294,13 @@ def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardIn
 
 
 def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
+    from jackfield.plugins._misfits import misfit_of  # for errors only
+
+    if misfit := misfit_of(error):
+        return BrokenPluginError(
+            f"{row.distribution} is broken, {failure}: {misfit}. Everything else works without {row.distribution}; "
+            f"to fix it: {misfit.command}"
+        )
     cause = f"{type(error).__name__}: {_line_of(error)}".strip().rstrip(":")
     advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Fix it ({row.location})"
     return BrokenPluginError(

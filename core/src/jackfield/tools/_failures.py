@@ -14,6 +14,9 @@ _MAX_TRACEBACK_CHARS = 10_000
 
 def describe_failure(name: str, error: BaseException) -> str:
     """Return the text for the model about an exception that was not written for it."""
+    from jackfield.plugins._misfits import explain_error  # for errors only
+
+    error = explain_error(error)
     if isinstance(error, BrokenPluginError):
         return f"Tool {name} cannot be used: {_shorten(error)}"
     return f"An error occurred when calling tool {name}: {summarize(error)}"

@@ -8,7 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from jackfield_testkit.api_index import floor_of, index_for, running_nodes, unknown_names
+from jackfield_manage.judging.used_names import running_nodes
+from jackfield_testkit.api_index import floor_of, index_for, unknown_names
 
 INDEX = {"acme": ["x"], "jackfield": ["Agent", "events"], "jackfield.events": ["TextDelta"]}
 

@@ -15,6 +15,8 @@ from typing import TypeAlias
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from jackfield_manage.judging.used_names import used_names
+
 Index: TypeAlias = Mapping[str, Sequence[str]]
 """Module → its names that have no leading underscore, modules included."""
 
@@ -54,63 +56,11 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
 
 def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
     """Yield the names of the core that a module uses when it runs and that the index lacks."""
-    aliases: dict[str, str] = {}
-    for node in running:
-        if isinstance(node, ast.Import):
-            aliases |= _aliases_of(node)
-    for node in running:
-        yield from (name for name in _used_by(node, aliases) if not _has(index, name))
-
-
-def _used_by(node: ast.AST, aliases: Mapping[str, str]) -> list[str]:
-    """Return the names of the core that a node uses, with their modules."""
-    match node:
-        case ast.ImportFrom(module=str(module), level=0) if _is_core(module):
-            return [f"{module}.{one.name}" for one in node.names]
-        case ast.Import():
-            return [one.name for one in node.names if _is_core(one.name)]
-        case ast.Attribute():
-            return list(filter(None, [_dotted(node, aliases)]))
-    return []
-
-
-def _aliases_of(node: ast.Import) -> dict[str, str]:
-    """Return the modules of the core by the names that an import gives them."""
-    core = [one for one in node.names if _is_core(one.name)]
-    return {one.asname or "jackfield": one.name if one.asname else "jackfield" for one in core}
-
-
-def running_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes except those that only type checkers read."""
-    found = [tree]
-    for node in found:  # it grows meanwhile
-        if isinstance(node, ast.If) and _is_type_checking(node.test):
-            found += node.orelse
-        else:
-            found += ast.iter_child_nodes(node)
-    return found
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    """Return True if a condition is `TYPE_CHECKING`."""
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
-    return name == "TYPE_CHECKING"
+    yield from (name for name in used_names(running, _is_core) if not _has(index, name))
 
 
 def _is_core(module: str) -> bool:
     return module.partition(".")[0] == "jackfield"
-
-
-def _dotted(node: ast.Attribute, aliases: Mapping[str, str]) -> str:
-    """Return `module.name` for an attribute of an imported module of the core; '' for anything else."""
-    parts = [node.attr]
-    value: ast.expr = node.value
-    while isinstance(value, ast.Attribute):
-        parts.append(value.attr)
-        value = value.value
-    if not (isinstance(value, ast.Name) and value.id in aliases):
-        return ""
-    return ".".join([aliases[value.id], *reversed(parts)])
 
 
 def _has(index: Index, dotted: str) -> bool:

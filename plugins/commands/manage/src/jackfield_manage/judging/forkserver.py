@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import IO, Any
 
 from jackfield.plugins import PluginHost
-from jackfield_manage.judging.probe import BASES, describe, load_and_check
+from jackfield_manage.judging.probe import BASES, LOAD_KEYS, describe, load_and_check
 from jackfield_manage.judging.results import failed, read_result, report_result
 
 # At the same time. More than most machines have cores, because plugins may wait.
@@ -137,7 +137,7 @@ class _Forks:
             _write(name, result)
 
     def _take_load_result(self, description: Mapping[str, object], name: str, result: Mapping[str, object]) -> None:
-        _write(name, {**description, **{key: result[key] for key in ("errors", "missing", "checks")}})
+        _write(name, {**description, **{key: result[key] for key in LOAD_KEYS}})
 
 
 def _write(name: str, result: Mapping[str, object]) -> None:

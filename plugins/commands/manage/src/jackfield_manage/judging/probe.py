@@ -18,7 +18,18 @@ from functools import partial
 from typing import Any
 
 from jackfield.errors import PluginError
-from jackfield.plugins import ComponentSpec, PluginHost, RegistrationManager, Row, ToolsetSpec, fault_of, hook  # noqa: F401 - imported before the watch starts, so that no plugin is charged for it
+from jackfield.plugins import (  # some are imported before the watch starts, so that no plugin is charged for them
+    ComponentSpec,
+    Misfit,
+    PluginHost,
+    RegistrationManager,  # noqa: F401
+    Row,
+    ToolsetSpec,
+    fault_of,  # noqa: F401
+    hook,
+    misfit_of,
+)
+from jackfield_manage.judging.misfits import misfits_of_package
 from jackfield_manage.judging.results import failed, report_result
 from jackfield_manage.judging.watch import Watch
 
@@ -37,21 +48,25 @@ BASES = {
 }
 """The base class of a component of each kind, and of a set of tools."""
 
+LOAD_KEYS = ("errors", "missing", "misfits", "checks")
+"""The parts of a result that come from `load_and_check`."""
+
 
 def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, object]:
     """Describe all components of a distribution, and load and check them if `deep`.
 
     Returns:
         `specs`: the descriptors by `kind.name`, as JSON; `offered`: everything that its modules offer, declared or not;
-        `errors`: a text for each component that fails; `missing`: modules that could not be imported; `secrets`: the
-        variables that the components read; `imported`: modules that were imported with it; `effects`: side effects of
-        the import; `ms`, `waited_ms`: CPU time, and time spent waiting; `checks`: faults of the machine that the
-        components report; `configs`: JSON Schemas of their settings if `configs`, otherwise empty.
+        `errors`: a text for each component that fails; `missing`: modules that could not be imported; `misfits`: names
+        that it uses and the installed version of another distribution lacks, each as a text and the command that helps;
+        `secrets`: the variables that the components read; `imported`: modules that were imported with it; `effects`:
+        side effects of the import; `ms`, `waited_ms`: CPU time, and time spent waiting; `checks`: faults of the machine
+        that the components report; `configs`: JSON Schemas of their settings if `configs`, otherwise empty.
     """
     result = describe(host, distribution)
     if deep and not result["errors"]:
         loaded = load_and_check(host, distribution)
-        result |= {key: loaded[key] for key in ("errors", "missing", "checks")}
+        result |= {key: loaded[key] for key in LOAD_KEYS}
     return {**result, "configs": _schemas(host, distribution)} if configs else result
 
 
@@ -87,6 +102,9 @@ def load_and_check(host: PluginHost, distribution: str) -> dict[str, object]:
             result["errors"].append(
                 f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
             )
+    for package in {row.module.partition(".")[0]: None for row in rows}:
+        for misfit in misfits_of_package(package):
+            _add_misfit(misfit, result)
     return result
 
 
@@ -147,6 +165,14 @@ def _add_error(error: PluginError, result: dict[str, Any]) -> None:
     result["errors"].append(str(error))
     if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name:
         result["missing"].append(error.__cause__.name)
+    if misfit := misfit_of(error.__cause__):
+        _add_misfit(misfit, result)
+
+
+def _add_misfit(misfit: Misfit, result: dict[str, Any]) -> None:
+    entry = [str(misfit), misfit.command]
+    if entry not in result["misfits"]:
+        result["misfits"].append(entry)
 
 
 def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any]) -> None:

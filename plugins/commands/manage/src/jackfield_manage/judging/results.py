@@ -14,7 +14,7 @@ _MAX_PRINTED_BYTES = 500
 def failed(error: str = "") -> dict[str, object]:
     """Return a result that holds nothing but an error, or nothing at all."""
     lists: dict[str, list[Any]] = {
-        key: [] for key in ("errors", "missing", "secrets", "effects", "imported", "offered", "checks")
+        key: [] for key in ("errors", "missing", "misfits", "secrets", "effects", "imported", "offered", "checks")
     }
     return {"ms": None, "waited_ms": 0.0, "specs": {}, "configs": {}, **lists, "errors": [error] if error else []}
 

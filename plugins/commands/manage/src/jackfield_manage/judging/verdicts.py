@@ -77,7 +77,9 @@ def judge(
 def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Verdict]:
     """Judge by the errors, descriptors, side effects and times of loading."""
     report = f"tell the authors of {rows[0].distribution}"
-    if result["errors"]:
+    for why, command in result["misfits"]:
+        yield Verdict("broken", why, command)
+    if result["errors"] and not result["misfits"]:
         yield Verdict("broken", result["errors"][0], _fix_loading(rows, result["missing"], neighbours))
     for component, spec in result["specs"].items():
         if spec["extra"]:

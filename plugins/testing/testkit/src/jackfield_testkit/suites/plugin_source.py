@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jackfield_testkit.api_index import running_nodes
+from jackfield_manage.judging.used_names import running_nodes
 
 LIKE_A_SECRET = re.compile(r"(?:[A-Z0-9]+_)*(?:KEY|TOKEN|SECRET|PASSWORD)(?:_[A-Z0-9]+)*")
 
