@@ -19,6 +19,7 @@ from jackfield.secrets._values import Secret, weakness_of
 _log = logging.getLogger("jackfield")
 _T = TypeVar("_T")
 _FORMATTER = logging.Formatter()
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 _NAME_CHARACTERS = re.compile(r"[^\w.-]+", re.ASCII)
 _PLACEHOLDER = re.compile(r"\[secret(?::[\w.#-]+(?::[\w-]+)?(?::\d+)?)?\]", re.ASCII)
 # Keys for local servers that demand one and ignore it.
@@ -410,6 +411,11 @@ def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, s
         position = min(last, end)
     kept.append(whole[position:end])
     return "".join(kept)
+
+
+def hide_in_addresses(text: str) -> str:
+    """Hide what `hide_in_address` hides in all addresses of a text."""
+    return _URL.sub(lambda match: hide_in_address(match[0]), text) if "://" in text else text
 
 
 def hide_in_address(address: str) -> str:

@@ -34,13 +34,12 @@ from jackfield.events import (
 )
 from jackfield.messages import Message, Usage
 from jackfield.runs import Observer
-from jackfield.secrets import Secrets, hide_in_address, secrets_of
+from jackfield.secrets import Secrets, hide_in_addresses, secrets_of
 
 LOGGER = "jackfield.runs"
 """The name of the logger that gets all lines."""
 
 _PARENT_LOGGERS = (LOGGER, "jackfield")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 _MARGIN_CHARS = 4096  # read behind a cut, so that a secret across it is known by its beginning
 _PLAIN = re.compile(r"[\w.:/@+\-\[\]]+")
 _LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
@@ -185,7 +184,7 @@ class LogObserver(Observer):
             if self._secrets is None:
                 self._secrets = secrets_of()
             hidden = self._secrets.hide(text)
-        hidden = _URL.sub(lambda match: hide_in_address(match[0]), hidden)
+        hidden = hide_in_addresses(hidden)
         return hidden if len(hidden) <= self._max_chars else f"{hidden[: self._max_chars]} …"
 
 
