@@ -170,6 +170,15 @@ def test_a_nested_agent_works_inside_of_the_call_that_asks_it() -> None:
     assert seen[0][0] == f"outer-run:{result.run_id}"
 
 
+def test_an_agent_that_takes_over_works_inside_of_the_contexts_of_the_run() -> None:
+    script = [calls(("awaited", {"word": "a"})), answer("Done.")]
+    clerk = FnCallAgent([awaited], ScriptedModel(script), name="clerk", description="Works.")
+    marks = Marks()
+    FnCallAgent(llm=ScriptedModel([calls(("transfer_to_clerk", {}))]), handoffs=[clerk], observers=[marks]).ask("Hi")
+    assert [mark.partition(":")[0] for mark in seen[0]] == ["run", "tool_call", "retrieval"]
+    assert len(marks.requests) == 3
+
+
 def test_observers_see_the_request_of_each_turn() -> None:
     marks = Marks()
     agent = agent_with(marks, [calls(("plain", {"word": "a"})), answer("Done.")])

@@ -22,8 +22,8 @@ class Work:
         run_id: The run.
         call_id: The call; '' for other kinds.
         name: The tool, or the component that searches; '' for a run.
-        facts: Further facts. The code that does the work may add some until it ends: a `retrieval` has its `query`, and
-            then the number of `passages` and of `documents`.
+        facts: Further facts. The code that does the work may add some until it ends. A `run` has its `session`. A
+            `retrieval` has its `query`, and at its end the number of `passages` and of `documents`.
     """
 
     kind: WorkKind

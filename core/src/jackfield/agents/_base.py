@@ -354,7 +354,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             try:
                 yield places.of(RunStarted(run.messages))
                 steps = recorder.record(events_of, run, recorded) if recorder else events_of(run)
-                async with closing(self.observers.surround_events(steps, run.id)) as events:
+                async with closing(self.observers.surround_events(steps, run.id, run.session)) as events:
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)

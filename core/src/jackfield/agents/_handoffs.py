@@ -189,6 +189,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         context=replace(part.context, run_id=run.id),
         ends_at=run.ends_at,
         record=run.record,
+        observers=run.observers,
     )
     return _resume_part(agent, part, run.later_parts.pop(0)) if run.later_parts else part
 

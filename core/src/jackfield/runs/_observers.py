@@ -116,9 +116,11 @@ class Observers(StatesSecrets):
             except Exception:  # noqa: BLE001 - as for an event
                 self._note_fault(observer)
 
-    def surround_events(self, events: AsyncIterator[T], run_id: str) -> AsyncIterator[T]:
+    def surround_events(self, events: AsyncIterator[T], run_id: str, session: str) -> AsyncIterator[T]:
         """Return the events of a run, whose work is done inside of the contexts of the observers."""
-        return _SurroundedEvents(events, self, run_id) if self._surrounding else events
+        if not self._surrounding:
+            return events
+        return _SurroundedEvents(events, self, Work(kind="run", run_id=run_id, facts={"session": session}))
 
     def enter(self, work: Work) -> Callable[[BaseException | None], None]:
         """See `jackfield.work.Surroundings`."""
@@ -169,9 +171,8 @@ NO_OBSERVERS = Observers()
 class _SurroundedEvents(AsyncIterator[T]):
     """Events whose steps run inside of the contexts of observers, and nothing of their reader."""
 
-    def __init__(self, events: AsyncIterator[T], observers: Observers, run_id: str) -> None:
-        self._events, self._observers = events, observers
-        self._work = Work(kind="run", run_id=run_id)
+    def __init__(self, events: AsyncIterator[T], observers: Observers, work: Work) -> None:
+        self._events, self._observers, self._work = events, observers, work
 
     async def __anext__(self) -> T:
         with surrounded(self._work, self._observers):
