@@ -725,6 +725,14 @@ print(exposition())
 """,
         'jackfield_runs_total{agent="helper",outcome="finished"} 1.0',
     ),
+    "jackfield-otel": Job(
+        """
+from jackfield import BasicAgent
+from jackfield.testing import ScriptedModel, answer
+print(BasicAgent(llm=ScriptedModel([answer("Hello.")]), observers=["otel"]).ask("Hi").text)
+""",
+        "Hello.",
+    ),
     "jackfield-pdf": Job(DOCUMENT.format(file="field-guide.pdf"), "turn limit of a run is 20"),
     "jackfield-redaction": Job(
         """

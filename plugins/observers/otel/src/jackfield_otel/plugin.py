@@ -1,0 +1,18 @@
+"""What this package offers."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ObserverSpec, hook
+
+
+@hook.observers
+def observers() -> list[ObserverSpec]:
+    """The observer."""
+    return [
+        ObserverSpec(
+            name="otel",
+            target="jackfield_otel.observer:OtelObserver",
+            config="jackfield_otel.config:OtelConfig",
+            summary="Traces runs, model calls, tools and searches for OpenTelemetry, with metrics",
+        )
+    ]

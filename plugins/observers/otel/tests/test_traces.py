@@ -1,0 +1,412 @@
+"""Runs as traces and metrics, as a real SDK exports them to a real receiver."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+
+from jackfield import FnCallAgent, tool
+from jackfield.agents import Agent, CancelToken, Event, ParentRun, Run, run_below
+from jackfield.errors import ModelConnectionError, ModelRequestError
+from jackfield.events import ModelFinished, RunFinished, TextDelta, UsageReported
+from jackfield.messages import Message, Usage
+from jackfield.plugins import default_host
+from jackfield.streams import closing
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.work import part_of_run
+from jackfield_otel.observer import OtelObserver
+
+from .conftest import SDK, ReceivedSpan, Receiver
+
+Received = tuple[Receiver, SDK]
+ASK = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.fixture
+def sdk(received: Received) -> SDK:
+    return received[1]
+
+
+@pytest.fixture
+def receiver(received: Received) -> Receiver:
+    return received[0]
+
+
+def _tools(sdk: SDK) -> list[Any]:
+    """Return tools that make spans of their own: in a thread, on the loop, in steps, and one that fails."""
+
+    @tool
+    def plain(word: str) -> str:
+        """Work in a thread."""
+        with sdk.tracer.start_as_current_span("own plain"):
+            return word
+
+    @tool
+    async def awaited(word: str) -> str:
+        """Work on the loop."""
+        with sdk.tracer.start_as_current_span("own awaited"):
+            await asyncio.sleep(0.001)
+            return word
+
+    @tool
+    def in_steps(word: str) -> Iterator[str]:
+        """Work in steps."""
+        with sdk.tracer.start_as_current_span("own in_steps"):
+            yield "half"
+        yield word
+
+    @tool
+    def burn(word: str) -> str:
+        """Fail."""
+        raise RuntimeError(word)
+
+    return [plain, awaited, in_steps, burn]
+
+
+def _agent(sdk: SDK, *script: Any, observer: OtelObserver | None = None, **options: Any) -> FnCallAgent:
+    options = {"name": "helper", **options}
+    return FnCallAgent(_tools(sdk), ScriptedModel(list(script)), observers=[observer or sdk.observer()], **options)
+
+
+def _one(receiver: Receiver, name: str) -> ReceivedSpan:
+    spans = [span for span in receiver.spans() if span.name == name]
+    assert len(spans) == 1, receiver.tree()
+    return spans[0]
+
+
+# --- the tree ---
+
+
+def test_a_run_is_a_tree_with_the_spans_of_its_tools_below_their_calls(sdk: SDK, receiver: Receiver) -> None:
+    wanted = [(name, {"word": "a"}) for name in ("plain", "awaited", "in_steps")]
+    result = _agent(sdk, calls(*wanted), answer("Done.")).ask("Hi")
+    assert receiver.tree() == [
+        "invoke_agent helper",
+        "  chat scripted",
+        "  execute_tool plain",
+        "    own plain",
+        "  execute_tool awaited",
+        "    own awaited",
+        "  execute_tool in_steps",
+        "    own in_steps",
+        "  chat scripted",
+    ]
+    root = _one(receiver, "invoke_agent helper")
+    assert len({span.trace for span in receiver.spans()}) == 1
+    assert (root.parent, root.kind, root.error) == ("", "internal", False)
+    assert root.attributes == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "helper",
+        "gen_ai.request.model": "scripted",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.usage.input_tokens": 2,
+        "gen_ai.usage.output_tokens": 2,
+        "jackfield.run.id": result.run_id,
+        "jackfield.run.depth": 0,
+        "jackfield.run.stop_reason": "finished",
+    }
+
+
+def test_requests_have_their_options_and_answers_their_facts(sdk: SDK, receiver: Receiver) -> None:
+    usage = Usage(prompt_tokens=7, completion_tokens=5, cached_tokens=3, reasoning_tokens=2)
+    step = [TextDelta("Hello"), UsageReported(usage), ModelFinished("stop", "scripted-2026", "resp_1")]
+    _agent(sdk, step).ask("Hi", config={"temperature": 0.5, "max_tokens": 9, "stop": ["END"]})
+    chat = _one(receiver, "chat scripted")
+    assert chat.kind == "client"
+    first_s = chat.attributes.pop("gen_ai.response.time_to_first_chunk")
+    assert 0 < first_s < (chat.end - chat.start) / 1e9
+    assert chat.attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.agent.name": "helper",
+        "gen_ai.request.model": "scripted",
+        "gen_ai.request.stream": True,
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.max_tokens": 9,
+        "gen_ai.request.stop_sequences": ["END"],
+        "gen_ai.response.model": "scripted-2026",
+        "gen_ai.response.id": "resp_1",
+        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 5,
+        "gen_ai.usage.cache_read.input_tokens": 3,
+        "gen_ai.usage.reasoning.output_tokens": 2,
+    }
+
+
+@pytest.mark.parametrize("way", ["ask", "stream", "aask", "astream"])
+def test_the_span_of_the_caller_is_the_parent_whatever_the_way(way: str, sdk: SDK, receiver: Receiver) -> None:
+    agent = _agent(sdk, answer("Done."))
+
+    async def on_the_loop() -> None:
+        if way == "aask":
+            await agent.aask("Hi")
+        else:
+            async with closing(agent.astream(ASK)) as events:
+                async for _ in events:
+                    assert trace.get_current_span() is caller
+
+    with sdk.tracer.start_as_current_span("caller") as caller:
+        if way == "ask":
+            agent.ask("Hi")
+        elif way == "stream":
+            for _ in agent.stream("Hi"):
+                assert trace.get_current_span() is caller
+        else:
+            asyncio.run(on_the_loop())
+    assert receiver.tree() == ["caller", "  invoke_agent helper", "    chat scripted"]
+
+
+def test_an_agent_that_is_a_tool_is_below_its_call(sdk: SDK, receiver: Receiver) -> None:
+    clerk = _agent(sdk, calls(("plain", {"word": "a"})), answer("Done."), name="clerk", description="Works.")
+    model = ScriptedModel([calls(("clerk", {"request": "Work."})), answer("Good.")])
+    FnCallAgent([clerk.as_tool()], model, name="boss", observers=[sdk.observer()]).ask("Hi")
+    assert receiver.tree() == [
+        "invoke_agent boss",
+        "  chat scripted",
+        "  execute_tool clerk",
+        "    invoke_agent clerk",
+        "      chat scripted",
+        "      execute_tool plain",
+        "        own plain",
+        "      chat scripted",
+        "  chat scripted",
+    ]
+    assert _one(receiver, "invoke_agent clerk").attributes["jackfield.run.depth"] == 1
+    assert len({span.trace for span in receiver.spans()}) == 1
+
+
+class Asks(Agent):
+    """Asks another agent itself, without a tool."""
+
+    def __init__(self, other: Agent, **options: Any) -> None:
+        super().__init__(**options)
+        self.other = other
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(run_below(self.other, ASK, ParentRun(run, run.start.spent))) as events:
+            async for event in events:
+                yield event
+        yield RunFinished("finished", (Message("assistant", "Asked."),), Usage())
+
+
+def test_an_agent_that_is_asked_without_a_tool_is_below_the_agent(sdk: SDK, receiver: Receiver) -> None:
+    Asks(_agent(sdk, answer("Done.")), name="outer", observers=[sdk.observer()]).ask("Hi")
+    assert receiver.tree() == ["invoke_agent outer", "  invoke_agent helper", "    chat scripted"]
+
+
+def test_an_agent_that_takes_over_is_below_the_run(sdk: SDK, receiver: Receiver) -> None:
+    clerk = FnCallAgent(
+        _tools(sdk),
+        ScriptedModel([calls(("plain", {"word": "a"})), answer("Done.")]),
+        name="clerk",
+        description="Works.",
+    )
+    _agent(sdk, calls(("transfer_to_clerk", {})), name="boss", handoffs=[clerk]).ask("Hi")
+    assert receiver.tree() == [
+        "invoke_agent boss",
+        "  chat scripted",
+        "  execute_tool transfer_to_clerk",
+        "  invoke_agent clerk",
+        "    chat scripted",
+        "    execute_tool plain",
+        "      own plain",
+        "    chat scripted",
+    ]
+    last = [span for span in receiver.spans() if span.name == "chat scripted"][-1]
+    assert last.attributes["gen_ai.agent.name"] == "clerk"
+
+
+def test_a_search_is_a_span_with_its_counts(sdk: SDK, receiver: Receiver) -> None:
+    @tool
+    async def search(query: str) -> str:
+        """Search."""
+        with part_of_run("retrieval", "kept", query=query) as work:
+            with sdk.tracer.start_as_current_span("own"):
+                work.facts.update(passages=3, documents=2)
+            return "found"
+
+    model = ScriptedModel([calls(("search", {"query": "a"})), answer("Done.")])
+    FnCallAgent([search], model, name="helper", observers=[sdk.observer()]).ask("Hi")
+    assert receiver.tree()[2:5] == ["  execute_tool search", "    retrieval kept", "      own"]
+    assert _one(receiver, "retrieval kept").attributes == {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "kept",
+        "jackfield.retrieval.passages": 3,
+        "jackfield.retrieval.documents": 2,
+    }
+
+
+# --- what goes wrong ---
+
+
+def test_a_call_that_fails_or_is_refused_has_its_error_and_no_text(sdk: SDK, receiver: Receiver) -> None:
+    refuses = {"ask": "read_only", "by": lambda call, context: call.name == "burn"}
+    wanted = calls(("burn", {"word": "hush"}), ("plain", {"word": "hush"}), ("made_up_hush", {}))
+    _agent(sdk, wanted, answer("No."), approve=refuses).ask("Hi")
+    failed = {
+        span.name: (span.error, span.attributes["error.type"], span.text) for span in receiver.spans() if span.error
+    }
+    assert failed == {
+        "execute_tool burn": (True, "RuntimeError", ""),
+        "execute_tool plain": (True, "NotAllowed", ""),
+        "execute_tool unknown": (True, "ToolServiceError", ""),
+    }
+    assert not _one(receiver, "invoke_agent helper").error
+    assert b"hush" not in b"".join(receiver.bodies["/v1/traces"])
+
+
+def test_a_run_that_fails_fails_with_its_request(sdk: SDK, receiver: Receiver) -> None:
+    with suppress(ModelRequestError):
+        _agent(sdk, [TextDelta("Hal"), ModelRequestError("no hush")]).ask("Hi")
+    for name in ("chat scripted", "invoke_agent helper"):
+        span = _one(receiver, name)
+        assert (span.error, span.attributes["error.type"], span.text) == (True, "ModelRequestError", "")
+    assert _one(receiver, "invoke_agent helper").attributes["jackfield.run.stop_reason"] == "failed"
+
+
+def test_retries_are_events_of_one_request(sdk: SDK, receiver: Receiver) -> None:
+    model = ScriptedModel(
+        [[TextDelta("Hal"), ModelConnectionError("hush")], answer("Done.")],
+        config={"model": "scripted", "generate_cfg": {"max_retries": 1, "max_retry_delay": 0.001}},
+    )
+    FnCallAgent(llm=model, name="helper", observers=[sdk.observer()]).ask("Hi")
+    chat = _one(receiver, "chat scripted")
+    assert [name for name, _ in chat.events] == ["jackfield.retry", "jackfield.stream_reset"]
+    assert chat.events[0][1]["attempt"] == 1
+    assert not chat.error
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "left"])
+def test_a_run_that_is_stopped_inside_of_a_call_ends_all_spans(ending: str, sdk: SDK, receiver: Receiver) -> None:
+    token, begun = CancelToken(), asyncio.Event()
+
+    @tool
+    async def hang() -> str:
+        """Wait for ever."""
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    agent = FnCallAgent([hang], ScriptedModel([calls(("hang", {}))]), name="helper", observers=[sdk.observer()])
+
+    async def read() -> None:
+        async for _ in agent.astream(ASK, cancel=token):
+            pass
+
+    async def stop() -> None:
+        task = asyncio.create_task(read())
+        await begun.wait()
+        if ending == "cancelled":
+            token.cancel()
+        else:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stop())
+    assert receiver.tree() == ["invoke_agent helper", "  chat scripted", "  execute_tool hang"]
+    root, call = _one(receiver, "invoke_agent helper"), _one(receiver, "execute_tool hang")
+    assert root.attributes["jackfield.run.stop_reason"] == ("cancelled" if ending == "cancelled" else "abandoned")
+    assert not root.error
+    assert call.attributes["error.type"] == ("Stopped" if ending == "cancelled" else "abandoned")
+
+
+# --- pauses ---
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_resumed_run_links_to_the_span_that_paused(
+    recorded: bool, sdk: SDK, receiver: Receiver, tmp_path: Path
+) -> None:
+    store = default_host().load("store", "sqlite")(path=str(tmp_path / "runs.db")) if recorded else None
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return "paid"
+
+    def agent(*script: Any) -> FnCallAgent:
+        return FnCallAgent([pay], ScriptedModel(list(script)), name="helper", store=store, observers=[sdk.observer()])
+
+    paused = agent(calls(("pay", {"amount": 3}))).ask("Pay.")
+    assert paused.stop_reason == "approval_needed"
+    approvals = dict.fromkeys(paused.waiting, True)
+    if recorded:
+        agent(answer("Paid.")).resume(paused.run_id, approvals=approvals)
+    else:
+        agent(answer("Paid.")).ask([], history=paused, resume=approvals)
+    before, after = [span for span in receiver.spans() if span.name == "invoke_agent helper"]
+    assert before.attributes["jackfield.run.stop_reason"] == "approval_needed"
+    assert after.links == [before.id]
+    assert after.trace != before.trace
+    assert (after.attributes["jackfield.run.id"] == before.attributes["jackfield.run.id"]) == recorded
+
+
+def test_a_run_that_continues_nothing_has_no_link(sdk: SDK, receiver: Receiver) -> None:
+    for _ in range(2):
+        with suppress(ModelRequestError):
+            _agent(sdk, [ModelRequestError("no")]).ask("Hi")
+    assert [span.links for span in receiver.spans()] == [[]] * 4
+
+
+# --- many runs ---
+
+
+def test_interleaved_runs_have_a_trace_each_and_leave_nothing(sdk: SDK, receiver: Receiver) -> None:
+    observer = sdk.observer()
+
+    async def one(number: int) -> str:
+        script = [calls(*[("awaited", {"word": str(number)})] * 3), answer("Done.")]
+        return (await _agent(sdk, *script, observer=observer).aask(f"Question {number}")).run_id
+
+    async def all_runs() -> list[str]:
+        return await asyncio.gather(*(one(number) for number in range(20)))
+
+    run_ids = asyncio.run(all_runs())
+    spans = receiver.spans()
+    by_id = {span.id: span for span in spans}
+    roots = [span for span in spans if not span.parent]
+    assert {span.attributes["jackfield.run.id"] for span in roots} == set(run_ids)
+    assert len(spans) == len(by_id) == 20 * (1 + 2 + 3 + 3)
+    for span in spans:
+        if span.parent:
+            parent = by_id[span.parent]
+            assert parent.trace == span.trace
+            assert parent.start <= span.start <= span.end <= parent.end
+            assert span.name != "own awaited" or parent.name == "execute_tool awaited"
+    assert not observer._runs
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+# --- metrics ---
+
+
+def test_runs_are_measured(sdk: SDK, receiver: Receiver) -> None:
+    _agent(sdk, calls(("plain", {"word": "a"}), ("burn", {"word": "a"})), answer("Done.")).ask("Hi")
+    with suppress(ModelRequestError):
+        _agent(sdk, [ModelRequestError("no")]).ask("Hi")
+    metrics = receiver.metrics()
+    assert set(metrics) == {
+        "gen_ai.client.token.usage",
+        "gen_ai.client.operation.duration",
+        "gen_ai.client.operation.time_to_first_chunk",
+        "gen_ai.execute_tool.duration",
+        "gen_ai.invoke_agent.duration",
+    }
+    tokens = {its["gen_ai.token.type"]: (count, total) for its, count, total in metrics["gen_ai.client.token.usage"]}
+    assert tokens == {"input": (2, 2), "output": (2, 2)}
+    requests = {its.get("error.type", ""): count for its, count, _ in metrics["gen_ai.client.operation.duration"]}
+    assert requests == {"": 2, "ModelRequestError": 1}
+    tools = {
+        its["gen_ai.tool.name"]: its.get("error.type", "") for its, _, _ in metrics["gen_ai.execute_tool.duration"]
+    }
+    assert tools == {"plain": "", "burn": "RuntimeError"}
+    runs = {its["jackfield.run.stop_reason"]: count for its, count, _ in metrics["gen_ai.invoke_agent.duration"]}
+    assert runs == {"finished": 1, "failed": 1}
