@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SYSTEM_PACKAGES := bubblewrap
 
 .PHONY: help demo test nightly check style bench quality attack real-servers mutants format release size \
-	constraints known docs clean system
+	constraints known charts recordings docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
@@ -52,6 +52,8 @@ help:
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
 	@echo "make known        write anew what is made from the code: known plugins, index of the core's API"
+	@echo "make charts       draw the recorded figures of benchmarks/figures.toml, into docs/"
+	@echo "make recordings   record the terminal's pictures anew, into docs/"
 	@echo "make docs         build the documentation, into site/"
 	@echo "make clean        remove whatever these made"
 
@@ -129,6 +131,12 @@ known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
 	$(BIN)/python scripts/api_index.py
 	$(BIN)/python scripts/pins.py
+
+charts: .venv/.installed-dev
+	@$(BIN)/python scripts/charts.py
+
+recordings: .venv/.installed-dev
+	@RECORD=1 $(BIN)/python -m pytest -q tests/test_recordings.py tests/test_gallery.py $(ARGS)
 
 docs: .venv/.installed-dev
 	$(BIN)/python scripts/reference.py

@@ -20,6 +20,7 @@ from benchmarks import (
     search,
     server,
     start,
+    terminal,
 )
 from benchmarks.measure import Row
 
@@ -35,6 +36,7 @@ def main() -> None:
         rows: dict[str, Callable[[], list[Row]]] = {
             "import": lambda: start.import_cost(qwen_python),
             "first": lambda: start.first_answer(servers),
+            "terminal": lambda: terminal.commands(servers),
             "list": start.listing_cost,
             "doctor": start.doctor_cost,
             "call": lambda: calls.one_call(servers, qwen_python),

@@ -35,7 +35,7 @@ def texts_of(name: str, style: str) -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}text") if element.get("class") == style]
 
 
-@pytest.mark.parametrize("picture", sorted(ASSETS.glob("*.svg")), ids=lambda path: path.name)
+@pytest.mark.parametrize("picture", sorted(ASSETS.rglob("*.svg")), ids=lambda path: path.name)
 def test_a_picture_has_a_description_and_loads_nothing(picture: Path) -> None:
     root = ElementTree.parse(picture).getroot()
     assert root.find(f"{SVG}title") is not None
