@@ -136,7 +136,8 @@ charts: .venv/.installed-dev
 	@$(BIN)/python scripts/charts.py
 
 recordings: .venv/.installed-dev
-	@RECORD=1 $(BIN)/python -m pytest -q tests/test_recordings.py tests/test_gallery.py $(ARGS)
+	@rm -f docs/assets/terminal/*.svg
+	@HYPOTHESIS_PROFILE=nightly RECORD=1 $(BIN)/python -m pytest -q tests/test_gallery.py tests/test_recordings.py $(ARGS)
 
 docs: .venv/.installed-dev
 	$(BIN)/python scripts/reference.py

@@ -41,6 +41,7 @@ def test_a_picture_has_a_description_and_loads_nothing(picture: Path) -> None:
     assert root.find(f"{SVG}title") is not None
     assert root.find(f"{SVG}desc") is not None
     source = picture.read_text(encoding="utf-8").replace('xmlns="http://www.w3.org/2000/svg"', "")
+    source = re.sub(r"(<text[^>]*>)[^<]*", r"\1", source)  # a text may name an address
     assert not re.search(r"https?:|<script|href=|@import|@font-face", source)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from jackfield.cli import escape_line, print_json
+from jackfield.cli import escape_line, print_json, terminal_columns, wrap_line
 from jackfield.errors import JackfieldError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.settings import ENABLED_KINDS, normalise
@@ -21,6 +22,7 @@ from jackfield_manage.names import all_distributions, full_name
 CHAIN = "(enabled processors)"
 SETTINGS = "(settings)"
 PROJECT = "(the project's file)"
+_INDENT = " " * 6
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -39,7 +41,7 @@ def doctor(options: argparse.Namespace) -> int:
         findings.append(finding)
         if not options.json:
             for line in _lines(finding, width):
-                print(escape_line(line), flush=True)
+                _print_wrapped(escape_line(line))
     if options.json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -104,6 +106,12 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
 
 def _faulty(findings: Sequence[Finding]) -> set[str]:
     return {finding.distribution for finding in findings if finding.is_fault}
+
+
+def _print_wrapped(line: str) -> None:
+    columns = terminal_columns(sys.stdout)
+    parts = wrap_line(line, columns, indent=_INDENT) if columns else [line]
+    print("\n".join(parts), flush=True)
 
 
 def _lines(finding: Finding, width: int) -> Iterator[str]:
