@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -118,6 +119,19 @@ def test_a_mistake_is_one_clear_line(jackfield: Jackfield, arguments: tuple[str,
     done = jackfield(*arguments)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert told in done.stderr
+
+
+def test_a_list_imports_nothing_that_it_does_not_need(environment: dict[str, str]) -> None:
+    """Most of the time of a list goes into imports."""
+    program = """
+import gc, sys
+from jackfield.cli.main import main
+assert main(["plugins", "list"]) == 0
+heavy = {"jackfield.descriptors", "jackfield.events", "pluggy", "pydantic", "msgspec", "importlib.metadata"}
+print(*sorted(heavy & set(sys.modules)), gc.isenabled(), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "True", "it left the collector off, or imported what it does not need"
 
 
 @pytest.mark.usefixtures("echo")

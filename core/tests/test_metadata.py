@@ -39,3 +39,16 @@ def test_what_is_too_large_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(metadata, "_MAX_FILE_BYTES", 3)
     (tmp_path / "file").write_bytes(b"four")
     assert read_file(str(tmp_path / "file")) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 8192, 100_000, 3_000_000])
+def test_a_file_of_any_size_is_read_whole(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    (tmp_path / "file").write_bytes(content)
+    assert metadata.read_some(str(tmp_path / "file"), 4_000_000) == content
+
+
+@pytest.mark.parametrize("most", [4096, 5000, 99_999])
+def test_no_more_is_read_than_shows_that_it_is_too_large(tmp_path: Path, most: int) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 200_000)
+    assert len(metadata.read_some(str(tmp_path / "file"), most) or b"") == most + 1

@@ -20,10 +20,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """
     if not rows:
         return
-    table = [[escape_line(cell) for cell in row] for row in (columns, *rows)]
+    table = [
+        # One look at a whole row, which is nearly always plain.
+        row if _is_plain("".join(row)) else [escape_line(cell) for cell in row]
+        for row in (columns, *rows)
+    ]
     lines = layout_table(table, terminal_columns(sys.stdout))
     # One write: on an unbuffered stream, each line would be two.
     sys.stdout.write("\n".join([*lines, ""]))
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def terminal_columns(stream: TextIO) -> int:
@@ -37,10 +45,14 @@ def terminal_columns(stream: TextIO) -> int:
 
 def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
     """Return the lines of a table of safe texts, within a number of columns; 0 for any number."""
-    widths = [max(width_of(cell) for cell in column) for column in zip(*table, strict=True)]
+    is_ascii = all("".join(row).isascii() for row in table)  # nearly always; such a text is as wide as it is long
+    widths = [max(map(len if is_ascii else width_of, column)) for column in zip(*table, strict=True)]
     left = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     if columns and left + widths[-1] > columns and left + _LAST_COLUMN > columns:
         return [line for row in table for line in _wrap_row(row, columns)]
+    if is_ascii and not columns:
+        line_format = _GAP.join(f"{{:{width}}}" for width in widths)
+        return [line_format.format(*row).rstrip() for row in table]
     lines: list[str] = []
     for row in table:
         cells = [cell + " " * (width - width_of(cell)) for cell, width in zip(row[:-1], widths, strict=False)]

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from jackfield.plugins._metadata import read_some
 
@@ -21,20 +22,17 @@ ANY = "*"
 """The name of a row that offers components when it is asked; of a local file, the kind as well."""
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
-_SECTION = re.compile(r"^\[[^\S\n]*(.*?)[^\S\n]*\]$", re.MULTILINE)
-_OUR_GROUP = re.compile(r"jackfield\.v(\d+)$")
-_NAME_SEPARATORS = re.compile(r"[-_.]+")
-_NAME = re.compile(r"[\w.-]{1,64}$", re.ASCII)
-_COMPONENT = re.compile(r"(?:[\w.-]{1,64}|\*)$", re.ASCII)
-_TARGET = re.compile(r"[\w.]+$")
+_OUR_GROUP = re.compile(r"\[\s*jackfield\.v(\d+)\s*\]$")
+_ENTRY = re.compile(r"([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_.-]{1,64}|\*)\s*=\s*([\w.]+)$")  # kind.name = module
+_MODULE = re.compile(r"[\w.]+$")
+_NAME_SEPARATORS = re.compile(r"[-.]+")
 _DISTRIBUTION = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$")
 _VERSION = re.compile(r"[\w.+!-]{0,64}$", re.ASCII)
 _ARCHIVES = (".zip", ".whl", ".pyz", ".egg")
 _MAX_FILE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One component that a distribution declares.
 
     Attributes:
@@ -77,8 +75,7 @@ class Row:
         return f"{self.distribution}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A fault of one distribution, which affects no other.
 
     If a distribution is installed twice, `used` is the location of the one in use.
@@ -203,17 +200,19 @@ class _Scan:
         self.problems.append(Problem(name, fault, location))
 
     def _parse(self, text: str, distribution: str, version: str, location: str) -> None:
-        rows: dict[tuple[int, str], Row] = {}
+        seen: set[tuple[int, str, str]] = set()
         for api, line in _lines_of_ours(text):
-            entry, _, target = map(str.strip, line.partition("="))
-            fault = _fault_of_entry(line, entry, target)
-            if fault or (api, entry) in rows:
-                fault = fault or f"gives {entry} twice; the first is used"
+            match = _ENTRY.match(line)
+            if match is None:
+                self.problems.append(Problem(distribution, _fault_of_entry(line), location))
+                continue
+            kind, name, module = match.groups()
+            if (api, kind, name) in seen:
+                fault = f"gives {kind}.{name} twice; the first is used"
                 self.problems.append(Problem(distribution, fault, location))
             else:
-                kind, _, name = entry.partition(".")
-                rows[api, entry] = Row(kind, name, target, distribution, version, api, location)
-        self.rows += rows.values()
+                seen.add((api, kind, name))
+                self.rows.append(Row(kind, name, module, distribution, version, api, location))
 
 
 def _stem(location: str) -> str:
@@ -224,7 +223,10 @@ def _stem(location: str) -> str:
 
 def _name_and_version(stem: str) -> tuple[str, str]:
     name, _, version = stem.partition("-")
-    return _NAME_SEPARATORS.sub("-", name).lower(), version
+    plain = name.lower().replace("_", "-")
+    if "." in plain or "--" in plain:  # few names have them, and the pattern costs as much as reading the file
+        plain = _NAME_SEPARATORS.sub("-", plain)
+    return plain, version
 
 
 def _fault_of_garbage(raw: bytes) -> str:
@@ -251,19 +253,21 @@ def _fault_of_file(raw: bytes) -> str:
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
     """Yield the entries of our groups, each with the API version that the group names."""
-    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#;"]
-    parts = _SECTION.split("\n".join(lines))
-    for group, entries in zip(parts[1::2], parts[2::2], strict=True):
-        if ours := _OUR_GROUP.match(group):
-            yield from ((int(ours[1]), line) for line in entries.split("\n") if line)
+    api = None
+    for line in map(str.strip, text.splitlines()):
+        if not line or line[0] in "#;":
+            continue
+        if line[0] == "[" and line[-1] == "]":
+            group = _OUR_GROUP.match(line)
+            api = int(group[1]) if group else None
+        elif api is not None:
+            yield api, line
 
 
-def _fault_of_entry(line: str, entry: str, target: str) -> str:
-    """Return why a line is not a valid entry, or ''."""
-    kind, dot, name = entry.partition(".")
+def _fault_of_entry(line: str) -> str:
+    """Return why a line is not a valid entry."""
+    entry, _, target = map(str.strip, line.partition("="))
     module, colon, attribute = target.partition(":")
-    if dot and colon and _TARGET.match(module):
+    if "." in entry and colon and _MODULE.match(module):
         return f"names the object {attribute!r:.80} for {entry}, but must name a module: {entry} = {module}"
-    if dot and _NAME.match(kind) and _COMPONENT.match(name) and _TARGET.match(target):
-        return ""
     return f"entry_points.txt has an invalid line: {line[:200]!r}"

@@ -6,14 +6,14 @@ The core ships the list, so that errors can name a missing package without a net
 from __future__ import annotations
 
 import json
-import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jackfield.descriptors import RequiredBy, required_by
+if TYPE_CHECKING:  # it defines sixteen classes, and a list of plugins needs none of them
+    from jackfield.descriptors import RequiredBy
 
 
 class Known(NamedTuple):
@@ -50,22 +50,32 @@ class Known(NamedTuple):
 
     def asks_for(self, settings: Mapping[str, object]) -> list[str]:
         """Return the components that it requires with these settings, as `kind.name`."""
+        from jackfield.descriptors import required_by
+
         return [*self.requires, *required_by(self.required_by, {**settings, "": True})]
 
 
 @cache
 def known_components() -> Mapping[str, Known]:
     """Map every component that we publish by `kind.name`, sorted."""
+    return {component: Known.of(entry["distribution"], entry) for component, entry in _entries().items()}
+
+
+@cache
+def _entries() -> Mapping[str, dict[str, Any]]:
     # `make known` writes the file from the plugins in the repository; a test compares them.
+    import pkgutil
+
     raw = pkgutil.get_data(__name__.rpartition(".")[0], "known.json")
     assert raw is not None  # noqa: S101 - it is a part of this package
-    return {component: Known.of(entry["distribution"], entry) for component, entry in json.loads(raw).items()}
+    entries: dict[str, dict[str, Any]] = json.loads(raw)
+    return entries
 
 
 def known_distribution(kind: str, name: str) -> str | None:
     """Return the distribution of ours that offers a component, or None."""
-    known = known_components().get(f"{kind}.{name}")
-    return known.distribution if known else None
+    entry = _entries().get(f"{kind}.{name}")
+    return entry["distribution"] if entry else None
 
 
 def install_hint(kind: str, name: str) -> str:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jackfield.errors import BrokenPluginError, PluginBlockedError, PluginError
@@ -90,7 +89,7 @@ class Loader:
             PluginError: The source cannot be loaded, or its hook fails.
         """
         kinds = [one for one in KINDS if one in (kind, source.kind) or kind == source.kind == ANY]
-        return [replace(source, kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
+        return [source._replace(kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
     def offers_or_log(self, source: Row, kind: str) -> list[Row]:
         """Return what a source offers; a source that fails offers nothing, and the error is logged once.

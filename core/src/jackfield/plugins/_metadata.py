@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 _MAX_FILE_BYTES = 16 << 20
+_SMALL_BYTES = 4096
+# Non-blocking, so that a pipe in place of the file cannot hang the scan.
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def read_file(path: str) -> bytes | None:
@@ -14,20 +17,18 @@ def read_file(path: str) -> bytes | None:
 
 
 def read_some(path: str, most: int) -> bytes | None:
-    """Return the beginning of a file like `read_file`: all of it, or a little more than `most` bytes."""
+    """Return the beginning of a file like `read_file`: all of it, or one byte more than `most`."""
     try:
-        # Non-blocking, so that a pipe in place of the file cannot hang the scan.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, _FLAGS)
     except NotADirectoryError:
         return _read_entry(path, most)
     except (OSError, ValueError):
         return None
     try:
-        # One read of the expected size: a file object or a large buffer costs more than most files do.
-        size = os.fstat(descriptor).st_size
-        raw = os.read(descriptor, min(size, most) + 1)
-        if len(raw) != size:
-            while len(raw) <= most and (more := os.read(descriptor, 1 << 20)):
+        # One small read: a file object, a large buffer or a look at the size costs more than most files do.
+        raw = os.read(descriptor, _SMALL_BYTES)
+        if len(raw) == _SMALL_BYTES:
+            while len(raw) <= most and (more := os.read(descriptor, min(most + 1 - len(raw), 1 << 20))):
                 raw += more
     except OSError:
         return None

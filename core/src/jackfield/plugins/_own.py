@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from jackfield._localfiles import LocalFile, source_of
 from jackfield.errors import ConfigError
@@ -18,8 +18,7 @@ from jackfield.plugins._catalog import ANY, API, Row
 from jackfield.suggestions import suggest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Registered:
+class _Registered(NamedTuple):
     plugin: object
     rows: tuple[Row, ...] = ()
 

@@ -154,7 +154,7 @@ def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[s
         for kind in hook.KINDS:
             if kind not in dynamic:
                 try:
-                    components = host.offers(dataclasses.replace(row, kind="*", name="*"), kind)
+                    components = host.offers(row._replace(kind="*", name="*"), kind)
                 except PluginError:  # `_specs_of` reports it
                     continue
                 offered += [component.id for component in components]
