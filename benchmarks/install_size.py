@@ -125,6 +125,8 @@ def table(ours: Mapping[str, float], qwen: Mapping[str, float] | None) -> str:
     lines = [
         "# What the minimal install costs",
         "",
+        "This table shows what the smallest useful installation costs in packages, disk space, memory and CPU.",
+        "",
         '`pip install "jackfield[openai]"` installs the core and one backend, without the commands that manage an',
         "installation (those are in the extra `cli`). The table compares a run of an agent that calls a tool once,",
         "against a server on the same machine; `make size` writes it. CPU is the time of a whole process beyond that",

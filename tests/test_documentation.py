@@ -13,6 +13,7 @@ import shutil
 import sys
 import tomllib
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -311,6 +312,23 @@ def lines_of_code(text: str) -> int:
             docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     lines = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in docstrings]
     return len([line for line in lines if line and not line.startswith("#")])
+
+
+# --- the openings of pages ---
+
+
+def opening_of(page: Path) -> str:
+    """Return the paragraph below the title, without comments."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.split(r"^# .*$", text, maxsplit=1, flags=re.MULTILINE)[1].strip().partition("\n\n")[0]
+
+
+def test_each_page_opens_with_a_sentence_of_its_own() -> None:
+    pages = [page for page in sorted(written()) if "decisions" not in page.parts]
+    openings = {str(page.relative_to(ROOT)): opening_of(page) for page in pages}
+    assert [page for page, text in openings.items() if not re.match(r"[A-Z][^|]*[.:]", text)] == [], "not prose"
+    starts = Counter(" ".join(text.split()[:3]) for text in openings.values())
+    assert [start for start, count in starts.items() if count > 1] == [], "the same words open several pages"
 
 
 # --- the width of code ---
