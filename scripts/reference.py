@@ -68,6 +68,7 @@ MODULES = (
     "jackfield_confine.probing",
     "jackfield.sandboxes",
     "jackfield.runs",
+    "jackfield.servers",
     "jackfield.stores",
     "jackfield.messages",
     "jackfield.events",
@@ -109,6 +110,7 @@ SUITES = (
     "AnswerSuite",
     "ObserverSuite",
     "StoreSuite",
+    "ServerSuite",
     "CommandSuite",
 )
 # The folders of plugins/, in the order of the list of packages.
@@ -124,6 +126,7 @@ DISTRIBUTIONS = {
     "sandboxes": "Sandboxes",
     "observers": "Observers",
     "stores": "Stores of runs",
+    "servers": "Servers",
     "commands": "Commands",
     "testing": "For tests",
     "libraries": "Libraries for authors of plugins",

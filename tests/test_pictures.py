@@ -25,7 +25,7 @@ DRAWN_KINDS = {
     "Sandboxes": {"sandbox"},
     "Embedders": {"embedder", "tokenizer"},
     "Observers": {"observer"},
-    "Commands": {"command"},
+    "Commands": {"command", "server"},
 }
 """The boxes of the architecture, with the kinds of plugins that each stands for."""
 

@@ -28,7 +28,7 @@ from jackfield_new.command import OTHER_PACKAGES
 
 KINDS = (
     "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent",
-    "sandbox", "observer", "store", "command",
+    "sandbox", "observer", "store", "server", "command",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"

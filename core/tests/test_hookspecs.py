@@ -47,7 +47,8 @@ def test_what_a_target_must_be_is_there(kind: str) -> None:
 def test_the_kinds_follow_from_the_hooks() -> None:
     assert list(KINDS) == [
         "llm", "tool", "searcher", "processor", "agent",
-        "parser", "call_format", "tokenizer", "embedder", "sandbox", "observer", "store", "command",
+        "parser", "call_format", "tokenizer", "embedder", "sandbox", "observer", "store", "server",
+        "command",
     ]  # fmt: skip
     assert [kind for kind, one in KINDS.items() if one.is_stable] == ["llm", "tool", "searcher", "processor", "agent"]
     assert [one.name for one in hooks_of("processor")] == ["processors", "preprocessors", "postprocessors"]

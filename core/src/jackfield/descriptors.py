@@ -292,3 +292,16 @@ class ObserverSpec(ComponentSpec):
 
 class StoreSpec(ComponentSpec):
     """A store, which keeps the records of runs: `jackfield.stores.Store`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSpec(ComponentSpec):
+    """A face, through which clients reach agents: `jackfield.servers.Server`.
+
+    Attributes:
+        http: It is an `HttpServer`.
+        stdio: It is a `StdioServer`.
+    """
+
+    http: bool = True
+    stdio: bool = False

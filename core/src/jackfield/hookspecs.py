@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ProcessorSpec,
         SandboxSpec,
         SearcherSpec,
+        ServerSpec,
         StoreSpec,
         TokenizerSpec,
         ToolsetSpec,
@@ -141,6 +142,12 @@ def observers() -> list[ObserverSpec]:
 def stores() -> list[StoreSpec]:
     """Offer stores, which keep the records of runs. Called when an agent or a command names one of them."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
+
+
+@provisional("jackfield.servers:Server")
+def servers() -> list[ServerSpec]:
+    """Offer faces, through which clients reach agents in one protocol. Called when `jackfield serve` names one."""
+    return [ServerSpec(name="acme", target="jackfield_acme.server:AcmeServer")]
 
 
 @provisional("")

@@ -67,6 +67,7 @@ def test_alone_it_lists_the_kinds_with_a_line_each(typed: Typed) -> None:
         "sandbox",
         "observer",
         "store",
+        "server",
         "command",
     ]
 

@@ -34,6 +34,7 @@ KINDS = (
     "sandbox",
     "observer",
     "store",
+    "server",
     "command",
 )
 

@@ -17,31 +17,42 @@ JackfieldError
 
 from __future__ import annotations
 
-from jackfield.errors import JackfieldError
+from jackfield.servers import RequestRefusedError
 
 
-class ServingError(JackfieldError):
+class ServingError(RequestRefusedError):
     """A request to a service of agents is refused."""
 
 
 class AgentNotFoundError(ServingError, LookupError):
     """The service has no agent of this name."""
 
+    status = 404
+    code = "agent_not_found"
+
 
 class TooManyRunsError(ServingError):
     """A limit of the service is reached; it may have room in `retry_after_s` seconds."""
 
+    status = 429
+    code = "busy"
+
     def __init__(self, message: str, *, retry_after_s: float) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
+        super().__init__(message, retry_after_s=retry_after_s)
 
 
 class DrainingError(TooManyRunsError):
     """The service ends, and begins no runs."""
 
+    status = 503
+    code = "draining"
+
 
 class SessionBusyError(ServingError):
     """A run of the session is still going on, or waits for an answer; `run_id` names it."""
+
+    status = 409
+    code = "session_busy"
 
     def __init__(self, message: str, *, run_id: str) -> None:
         super().__init__(message)
@@ -51,6 +62,12 @@ class SessionBusyError(ServingError):
 class NotWaitingError(ServingError):
     """The run does not wait for these answers: they came too late, or name other calls."""
 
+    status = 409
+    code = "not_waiting"
+
 
 class InputTooLargeError(ServingError):
     """The messages, or the conversation before them, are larger than the service allows."""
+
+    status = 413
+    code = "too_large"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.processor import ProcessorSuite
     from jackfield_testkit.suites.sandbox import SandboxSuite
     from jackfield_testkit.suites.searcher import SearcherSuite
+    from jackfield_testkit.suites.server import ServerSuite
     from jackfield_testkit.suites.store import StoreSuite
     from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
@@ -59,6 +60,7 @@ __all__ = [
     "ProcessorSuite",
     "SandboxSuite",
     "SearcherSuite",
+    "ServerSuite",
     "StoreSuite",
     "Suite",
     "TokenizerSuite",
@@ -93,6 +95,7 @@ _MODULES = {
     "ProcessorSuite": ("processor",),
     "SandboxSuite": ("sandbox",),
     "SearcherSuite": ("searcher",),
+    "ServerSuite": ("server",),
     "StoreSuite": ("store",),
     "Suite": ("base",),
     "TokenizerSuite": ("tokenizer",),

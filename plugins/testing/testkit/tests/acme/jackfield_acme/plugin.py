@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SandboxSpec,
     SearcherSpec,
+    ServerSpec,
     StoreSpec,
     TokenizerSpec,
     ToolsetSpec,
@@ -104,3 +105,8 @@ def toolsets() -> list[ToolsetSpec]:
 @hook.stores
 def stores() -> list[StoreSpec]:
     return [StoreSpec(name="acme", target="jackfield_zoo.stores:Honest")]
+
+
+@hook.servers
+def servers() -> list[ServerSpec]:
+    return [ServerSpec(name="acme", target="jackfield_zoo.servers:Honest")]

@@ -13,6 +13,7 @@ from jackfield.plugins import (
     ProcessorSpec,
     SandboxSpec,
     SearcherSpec,
+    ServerSpec,
     StoreSpec,
     TokenizerSpec,
     ToolsetSpec,
@@ -166,3 +167,11 @@ def stores() -> list[StoreSpec]:
         StoreSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}", config=f"{m.__module__}:Settings")
         for m in made
     ]
+
+
+@hook.servers
+def servers() -> list[ServerSpec]:
+    from jackfield_zoo import servers as module
+
+    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
+    return [ServerSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]

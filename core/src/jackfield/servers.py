@@ -1,0 +1,309 @@
+"""Servers: the faces through which clients reach the runs of agents, each in one protocol."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
+
+from jackfield.config import Configured
+from jackfield.errors import (
+    ConfigError,
+    InvalidMessageError,
+    JackfieldError,
+    LimitReachedError,
+    ModelOverloadedError,
+    ModelRequestError,
+    RateLimitedError,
+    RunBusyError,
+    RunNotFoundError,
+    StoreUnavailableError,
+)
+from jackfield.events import RunEvent
+from jackfield.jsontext import MAX_DEPTH
+from jackfield.messages import Messages
+from jackfield.plugins import Plugins
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An application of ASGI 3.0, as Starlette, FastAPI and uvicorn define it."""
+
+OWNER = "jackfield.owner"
+"""The key of an ASGI scope under which the owner of the request stands."""
+
+
+def owner_of(scope: Mapping[str, Any]) -> str:
+    """Return the owner of a request: the holder of its token. It sees its own runs only. '' if no token is needed."""
+    return str(scope.get(OWNER, ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The answer to a request that is not carried out.
+
+    Attributes:
+        status: The status in HTTP.
+        code: The cause, in one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
+        message: The cause and the next step, for people. It contains nothing of the request's secrets.
+        retry_after_s: The seconds after which the same request may succeed; None if waiting does not help.
+    """
+
+    status: int
+    code: str
+    message: str
+    retry_after_s: float | None = None
+
+
+class RequestRefusedError(JackfieldError):
+    """A request is refused; its text is for the client.
+
+    Args:
+        message: The cause and the next step.
+        status, code, retry_after_s: See `Refusal`. A subclass may state them for all its errors.
+    """
+
+    status: int = 400
+    code: str = "invalid_request"
+    retry_after_s: float | None = None
+
+    def __init__(
+        self, message: str, *, status: int | None = None, code: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status or self.status
+        self.code = code or self.code
+        self.retry_after_s = retry_after_s or self.retry_after_s
+
+    @property
+    def refusal(self) -> Refusal:
+        """The answer to the request."""
+        return Refusal(status=self.status, code=self.code, message=str(self), retry_after_s=self.retry_after_s)
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Return the refusal of a request that ended in an error, for faces to write in the form of their protocol.
+
+    Errors that a client can correct keep their text. All others are `internal`: their texts are for logs, not for clients.
+    """
+    retry_after_s = getattr(error, "retry_after_s", None)
+    match error:
+        case RequestRefusedError():
+            return error.refusal
+        case RunNotFoundError():
+            return Refusal(status=404, code="not_found", message=str(error))
+        case RunBusyError():
+            return Refusal(status=409, code="conflict", message=str(error))
+        case StoreUnavailableError():
+            return Refusal(
+                status=503,
+                code="unavailable",
+                message="the store of runs cannot be used: try again later",
+                retry_after_s=retry_after_s or 5,
+            )
+        case LimitReachedError():
+            return Refusal(status=429, code="busy", message=str(error), retry_after_s=retry_after_s or 1)
+        case InvalidMessageError() | ModelRequestError():
+            return Refusal(status=400, code="invalid_request", message=str(error))
+        case RateLimitedError() | ModelOverloadedError():
+            return Refusal(
+                status=429, code="busy", message="the model is busy: try again later", retry_after_s=retry_after_s or 1
+            )
+    status = getattr(error, "status_code", None)  # of an HTTPException, as frameworks of ASGI raise it
+    if isinstance(status, int) and 400 <= status < 500 and hasattr(error, "detail"):
+        return Refusal(status=status, code=_CODES.get(status, "invalid_request"), message=_message_of(status, error))
+    return Refusal(status=500, code="internal", message="the server failed at this request: its log names the cause")
+
+
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def _message_of(status: int, error: Exception) -> str:
+    match status:
+        case 404:
+            return "nothing answers at this path: check the address"
+        case 405:
+            return "this method is not supported at this path"
+    return str(getattr(error, "detail", ""))
+
+
+def plain_refusal(refusal: Refusal) -> tuple[str, bytes]:
+    """Return the media type and the body of a refusal, for protocols without a form of their own."""
+    return "application/json", write_json({"error": {"code": refusal.code, "message": refusal.message}})
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in the body of a request.
+
+    Raises:
+        RequestRefusedError: It is not one object of strict JSON: a key is repeated, a number is not finite, or it
+            has more than a hundred levels.
+    """
+    try:
+        value = _DECODER.decode(body.decode())
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+            _check_depth(value)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        message = f"the body of the request is not valid JSON in UTF-8: {reason}"
+        raise RequestRefusedError(message, code="invalid_json") from None
+    if not isinstance(value, dict):
+        message = f"the body of the request must be a JSON object, not {type(value).__name__}"
+        raise RequestRefusedError(message, code="invalid_json")
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """Return JSON in one line, in UTF-8; a lone surrogate, which UTF-8 cannot write, is escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:50]!r} is repeated")
+    return table
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_read_pairs, parse_float=_read_number, parse_constant=_refuse_constant)
+
+
+def _check_depth(value: object) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        nested = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [part for parts in nested for part in parts]
+        if not level:
+            return
+    raise RecursionError
+
+
+class ServingLike(Protocol):
+    """Agents and their runs, as every face sees them.
+
+    `jackfield_serving.Serving` is one, with more methods: a face that needs them depends on that library. A run goes on
+    without its viewers. An owner sees its own runs only: the runs of others do not exist for it.
+    """
+
+    @property
+    def agents(self) -> Mapping[str, Any]:
+        """The agents, by name."""
+
+    async def start(
+        self,
+        agent: str,
+        messages: Messages,
+        *,
+        owner: str = "",
+        session: str = "",
+        run_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        client_tools: Sequence[Any] = (),
+        output: Mapping[str, object] | None = None,
+        continues: str = "",
+        deps: Any = None,
+    ) -> str:
+        """Start a run, and return its id."""
+
+    def attach(self, run_id: str, *, after: int = 0, owner: str = "") -> AsyncIterator[tuple[int, RunEvent]]:
+        """Yield the numbered events of a run after one of them: the recorded ones first, then the live ones."""
+
+    async def answer(self, run_id: str, answers: Mapping[str, Any], *, owner: str = "") -> None:
+        """Answer what a run waits for, by the ids of its calls."""
+
+    async def cancel(self, run_id: str, *, owner: str = "") -> None:
+        """Stop a run."""
+
+
+class Server(Configured, ABC):
+    """A face: it shows runs of agents to clients in one protocol, and does nothing else.
+
+    Implement `HttpServer`, `StdioServer` or both. A face reaches agents through `ServingLike` only. It translates
+    requests to calls and events to replies, and keeps no state of a run of its own.
+
+    Attributes:
+        name: Its name, as in its descriptor.
+    """
+
+    name: ClassVar[str] = ""
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+
+
+class HttpServer(Server):
+    """A face over HTTP.
+
+    What serves it checks the token, the host and the size of a request first, and tells the owner of the request in
+    its scope: see `owner_of`. It calls `refusal` for what it refuses itself, and for an error that `app` raises.
+
+    Attributes:
+        paths: The paths below which it answers: `("/v1",)`. Each also covers the path itself. ("/",) covers all that no
+            other face covers.
+    """
+
+    paths: tuple[str, ...] = ("/",)
+
+    @abstractmethod
+    def app(self, serving: ServingLike) -> ASGIApp:
+        """Return the application. Paths in its scopes are whole: `/v1/models` for a face with the path `/v1`.
+
+        It gets requests of the types `http` and `websocket`. An exception that it raises before its response begins
+        becomes a `refusal`; one that comes later ends the connection.
+        """
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return a context in which the application is used, for what must be opened in a task of its own."""
+        return nullcontext()
+
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        """Return the media type and the body of a refusal, in the form of errors in the protocol."""
+        return plain_refusal(refusal)
+
+
+class StdioServer(Server):
+    """A face over standard input and output, for one client that started the program."""
+
+    @abstractmethod
+    async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
+        """Serve one client until it closes its side. Nothing but the protocol is written."""
+
+
+def load_server(entry: object, host: Plugins) -> Server:
+    """Return the face that an entry names: a face, a name, or a dict with `name` and settings.
+
+    Raises:
+        ConfigError: It is none of these, or a setting does not fit.
+        PluginError: It is not installed, or cannot be loaded.
+    """
+    if isinstance(entry, Server):
+        return entry
+    settings = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
+        raise ConfigError("a face must be a server, the name of one, or a dict with its `name` and settings")
+    row = host.find("server", settings["name"])
+    overrides = {key: value for key, value in settings.items() if key != "name"}
+    server: Server = host.make(row, {**host.settings.options_of(row.kind, row.address), **overrides}, Server)
+    return server

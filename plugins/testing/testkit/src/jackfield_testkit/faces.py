@@ -1,0 +1,175 @@
+"""Run the faces of agents on 127.0.0.1, and speak HTTP with them byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from jackfield.servers import ASGIApp
+
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpRequest:
+    """A request to a face.
+
+    Attributes:
+        method, path: Its first line; the path as it is sent, with its query.
+        body: The body.
+        headers: Its headers besides `host`, `content-length` and `authorization`.
+    """
+
+    method: str = "POST"
+    path: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
+
+    def encode(self, *, token: str = "", host: str = "localhost", chunked: bool = False) -> bytes:
+        """Return the request as it is sent."""
+        headers = {"host": host, "connection": "close", **self.headers}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        if chunked:
+            headers["transfer-encoding"] = "chunked"
+        elif self.body or self.method not in ("GET", "HEAD", "DELETE"):
+            headers["content-length"] = str(len(self.body))
+        lines = [f"{self.method} {self.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(self.body), self.body) if chunked and self.body else self.body
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpReply:
+    """A reply of a face.
+
+    Attributes:
+        status: Its status; 0 if the connection ended before it.
+        headers: Its headers, in lower case.
+        body: Its body, without the framing of HTTP.
+        is_whole: False if the connection ended before the body did.
+    """
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+    is_whole: bool
+
+    def header(self, name: str) -> str:
+        """Return the value of a header; '' if there is none."""
+        return next((value for key, value in self.headers if key == name), "")
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8", "replace")
+
+
+class ServedFace:
+    """An application that uvicorn serves on 127.0.0.1, in a thread of its own.
+
+    Attributes:
+        port: Its port.
+        loop: The event loop that it runs in.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        import uvicorn
+
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
+        self._server = uvicorn.Server(config)
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        self.port: int = self._socket.getsockname()[1]
+        self.loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._run, name="face", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the application did not start: see the log")
+            threading.Event().wait(0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(_LIMIT_S)
+        self._socket.close()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, request: HttpRequest | bytes, **options: Any) -> HttpReply:
+        """Send a request and return the reply; `options` are those of `HttpRequest.encode`."""
+        raw = request if isinstance(request, bytes) else request.encode(**options)
+        with self.connect() as connection:
+            # A server may answer before it has read all, and close: its answer can be read nevertheless.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(raw)
+            return parse_reply(read_all(connection))
+
+    @contextmanager
+    def connect(self) -> Iterator[socket.socket]:
+        """Open a connection."""
+        with socket.create_connection(("127.0.0.1", self.port), _LIMIT_S) as connection:
+            yield connection
+
+    def tasks(self) -> list[str]:
+        """Return the tasks of the event loop, by their coroutines."""
+
+        async def count() -> list[str]:
+            return [repr(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+        return asyncio.run_coroutine_threadsafe(count(), self.loop).result(_LIMIT_S)
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:  # it cancels the tasks that a face has left
+            self.loop = runner.get_loop()
+            runner.run(self._server.serve(sockets=[self._socket]))
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Read until the other side closes or resets the connection."""
+    pieces = []
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 16):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def parse_reply(raw: bytes) -> HttpReply:
+    """Return the reply in what came from a connection that is closed now."""
+    head, _, rest = raw.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    words = first.split(" ", 2)
+    if len(words) < 2 or not words[1].isdecimal():
+        return HttpReply(status=0, headers=(), body=raw, is_whole=False)
+    headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    of = dict(headers)
+    if of.get("transfer-encoding") == "chunked":
+        body, is_whole = _unchunk(rest)
+    else:
+        body, is_whole = rest, len(rest) == int(of.get("content-length", len(rest)))
+    return HttpReply(status=int(words[1]), headers=headers, body=body, is_whole=is_whole)
+
+
+def _unchunk(raw: bytes) -> tuple[bytes, bool]:
+    pieces: list[bytes] = []
+    while raw:
+        size, newline, raw = raw.partition(b"\r\n")
+        if not newline:
+            break
+        count = int(size, 16)
+        if count == 0:
+            return b"".join(pieces), True
+        pieces.append(raw[:count])
+        raw = raw[count + 2 :]
+    return b"".join(pieces), False

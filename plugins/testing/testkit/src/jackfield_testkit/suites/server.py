@@ -1,0 +1,456 @@
+"""Test the contract of a face over HTTP."""
+
+# ruff: noqa: S101 - these are tests: they assert
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from jackfield.agents import Agent, FnCallAgent
+from jackfield.errors import ModelAuthError
+from jackfield.events import ModelEvent
+from jackfield.request import ChatRequest
+from jackfield.servers import HttpServer, load_server
+from jackfield.testing import ScriptedModel, answer
+from jackfield_testkit.faces import HttpReply, HttpRequest, ServedFace, read_all
+from jackfield_testkit.installed import plain_host
+from jackfield_testkit.suites.base import Suite
+
+if TYPE_CHECKING:
+    from jackfield_serve import ServingApp
+
+ADA = "testkit-Zq83bXw4Rk2LpV7Tn-ada"
+BOB = "testkit-Zq83bXw4Rk2LpV7Tn-bob"
+_INSIDE = "testkit-inner-Qx71"
+_MAX_BODY_BYTES = 200_000
+_DEEP = 100_000
+NOT_JSON = {
+    "empty": b"",
+    "cut": b'{"',
+    "text": b"question",
+    "constant": b'{"a": NaN}',
+    "bytes": b'{"a": "\xff\xfe"}',
+    "two": b"{} {}",
+    "deep": b"[" * _DEEP + b"]" * _DEEP,
+    "deep objects": b'{"a":' * (_DEEP // 4) + b"1" + b"}" * (_DEEP // 4),
+    "array": b"[]",
+    "null": b"null",
+    "number": b"1e999999",
+}
+ODD_IDS = (
+    "nope", "..", "%2e%2e%2fetc", "a%0d%0aset-cookie:%20x=1", "%00", "x" * 5000, "%F0%9F%99%82", "*", "'%20OR%201=1--",
+)  # fmt: skip
+
+
+class ServerSuite(Suite):
+    """Contract of every face over HTTP. It runs in uvicorn on 127.0.0.1, as `jackfield serve` runs it.
+
+    ```python
+    class TestAcme(ServerSuite):
+        component = "jackfield-acme/acme"
+
+        def question(self, agent: str, text: str) -> HttpRequest:
+            return HttpRequest(path="/acme", body=json.dumps({"agent": agent, "text": text}).encode())
+
+        def text_in(self, reply: HttpReply) -> str:
+            return json.loads(reply.body)["text"]
+
+        def run_id_in(self, reply: HttpReply) -> str:
+            return json.loads(reply.body)["run_id"]
+
+        def requests_of_run(self, run_id: str) -> list[HttpRequest]:
+            return [HttpRequest(method="GET", path=f"/acme/runs/{run_id}")]
+
+        def is_error(self, reply: HttpReply) -> bool:
+            return "error" in json.loads(reply.body)
+    ```
+
+    Attributes:
+        component: The address of the face: `distribution/name`, or its name where that is unique.
+        config: Its settings.
+        settle_s: The longest wait for tasks of clients that have gone away to end, in seconds.
+    """
+
+    component: ClassVar[str]
+    config: ClassVar[Mapping[str, Any]] = {}
+    settle_s: ClassVar[float] = 20.0
+
+    # --- what a subclass says of its protocol ---
+
+    def question(self, agent: str, text: str) -> HttpRequest:
+        """Return the request that asks an agent, and is answered with the whole answer."""
+        raise NotImplementedError
+
+    def streamed_question(self, agent: str, text: str) -> HttpRequest | None:  # noqa: ARG002 - for subclasses
+        """Return the request that asks an agent, and is answered piece by piece; None if there is no such request."""
+        return None
+
+    def text_in(self, reply: HttpReply) -> str:
+        """Return the text of the answer in a reply to `question`."""
+        raise NotImplementedError
+
+    def run_id_in(self, reply: HttpReply) -> str:  # noqa: ARG002 - for subclasses
+        """Return the id of the run in a reply to `question`; '' if the protocol shows none."""
+        return ""
+
+    def requests_of_run(self, run_id: str) -> list[HttpRequest]:  # noqa: ARG002 - for subclasses
+        """Return a request of each kind that names a run; the id is already encoded for a path."""
+        return []
+
+    def is_error(self, reply: HttpReply) -> bool:
+        """Return True if the body of a reply is an error as the protocol writes it."""
+        raise NotImplementedError
+
+    # --- what the tests use ---
+
+    @pytest.fixture
+    def face(self) -> HttpServer:
+        """Return the face."""
+        server = load_server({"name": self.component, **self.config}, plain_host())
+        assert isinstance(server, HttpServer)
+        return server
+
+    @pytest.fixture
+    def serve(self) -> Iterator[Callable[..., ServedFace]]:
+        """Yield a function that serves a face, with tokens of two owners if asked for."""
+        with ExitStack() as stack:
+
+            def start(face: HttpServer, *, tokens: bool = False, change: Callable[[Any], Any] = _same) -> ServedFace:
+                return stack.enter_context(ServedFace(_app_of(face, tokens=tokens, change=change)))
+
+            yield start
+
+    # --- questions ---
+
+    def test_a_question_is_answered_by_the_agent_that_it_names(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        for agent in ("echo", "shout"):
+            reply = served.ask(self.question(agent, "Hello 🙂"))
+            assert reply.status == 200, reply.text
+            assert self.text_in(reply) == _ANSWERS[agent]("Hello 🙂")
+
+    def test_questions_at_once_get_their_own_answers(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
+        served = serve(face)
+        texts = [f"question {number}" for number in range(12)]
+        with ThreadPoolExecutor(len(texts)) as pool:
+            replies = list(pool.map(lambda text: served.ask(self.question("echo", text)), texts))
+        assert [self.text_in(reply) for reply in replies] == [_ANSWERS["echo"](text) for text in texts]
+
+    def test_an_unknown_agent_is_an_error_of_the_client(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        for name in ("nobody", "", "../echo", "echo\r\nx: y", "e" * 10_000):
+            self._check_refused(served.ask(self.question(name, "Hi")))
+
+    # --- ids of runs ---
+
+    def test_an_unknown_run_is_an_error_of_the_client(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
+        served = serve(face)
+        for run_id in ODD_IDS:
+            for request in self.requests_of_run(run_id):
+                reply = served.ask(request)
+                self._check_refused(reply)
+                assert reply.header("set-cookie") == ""
+
+    def test_a_run_of_another_owner_is_like_an_unknown_one(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face, tokens=True)
+        run_id = self.run_id_in(served.ask(self.question("echo", "mine"), token=ADA))
+        if not run_id:
+            pytest.skip("its protocol shows no ids of runs")
+        unknown = "".join("0" if char.isalnum() else char for char in run_id[:-1]) + "1"
+        for mine, none in zip(self.requests_of_run(run_id), self.requests_of_run(unknown), strict=True):
+            reply, expected = served.ask(mine, token=BOB), served.ask(none, token=BOB)
+            self._check_refused(reply)
+            assert (reply.status, reply.text.replace(run_id, "")) == (
+                expected.status,
+                expected.text.replace(unknown, ""),
+            )
+            assert "mine" not in reply.text
+
+    # --- tokens ---
+
+    def test_without_a_valid_token_nothing_is_answered(
+        self, face: HttpServer, serve: Callable[..., ServedFace], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        served = serve(face, tokens=True)
+        for token in ("", ADA[:-1], ADA.upper(), f"{ADA}\xff"):
+            for request in (self.question("echo", "Hi"), *self.requests_of_run("x")):
+                reply = served.ask(request, token=token)
+                assert reply.status == 401
+                assert self.is_error(reply), reply.text
+        assert self.text_in(served.ask(self.question("echo", "Hi"), token=ADA)) == _ANSWERS["echo"]("Hi")
+        assert ADA[:-1] not in caplog.text
+        assert ADA.upper() not in caplog.text
+
+    # --- malformed requests ---
+
+    @pytest.mark.parametrize("name", list(NOT_JSON))
+    def test_a_body_that_is_not_what_is_expected_is_an_error_of_the_client(
+        self, face: HttpServer, serve: Callable[..., ServedFace], name: str
+    ) -> None:
+        served = serve(face)
+        request = self.question("echo", "Hi")
+        if not request.body:
+            pytest.skip("its questions have no body")
+        body = NOT_JSON[name]
+        reply = served.ask(HttpRequest(method=request.method, path=request.path, body=body, headers=request.headers))
+        self._check_refused(reply)
+
+    def test_a_key_that_is_there_twice_is_an_error_of_the_client(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        request = self.question("echo", "Hi")
+        try:
+            key, value = next(iter(json.loads(request.body).items()))
+        except (ValueError, AttributeError):
+            pytest.skip("its questions are not JSON objects")
+        twice = request.body.rstrip()[:-1] + f", {json.dumps(key)}: {json.dumps(value)}}}".encode()
+        self._check_refused(
+            served.ask(HttpRequest(method=request.method, path=request.path, body=twice, headers=request.headers))
+        )
+
+    @pytest.mark.parametrize("value", [None, 1, -1, 1e300, True, [], {}, [[]], "", "x", [None], {"a": {}}])
+    def test_a_value_of_another_type_never_breaks_it(
+        self, face: HttpServer, serve: Callable[..., ServedFace], value: object
+    ) -> None:
+        served = serve(face)
+        request = self.question("echo", "Hi")
+        try:
+            table = json.loads(request.body)
+        except ValueError:
+            pytest.skip("its questions are not JSON")
+        for changed in _with_each_value_replaced(table, value):
+            body = json.dumps(changed).encode()
+            reply = served.ask(
+                HttpRequest(method=request.method, path=request.path, body=body, headers=request.headers)
+            )
+            if reply.status != 200:  # some values may be others
+                self._check_refused(reply)
+
+    @pytest.mark.parametrize("chunked", [False, True])
+    def test_a_body_that_is_too_large_is_refused(
+        self, face: HttpServer, serve: Callable[..., ServedFace], chunked: bool
+    ) -> None:
+        served = serve(face)
+        request = self.question("echo", "x" * (_MAX_BODY_BYTES + 1))
+        if len(request.body) <= _MAX_BODY_BYTES:
+            pytest.skip("its questions have no body")
+        reply = served.ask(request, chunked=chunked)
+        assert reply.status == 413
+        assert self.is_error(reply), reply.text
+
+    def test_a_method_or_path_that_it_does_not_have_is_an_error_of_the_client(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        path = self.question("echo", "Hi").path.partition("?")[0]
+        for method, target in (("PUT", path), ("BREW", path), ("GET", f"{path}/no/such/path"), ("OPTIONS", path)):
+            reply = served.ask(HttpRequest(method=method, path=target, headers={}))
+            self._check_refused(reply)
+            assert reply.header("access-control-allow-origin") == ""
+
+    # --- clients that go away ---
+
+    def test_a_client_may_vanish_at_any_byte_of_its_request(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        served.ask(self.question("echo", "Hi"))
+        before = _settled(served, self.settle_s)
+        raw = self.question("echo", "Hi").encode()
+        for count in range(0, len(raw), max(1, len(raw) // 60)):
+            with served.connect() as connection:
+                connection.sendall(raw[:count])
+                _close_hard(connection, hard=count % 2 == 0)
+        self._check_alive(served, before)
+
+    def test_a_client_may_vanish_at_any_byte_of_its_answer(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        asked = [self.question("echo", "Hi"), self.streamed_question("echo", "Hi")]
+        served.ask(self.question("echo", "Hi"))
+        before = _settled(served, self.settle_s)
+        for request in asked:
+            if request is None:
+                continue
+            with served.connect() as connection:
+                connection.sendall(request.encode())
+                size = len(read_all(connection))
+            for count in range(0, size, max(1, size // 30)):
+                with served.connect() as connection:
+                    connection.sendall(request.encode())
+                    _read(connection, count)
+                    _close_hard(connection, hard=count % 2 == 0)
+        self._check_alive(served, before)
+
+    # --- faults behind it ---
+
+    def test_an_agent_that_fails_is_an_error_without_its_insides(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face)
+        for agent in ("crashes", "is_refused"):
+            reply = served.ask(self.question(agent, "Hi"))
+            assert self.is_error(reply), reply.text
+            _check_no_insides(reply)
+            streamed = self.streamed_question(agent, "Hi")
+            if streamed is not None:
+                _check_no_insides(served.ask(streamed))
+        assert self.text_in(served.ask(self.question("echo", "Hi"))) == _ANSWERS["echo"]("Hi")
+
+    def test_a_fault_behind_it_is_an_error_in_its_own_form(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face, change=_Faulty)
+        for request in (self.question("echo", "Hi"), self.streamed_question("echo", "Hi")):
+            if request is not None:
+                reply = served.ask(request)
+                assert self.is_error(reply), reply.text
+                assert reply.status in (0, 200, 500)
+                _check_no_insides(reply)
+
+    def test_it_keeps_no_run_of_its_own(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
+        run_id = self.run_id_in(serve(face).ask(self.question("echo", "mine")))
+        if not run_id:
+            pytest.skip("its protocol shows no ids of runs")
+        other_agents = serve(face)
+        for request in self.requests_of_run(run_id):
+            self._check_refused(other_agents.ask(request))
+
+    # --- helpers ---
+
+    def _check_refused(self, reply: HttpReply) -> None:
+        assert 400 <= reply.status < 500, (reply.status, reply.text[:500])
+        assert self.is_error(reply), reply.text[:500]
+        _check_no_insides(reply)
+
+    def _check_alive(self, served: ServedFace, before: list[str]) -> None:
+        assert self.text_in(served.ask(self.question("echo", "Hi"))) == _ANSWERS["echo"]("Hi")
+        assert len(_settled(served, self.settle_s, at_most=len(before))) <= len(before), served.tasks()
+
+
+def _same(serving: Any) -> Any:
+    return serving
+
+
+def _check_no_insides(reply: HttpReply) -> None:
+    for word in ("Traceback", _INSIDE, 'File "', ".py"):
+        assert word not in reply.text, reply.text[:1000]
+
+
+_ANSWERS: Mapping[str, Callable[[str], str]] = {
+    "echo": lambda text: f"You said: {text}",
+    "shout": lambda text: f"YOU SAID: {text.upper()}",
+}
+
+
+def _agents() -> dict[str, Agent]:
+    def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
+        return lambda request: answer(form(request.messages[-1].get_text_content()))
+
+    agents: dict[str, Agent] = {
+        name: FnCallAgent(llm=ScriptedModel(says(form)), name=name) for name, form in _ANSWERS.items()
+    }
+
+    def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
+        return lambda _: [error]
+
+    failures = {"crashes": ZeroDivisionError(_INSIDE), "is_refused": ModelAuthError(f"key {_INSIDE} is not valid")}
+    for name, error in failures.items():
+        agents[name] = FnCallAgent(llm=ScriptedModel(fails(error)), name=name)
+    return agents
+
+
+def _app_of(face: HttpServer, *, tokens: bool, change: Callable[[Any], Any]) -> ServingApp:
+    from jackfield_serve import Tokens, serving_app
+
+    known = Tokens([("ada", ADA), ("bob", BOB)]) if tokens else None
+    app = serving_app(_agents(), faces=[face], tokens=known, max_body_bytes=_MAX_BODY_BYTES, host=plain_host())
+    app.serving = change(app.serving)
+    return app
+
+
+class _Faulty:
+    """Shows the agents of a serving, and raises in all that starts or shows a run."""
+
+    def __init__(self, serving: Any) -> None:
+        self._serving = serving
+        self.agents = serving.agents
+
+    async def __aenter__(self) -> _Faulty:
+        await self._serving.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._serving.__aexit__(*error)
+
+    async def start(self, *_: object, **__: object) -> str:
+        raise ZeroDivisionError(_INSIDE)
+
+    async def attach(self, *_: object, **__: object) -> AsyncIterator[Any]:
+        raise ZeroDivisionError(_INSIDE)
+        yield
+
+    def __getattr__(self, name: str) -> Any:
+        async def fail(*_: object, **__: object) -> None:
+            raise ZeroDivisionError(_INSIDE)
+
+        return fail
+
+
+def _with_each_value_replaced(table: Any, value: object) -> Iterator[Any]:
+    """Yield copies of a JSON value, each with one of its parts replaced."""
+    match table:
+        case dict():
+            for key in table:
+                yield {**table, key: value}
+                for changed in _with_each_value_replaced(table[key], value):
+                    yield {**table, key: changed}
+        case list():
+            for index in range(len(table)):
+                yield [*table[:index], value, *table[index + 1 :]]
+                for changed in _with_each_value_replaced(table[index], value):
+                    yield [*table[:index], changed, *table[index + 1 :]]
+
+
+def _read(connection: socket.socket, count: int) -> None:
+    while count > 0 and (piece := connection.recv(count)):
+        count -= len(piece)
+
+
+def _close_hard(connection: socket.socket, *, hard: bool) -> None:
+    """Close a connection; with `hard`, by a reset."""
+    if hard:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def _settled(served: ServedFace, limit_s: float, *, at_most: int | None = None) -> list[str]:
+    """Return the tasks once their number no longer changes, or is low enough."""
+    ends = time.monotonic() + limit_s
+    last = served.tasks()
+    while time.monotonic() < ends:
+        time.sleep(0.02)
+        tasks = served.tasks()
+        if len(tasks) <= at_most if at_most is not None else len(tasks) == len(last):
+            return tasks
+        last = tasks
+    return last

@@ -1,0 +1,225 @@
+"""A face that does all as it should, and faces that do one thing otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import traceback
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from jackfield.errors import InvalidMessageError
+from jackfield.events import RunFailed, RunFinished, TextDelta
+from jackfield.results import text_of_answer
+from jackfield.servers import ASGIApp, HttpServer, Refusal, RequestRefusedError, owner_of, read_object
+
+_log = logging.getLogger("jackfield_zoo")
+
+
+class Honest(HttpServer):
+    """Answers `POST /acme`, in pieces with `?stream`, and `GET /acme/runs/ID`."""
+
+    name = "acme"
+    paths: ClassVar[tuple[str, ...]] = ("/acme",)
+
+    def app(self, serving: Any) -> ASGIApp:
+        async def ask(request: Request) -> Response:
+            return await self.ask(serving, request)
+
+        async def show(request: Request) -> Response:
+            return await self.show(serving, request.path_params["run_id"], owner_of(request.scope))
+
+        methods = self.methods()
+        return Router([Route("/acme", ask, methods=methods), Route("/acme/runs/{run_id}", show, methods=["GET"])])
+
+    def methods(self) -> list[str]:
+        return ["POST"]
+
+    def read(self, body: bytes) -> tuple[str, str]:
+        question = read_object(body)
+        match question:
+            case {"agent": str(agent), "text": str(text)} if len(question) == 2:
+                return agent, text
+        raise InvalidMessageError("the body must have the texts 'agent' and 'text'")
+
+    async def ask(self, serving: Any, request: Request) -> Response:
+        agent, text = self.read(await request.body())
+        if agent not in serving.agents:
+            raise RequestRefusedError("there is no such agent", status=404, code="not_found")
+        owner = owner_of(request.scope)
+        run_id = await serving.start(self.chosen(agent), text, owner=owner)
+        if "stream" in request.query_params:
+            return StreamingResponse(self.pieces(serving, run_id, owner))
+        return await self.show(serving, run_id, owner)
+
+    def chosen(self, agent: str) -> str:
+        return agent
+
+    async def show(self, serving: Any, run_id: str, owner: str) -> Response:
+        async for _, event in serving.attach(run_id, owner=owner):
+            match event.event:
+                case RunFinished(messages=messages) if event.depth == 0:
+                    return self.answer(run_id, text_of_answer(messages))
+                case RunFailed(error=error) if event.depth == 0:
+                    return JSONResponse({"error": {"code": "failed", "message": self.reason(error)}}, 500)
+        return JSONResponse({"error": {"code": "failed", "message": "it was stopped"}}, 500)
+
+    def answer(self, run_id: str, text: str) -> Response:
+        return JSONResponse({"run_id": run_id, "text": text})
+
+    def reason(self, error: str) -> str:
+        return "the run failed"
+
+    async def pieces(self, serving: Any, run_id: str, owner: str) -> AsyncIterator[str]:
+        async for _, event in serving.attach(run_id, owner=owner):
+            if isinstance(event.event, TextDelta):
+                yield json.dumps({"text": event.event.text}) + "\n"
+            elif isinstance(event.event, RunFailed):
+                yield json.dumps({"error": self.reason(event.event.error)}) + "\n"
+
+
+class AsksTheFirst(Honest):
+    def chosen(self, agent: str) -> str:
+        return "echo"
+
+
+class MixesAnswers(Honest):
+    text = ""
+
+    async def show(self, serving: Any, run_id: str, owner: str) -> Response:
+        answer = await super().show(serving, run_id, owner)
+        self.text = json.loads(answer.body)["text"]
+        await asyncio.sleep(0.3)
+        return self.answer(run_id, self.text)
+
+
+class TakesAnyAgent(Honest):
+    def read(self, body: bytes) -> tuple[str, str]:
+        agent, text = super().read(body)
+        return (agent if agent == "shout" else "echo"), text
+
+
+class InventsRuns(Honest):
+    async def show(self, serving: Any, run_id: str, owner: str) -> Response:
+        try:
+            return await super().show(serving, run_id, owner)
+        except LookupError:
+            return self.answer(run_id, "")
+
+
+class ShowsRunsToAll(Honest):
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: dict[str, str] = {}
+
+    async def show(self, serving: Any, run_id: str, owner: str) -> Response:
+        return await super().show(serving, run_id, self.owners.setdefault(run_id, owner))
+
+
+class LogsRequests(Honest):
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        return super().refusal(refusal)
+
+    def app(self, serving: Any) -> ASGIApp:
+        inner = super().app(serving)
+
+        async def logged(scope: Any, receive: Any, send: Any) -> None:
+            _log.debug("request %s", scope["headers"])
+            await inner(scope, receive, send)
+
+        return logged
+
+
+class WritesPlainErrors(Honest):
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        return "application/json", json.dumps({"detail": refusal.message}).encode()
+
+
+class ReadsAnyJson(Honest):
+    def read(self, body: bytes) -> tuple[str, str]:
+        try:
+            question = json.loads(body)
+        except ValueError:
+            question = {}
+        return question.get("agent", "echo"), question.get("text", "")
+
+
+class TakesTwins(Honest):
+    def read(self, body: bytes) -> tuple[str, str]:
+        try:
+            return super().read(body)
+        except RequestRefusedError as error:
+            if "repeated" not in str(error):
+                raise
+            return super().read(json.dumps(json.loads(body)).encode())
+
+
+class TrustsTypes(Honest):
+    def read(self, body: bytes) -> tuple[str, str]:
+        question = read_object(body)
+        return question["agent"], question["text"]
+
+
+class AllowsEveryOrigin(Honest):
+    def methods(self) -> list[str]:
+        return ["POST", "OPTIONS"]
+
+    async def ask(self, serving: Any, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return PlainTextResponse("", headers={"access-control-allow-origin": "*"})
+        return await super().ask(serving, request)
+
+
+class WaitsForBodies(Honest):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    async def ask(self, serving: Any, request: Request) -> Response:
+        task = asyncio.create_task(asyncio.Event().wait())
+        self.tasks.append(task)
+        await request.body()
+        task.cancel()
+        return await super().ask(serving, request)
+
+
+class ForgetsItsTasks(WaitsForBodies):
+    async def ask(self, serving: Any, request: Request) -> Response:
+        return await Honest.ask(self, serving, request)
+
+    async def pieces(self, serving: Any, run_id: str, owner: str) -> AsyncIterator[str]:
+        task = asyncio.create_task(asyncio.Event().wait())
+        self.tasks.append(task)
+        async for piece in super().pieces(serving, run_id, owner):
+            await asyncio.sleep(0.01)
+            yield piece
+        task.cancel()
+
+
+class ShowsReasons(Honest):
+    def reason(self, error: str) -> str:
+        return error
+
+
+class ShowsTracebacks(Honest):
+    async def ask(self, serving: Any, request: Request) -> Response:
+        try:
+            return await super().ask(serving, request)
+        except ZeroDivisionError:
+            return JSONResponse({"error": traceback.format_exc()}, 500)
+
+
+class KeepsAnswers(Honest):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[str, Response] = {}
+
+    async def show(self, serving: Any, run_id: str, owner: str) -> Response:
+        if run_id not in self.answers:
+            self.answers[run_id] = await super().show(serving, run_id, owner)
+        return self.answers[run_id]
