@@ -1,0 +1,250 @@
+"""The ASGI application that serves the faces of agents."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jackfield.errors import ConfigError
+from jackfield.plugins import Plugins, default_host
+from jackfield.servers import (
+    OWNER,
+    ASGIApp,
+    HttpServer,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    load_server,
+    plain_refusal,
+    refusal_of,
+)
+from jackfield_serve.checks import Checks
+from jackfield_serve.tokens import Tokens
+
+if TYPE_CHECKING:
+    from jackfield.agents import Agent
+    from jackfield.stores import Store
+    from jackfield_serving import Serving
+
+DEFAULT_FACES = ("openai",)
+MAX_BODY_BYTES = 32 << 20
+_NOTHING_HERE = Refusal(status=404, code="not_found", message="nothing answers at this path: check the address")
+_log = logging.getLogger("jackfield_serve")
+
+
+def serving_app(
+    agents: Mapping[str, Agent | Path | str],
+    *,
+    faces: Iterable[object] = DEFAULT_FACES,
+    store: str | Mapping[str, object] | Store | None = None,
+    limits: Any = None,
+    tokens: Tokens | None = None,
+    owner: Callable[[Scope], str | None] | None = None,
+    hosts: Iterable[str] = (),
+    max_body_bytes: int = MAX_BODY_BYTES,
+    host: Plugins | None = None,
+) -> ServingApp:
+    """Return an ASGI application that serves agents: run it with uvicorn, or mount it into FastAPI or Starlette.
+
+    Args:
+        agents: The agents by name: each an agent, an agent file, or `module:agent`.
+        faces: The faces: names of installed ones, dicts with `name` and settings, or servers.
+        store: The store of the runs; see `jackfield_serving.Serving`.
+        limits: The limits of all runs together; see `jackfield_serving.Serving`.
+        tokens: The tokens of clients; None asks for none.
+        owner: Returns the owner of a request, in place of `tokens`; None refuses the request.
+        hosts: The names under which clients reach the application. Without tokens, only names of this machine itself
+            are allowed by default, so that no web page can reach it through a name of its own.
+        max_body_bytes: The limit of a request's body.
+        host: Where names are looked up.
+
+    Raises:
+        ConfigError: A setting does not fit, or two faces have the same path.
+        PluginError: A face is not installed, or cannot be loaded.
+    """
+    from jackfield_serving import Serving
+
+    plugins = default_host() if host is None else host
+    servers = [load_server(face, plugins) for face in faces]
+    serving = Serving(agents, store=store, **({} if limits is None else {"limits": limits}))
+    checks = Checks(tokens=tokens, owner=owner, hosts=frozenset(hosts), max_body_bytes=max_body_bytes)
+    return ServingApp(serving, servers, checks)
+
+
+class ServingApp:
+    """Serves faces over one `Serving`. It starts with the lifespan of the server, or else with the first request.
+
+    Args:
+        serving: The agents and their runs. The application opens and closes it.
+        faces: The faces; each is an `HttpServer`.
+        checks: The checks of each request.
+
+    Raises:
+        ConfigError: A face has no HTTP, or two faces have the same path.
+    """
+
+    def __init__(self, serving: Serving, faces: Sequence[object], checks: Checks) -> None:
+        self.serving = serving
+        self.checks = checks
+        self.paths: dict[str, HttpServer] = {}
+        for face in faces:
+            if not isinstance(face, HttpServer):
+                name = getattr(face, "name", type(face).__name__)
+                raise ConfigError(f"the face {name!r} has no HTTP: run it alone with jackfield serve --stdio {name}")
+            for path in face.paths:
+                clean = "/" + path.strip("/")
+                if clean in self.paths:
+                    other = self.paths[clean].name
+                    raise ConfigError(f"the faces {other!r} and {face.name!r} both answer at {clean!r}: leave one out")
+                self.paths[clean] = face
+        self.faces = list(dict.fromkeys(self.paths.values()))
+        self._apps: dict[int, ASGIApp] = {}
+        self._host: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[None] | None = None
+        self._stop = asyncio.Event()
+        self.is_draining = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "lifespan":
+                await self._lifespan(receive, send)
+            case "http" | "websocket" as kind:
+                path = _path_below(scope)
+                if kind == "http" and path in ("/healthz", "/readyz"):
+                    await self._tell_health(path, send)
+                else:
+                    await self._serve(scope, receive, send, self._face_of(path))
+
+    def drain(self) -> None:
+        """Begin no more runs, and say so in `/readyz`. Runs that go on are not touched."""
+        self.is_draining = True
+
+    async def start(self) -> None:
+        """Open the agents and the faces, unless they are open.
+
+        Raises:
+            JackfieldError: An agent or a face cannot be opened.
+        """
+        if self._host is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._stop.clear()
+            self._host = asyncio.create_task(self._hold_open(self._ready), name="jackfield-serve")
+        assert self._ready is not None  # noqa: S101 - set with the task
+        await asyncio.shield(self._ready)
+
+    async def aclose(self) -> None:
+        """Close the agents and the faces: runs that are going on end as `Serving` says."""
+        if self._host is None:
+            return
+        self._stop.set()
+        host, self._host = self._host, None
+        await host
+
+    async def _hold_open(self, ready: asyncio.Future[None]) -> None:
+        # One task opens and closes, because contexts of anyio must be left by the task that entered them.
+        try:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(self.serving)
+                for face in self.faces:
+                    stack.push_async_callback(face.aclose)
+                    self._apps[id(face)] = face.app(self.serving)
+                    await stack.enter_async_context(face.running())
+                ready.set_result(None)
+                await self._stop.wait()
+        except BaseException as error:
+            if ready.done():
+                raise
+            self._host = None
+            ready.set_exception(error)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.start()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _tell_health(self, path: str, send: Send) -> None:
+        ready = path == "/healthz" or not self.is_draining
+        await _respond(send, 200 if ready else 503, "text/plain", b"ok\n" if ready else b"draining\n")
+
+    def _face_of(self, path: str) -> HttpServer | None:
+        while path:
+            if face := self.paths.get(path):
+                return face
+            path = path.rpartition("/")[0]
+        return self.paths.get("/")
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, face: HttpServer | None) -> None:
+        began = is_gone = False
+
+        async def watch(message: MutableMapping[str, Any]) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        async def listen() -> MutableMapping[str, Any]:
+            nonlocal is_gone
+            message = await receive()
+            is_gone = is_gone or message["type"] in ("http.disconnect", "websocket.disconnect")
+            return message
+
+        try:
+            owner = self.checks.admit(scope)
+            if face is None:
+                refusal = _NOTHING_HERE
+            else:
+                await self.start()
+                # With an "app", Starlette's routers raise their errors instead of answering in a form of their own.
+                inner = {"app": self, **scope, OWNER: owner}
+                await self._apps[id(face)](inner, self.checks.limit_body(listen), watch)
+                return
+        except Exception as error:
+            if is_gone:
+                return
+            refusal = refusal_of(error)
+            if refusal.status >= 500:
+                _log.exception("the face %s failed", face.name if face else "")
+            if began:
+                raise  # the server ends the connection, so that the client sees a broken response
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        media_type, body = face.refusal(refusal) if face else plain_refusal(refusal)
+        await _respond(send, refusal.status, media_type, body, _headers_of(refusal))
+
+
+def _path_below(scope: Scope) -> str:
+    """Return the path of a request below the place where the application is mounted."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+def _headers_of(refusal: Refusal) -> list[tuple[bytes, bytes]]:
+    headers = []
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, round(refusal.retry_after_s))).encode()))
+    if refusal.status in (408, 413, 431):
+        headers.append((b"connection", b"close"))  # the rest of the request is not read
+    return headers
+
+
+async def _respond(
+    send: Send, status: int, media_type: str, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    fixed = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body})

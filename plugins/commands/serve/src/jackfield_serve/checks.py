@@ -1,0 +1,104 @@
+"""Check a request before a face sees it: its host, its origin, its size and its token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from jackfield.servers import Receive, RequestRefusedError, Scope
+from jackfield_serve.tokens import Tokens
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_MAX_HEADERS = 100
+_MAX_HEADER_BYTES = 32 << 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks:
+    """The checks of each request.
+
+    Attributes:
+        tokens: The tokens of clients; None asks for none.
+        owner: Returns the owner of a request, in place of `tokens`; None refuses the request.
+        hosts: The names under which clients reach the application. If it is empty, any name will do for a request
+            that proves its owner, and only the names of this machine itself for all others.
+        max_body_bytes: The limit of a request's body.
+    """
+
+    tokens: Tokens | None = None
+    owner: Callable[[Scope], str | None] | None = None
+    hosts: frozenset[str] = frozenset()
+    max_body_bytes: int
+
+    def admit(self, scope: Scope) -> str:
+        """Return the owner of a request; '' if none is needed.
+
+        Raises:
+            RequestRefusedError: The request is refused. Nothing of it has been read but its headers.
+        """
+        pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
+        if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
+            raise _refused(431, "headers_too_large", "the request has too many or too long headers: send fewer")
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+        hosts = [value for name, value in pairs if name.lower() == b"host"]
+        self._check_host(hosts[0].decode("latin-1") if len(hosts) == 1 else "", headers)
+        owner = self._owner_of(scope, headers)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self.max_body_bytes:
+            raise self._too_large()
+        return owner
+
+    def limit_body(self, receive: Receive) -> Receive:
+        """Return a `receive` that refuses a body above the limit."""
+        size = 0
+
+        async def limited() -> MutableMapping[str, Any]:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.max_body_bytes:
+                raise self._too_large()
+            return message
+
+        return limited
+
+    def _check_host(self, host: str, headers: Mapping[str, str]) -> None:
+        """Refuse names that a web page could have pointed here, and pages of other origins."""
+        allowed = self.hosts or (None if self.tokens or self.owner else LOOPBACK_HOSTS)
+        if allowed is not None and _without_port(host) not in allowed:
+            raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")
+        origin = headers.get("origin")
+        if origin is not None and _host_in(origin) != host.lower():
+            raise _refused(403, "origin_not_allowed", "pages of other origins may not use this server")
+
+    def _owner_of(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        if self.owner is not None:
+            owner = self.owner(scope)
+        elif self.tokens is not None:
+            owner = self.tokens.owner_of(headers.get("authorization", ""))
+        else:
+            return ""
+        if owner is None:
+            raise _refused(401, "unauthorized", "send a valid token: Authorization: Bearer TOKEN")
+        return owner
+
+    def _too_large(self) -> RequestRefusedError:
+        return _refused(413, "too_large", f"the body is larger than {self.max_body_bytes} bytes: send less")
+
+
+def _refused(status: int, code: str, message: str) -> RequestRefusedError:
+    return RequestRefusedError(message, status=status, code=code)
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdecimal() else host.lower()
+
+
+def _host_in(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

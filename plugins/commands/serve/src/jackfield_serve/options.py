@@ -1,0 +1,178 @@
+"""What `jackfield serve` is to serve, to whom, and where."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from jackfield.agents import Agent, create_agent
+from jackfield.cli import with_consent
+from jackfield.errors import ConfigError
+from jackfield.plugins import PluginHost, default_host
+from jackfield_agent_files.files import load_agent_config
+from jackfield_serve.app import DEFAULT_FACES, ServingApp, serving_app
+from jackfield_serve.tokens import Tokens
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WEB = "web"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """The options of the command, read and checked.
+
+    Attributes:
+        agents: The agents by name: each a file, or `module:agent`.
+        params: The values of variables in agent files.
+        trust: The user vouches for the agent files.
+        faces: The names of the faces.
+        host, port: The address to listen at.
+        token_file: The file with the tokens; None if no token is asked for.
+        tokens: The tokens.
+        hosts: Names under which clients reach the server, besides its address.
+        store: The name of the store of the runs; None keeps them in memory.
+        workers: The number of processes.
+        max_body_bytes: The limit of a request's body.
+        drain_s: The time in which requests may finish when the server is stopped.
+        words: The command line, for workers.
+    """
+
+    agents: Mapping[str, str]
+    params: Mapping[str, str]
+    trust: bool
+    faces: Sequence[str]
+    host: str
+    port: int
+    token_file: Path | None
+    tokens: Tokens | None
+    hosts: frozenset[str]
+    store: str | None
+    workers: int
+    max_body_bytes: int
+    drain_s: int
+    words: Sequence[str] = ()
+
+
+def read_options(options: argparse.Namespace, *, words: Sequence[str] = ()) -> ServeOptions:
+    """Check the options of the command line, which `words` are.
+
+    Raises:
+        ConfigError: An option is not valid, or two do not go together.
+    """
+    tokens = Tokens.read(options.token_file) if options.token_file else None
+    if tokens is None and not _is_loopback(options.host):
+        raise ConfigError(
+            f"{options.host} can be reached from other machines: pass --token-file FILE, so that clients need a token"
+        )
+    if options.workers > 1 and not options.store:
+        raise ConfigError("several workers need a store that they share: pass --store, such as --store sqlite")
+    hosts = {name.lower() for name in options.allow_host}
+    return ServeOptions(
+        agents=_read_agents(options.agents),
+        params=dict(_read_pair(text) for text in options.param),
+        trust=options.trust,
+        faces=options.face or _default_faces(default_host()),
+        host=options.host,
+        port=options.port,
+        token_file=options.token_file,
+        tokens=tokens,
+        hosts=frozenset(hosts | _LOOPBACK_NAMES if hosts and tokens is None else hosts),
+        store=options.store,
+        workers=options.workers,
+        max_body_bytes=options.max_body << 20,
+        drain_s=options.drain,
+        words=words,
+    )
+
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+def make_app(options: ServeOptions) -> ServingApp:
+    """Return the application with the agents of the options.
+
+    Raises:
+        ConsentNeededError: An agent file has effects that the user has not agreed to.
+        ConfigError: An agent cannot be made.
+    """
+    return serving_app(
+        load_agents(options),
+        faces=options.faces,
+        store=options.store,
+        tokens=options.tokens,
+        hosts=options.hosts,
+        max_body_bytes=options.max_body_bytes,
+    )
+
+
+def load_agents(options: ServeOptions) -> dict[str, Agent]:
+    """Make the agents.
+
+    Raises:
+        ConsentNeededError: An agent file has effects that the user has not agreed to.
+        ConfigError: An agent cannot be made.
+    """
+    return {name: _load_agent(text, options) for name, text in options.agents.items()}
+
+
+def _load_agent(text: str, options: ServeOptions) -> Agent:
+    if _is_file(text):
+        config = with_consent(lambda: load_agent_config(text, trust=options.trust, params=options.params))
+        return create_agent(config)
+    module, _, name = text.partition(":")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        value: object = import_module(module)
+        for part in name.split("."):
+            value = getattr(value, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{text!r} cannot be imported: {error}") from error
+    if not isinstance(value, Agent):
+        raise ConfigError(f"{text!r} is not an agent, but of type {type(value).__name__}")
+    return value
+
+
+def _read_agents(texts: Sequence[str]) -> dict[str, str]:
+    agents: dict[str, str] = {}
+    for text in texts:
+        name, equals, target = text.partition("=")
+        if not equals:
+            target = text
+            name = Path(text).stem if _is_file(text) else text.rpartition(":")[2].rpartition(".")[2]
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} cannot be the name of an agent: pass another one, such as helper={target}")
+        if name in agents:
+            raise ConfigError(f"two agents have the name {name!r}: pass another one, such as {name}2={target}")
+        agents[name] = target
+    return agents
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith((".yaml", ".yml", ".toml", ".json")) or ":" not in text
+
+
+def _read_pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise ConfigError(f"{text!r} is not NAME=VALUE, such as -p topic=tides")
+    return name.strip(), value
+
+
+def _default_faces(host: PluginHost) -> list[str]:
+    return [*DEFAULT_FACES, *([_WEB] if _WEB in host.names("server") else [])]
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

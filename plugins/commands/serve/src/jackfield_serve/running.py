@@ -1,0 +1,145 @@
+"""Run the application: in uvicorn, or over standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from jackfield.agents import Agent
+from jackfield.errors import ConfigError
+from jackfield.plugins import default_host
+from jackfield.servers import StdioServer, load_server
+from jackfield_serve.app import ServingApp
+from jackfield_serve.command import describe
+from jackfield_serve.options import ServeOptions, load_agents, make_app
+
+_HEADER_BYTES = 64 << 10
+_VARIABLE = "JACKFIELD_SERVE_ARGUMENTS"
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that lets its application drain when a signal stops it."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; the second signal does not wait for requests."""
+        app = self.config.loaded_app
+        if isinstance(app, ServingApp):
+            app.drain()
+        super().handle_exit(sig, frame)
+
+
+def run_http(options: ServeOptions) -> int:
+    """Serve over HTTP until a signal comes.
+
+    Raises:
+        ConfigError: The address cannot be used, or an agent cannot be made.
+    """
+    app = make_app(options)  # with several workers as well, so that a mistake is reported once, before they start
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    with _listen(options) as listener:
+        paths = [(face.name, path) for path, face in app.paths.items()]
+        describe(options, f"http://{host}:{listener.getsockname()[1]}", list(options.agents), paths)
+        if options.workers > 1:
+            return _run_workers(options, listener)
+        server = DrainingServer(_configure(app, options))
+        server.run([listener])
+        return 0 if server.started else 1
+
+
+def run_stdio(options: ServeOptions, name: str) -> int:
+    """Serve one client over standard input and output, until it closes its side.
+
+    Raises:
+        ConfigError: The face has no such form, or standard input is not a pipe.
+    """
+    face = load_server(name, default_host())
+    if not isinstance(face, StdioServer):
+        raise ConfigError(f"the face {name!r} does not speak over standard input: run it with --face {name}")
+    agents = load_agents(options)
+    # Prints of tools and libraries must not get between the messages of the protocol.
+    output = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        asyncio.run(_talk(face, agents, options, output))
+    finally:
+        os.close(output)
+    return 0
+
+
+async def _talk(face: StdioServer, agents: Mapping[str, Agent], options: ServeOptions, output: int) -> None:
+    from jackfield_serving import Serving
+
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=options.max_body_bytes)
+    try:
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, os.fdopen(os.dup(output), "wb")
+        )
+    except ValueError:
+        raise ConfigError("standard input and output must be pipes: let the client start this program") from None
+    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+    async with Serving(agents, store=options.store) as serving:
+        try:
+            await face.talk(serving, reader, writer)
+        finally:
+            await face.aclose()
+            writer.close()
+
+
+@contextlib.contextmanager
+def _listen(options: ServeOptions) -> Iterator[socket.socket]:
+    host = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"cannot listen at {host} port {options.port}: {reason}; pass another --port") from error
+    with listener:
+        yield listener
+
+
+def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, str),
+        workers=options.workers,
+        http="h11",  # it limits the size of headers
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=options.drain_s,
+        lifespan="on",
+    )
+
+
+# --- several processes ---
+
+
+def _run_workers(options: ServeOptions, listener: socket.socket) -> int:
+    from uvicorn.supervisors import Multiprocess
+
+    # Workers are new processes, which get their options from the environment. The tokens are read from their file.
+    os.environ[_VARIABLE] = json.dumps(options.words)
+    Multiprocess(_configure("jackfield_serve.running:make_worker_app", options), [listener]).run()
+    return 0
+
+
+def make_worker_app() -> ServingApp:
+    """Return the application of a worker process."""
+    from jackfield_serve.command import make_parser
+    from jackfield_serve.options import read_options
+
+    return make_app(read_options(make_parser().parse_args(json.loads(os.environ[_VARIABLE]))))

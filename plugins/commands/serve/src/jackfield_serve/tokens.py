@@ -1,0 +1,73 @@
+"""Tokens of clients, and the owners whose runs they may use."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from jackfield.errors import ConfigError
+
+_MIN_CHARS = 16
+_TOKEN = re.compile(r"[!-~]+")  # as RFC 6750 lets a header carry it, and no space
+_OWNER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+
+
+class Tokens:
+    """The tokens that clients may use. Each belongs to an owner, and an owner sees its own runs only.
+
+    Args:
+        tokens: Pairs of an owner and a token. '' as owner stands for an owner of this token alone.
+
+    Raises:
+        ConfigError: A token is too short or has other characters than a header may carry, or an owner has no valid
+            name. The error does not show the token.
+    """
+
+    def __init__(self, tokens: Iterable[tuple[str, str]]) -> None:
+        self._owners: dict[bytes, str] = {}
+        for number, (owner, token) in enumerate(tokens, start=1):
+            if len(token) < _MIN_CHARS or not _TOKEN.fullmatch(token):
+                raise ConfigError(
+                    f"token {number} must have at least {_MIN_CHARS} characters, without spaces and in ASCII: "
+                    'python -c "import secrets; print(secrets.token_urlsafe(32))" prints a new one'
+                )
+            if owner and not _OWNER.fullmatch(owner):
+                raise ConfigError(f"the owner of token {number} must be 1 to 64 letters, digits or . _ @ -")
+            digest = hashlib.sha256(token.encode()).digest()
+            self._owners[digest] = owner or f"token-{digest.hex()[:16]}"
+        if not self._owners:
+            raise ConfigError("there is no token: write one token per line")
+
+    @classmethod
+    def read(cls, path: Path) -> Tokens:
+        """Read a file with one token per line, perhaps after the name of its owner and a space.
+
+        Lines that begin with `#` are comments.
+
+        Raises:
+            ConfigError: The file cannot be read, or a token in it is not valid.
+        """
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the token file {str(path)!r} cannot be read: {type(error).__name__}") from None
+        words = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        if any(len(entry) > 2 for entry in words):
+            raise ConfigError(f"a line of the token file {str(path)!r} has more than an owner and a token")
+        try:
+            return cls(("", entry[0]) if len(entry) == 1 else (entry[0], entry[1]) for entry in words)
+        except ConfigError as error:
+            raise ConfigError(f"token file {str(path)!r}: {error}") from None
+
+    def owner_of(self, authorization: str) -> str | None:
+        """Return the owner of the token in an `Authorization` header; None if it holds no valid token."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        # Looked up by its digest: the time of a look-up says nothing about the tokens themselves.
+        return self._owners.get(hashlib.sha256(token.strip().encode("utf-8", "replace")).digest())
+
+    def __repr__(self) -> str:
+        return f"<Tokens: {len(self._owners)}>"

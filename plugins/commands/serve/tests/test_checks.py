@@ -1,0 +1,108 @@
+"""The checks of a request before a face sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield.servers import RequestRefusedError
+from jackfield_serve.checks import Checks
+from jackfield_serve.tokens import Tokens
+
+ADA = "ada-Zq83bXw4Rk2LpV7Tn"
+OPEN = Checks(max_body_bytes=1000)
+CLOSED = Checks(tokens=Tokens([("ada", ADA)]), max_body_bytes=1000)
+
+
+def scope(*headers: tuple[str, str], host: str | None = "localhost:8000") -> dict[str, Any]:
+    listed = [*([("host", host)] if host is not None else []), *headers]
+    return {
+        "type": "http",
+        "path": "/",
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in listed],
+    }
+
+
+def code_of(checks: Checks, request: dict[str, Any]) -> str:
+    with pytest.raises(RequestRefusedError) as caught:
+        checks.admit(request)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]:8000", "[::1]"])
+def test_names_of_this_machine_are_served(host: str) -> None:
+    assert OPEN.admit(scope(host=host)) == ""
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "", "localhost:80:80", "::1", "localhost, x"]
+)
+def test_without_tokens_other_names_are_refused(host: str) -> None:
+    assert code_of(OPEN, scope(host=host)) == "host_not_allowed"
+
+
+def test_no_host_and_two_hosts_are_refused() -> None:
+    assert code_of(OPEN, scope(host=None)) == "host_not_allowed"
+    assert code_of(OPEN, scope(("host", "localhost"))) == "host_not_allowed"
+
+
+def test_with_a_token_any_name_will_do_unless_names_are_given() -> None:
+    token = ("authorization", f"Bearer {ADA}")
+    assert CLOSED.admit(scope(token, host="agents.example")) == "ada"
+    named = Checks(tokens=CLOSED.tokens, hosts=frozenset({"agents.example"}), max_body_bytes=1)
+    assert named.admit(scope(token, host="agents.example:443")) == "ada"
+    assert code_of(named, scope(token, host="localhost")) == "host_not_allowed"
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:9000", "http://[", ""])
+def test_pages_of_other_origins_are_refused(origin: str) -> None:
+    assert code_of(OPEN, scope(("origin", origin))) == "origin_not_allowed"
+    assert code_of(CLOSED, scope(("origin", origin), ("authorization", f"Bearer {ADA}"))) == "origin_not_allowed"
+
+
+def test_a_page_of_this_server_is_served() -> None:
+    assert OPEN.admit(scope(("origin", "http://localhost:8000"))) == ""
+
+
+def test_without_a_valid_token_a_request_is_refused() -> None:
+    assert code_of(CLOSED, scope()) == "unauthorized"
+    assert code_of(CLOSED, scope(("authorization", f"Bearer {ADA}x"))) == "unauthorized"
+
+
+def test_a_function_may_name_the_owner() -> None:
+    checks = Checks(owner=lambda request: request.get("user"), max_body_bytes=1)
+    assert checks.admit({**scope(host="any.example"), "user": "ada"}) == "ada"
+    assert code_of(checks, scope()) == "unauthorized"
+
+
+def test_many_and_long_headers_are_refused() -> None:
+    assert code_of(OPEN, scope(*[("x", "y")] * 100)) == "headers_too_large"
+    assert code_of(OPEN, scope(("x", "y" * 40_000))) == "headers_too_large"
+
+
+@pytest.mark.parametrize("length", ["1001", "9" * 5000])
+def test_a_body_that_announces_too_much_is_refused(length: str) -> None:
+    assert code_of(OPEN, scope(("content-length", length))) == "too_large"
+
+
+async def _bodies(*sizes: int) -> Any:
+    for size in sizes:
+        yield {"type": "http.request", "body": b"x" * size, "more_body": True}
+
+
+def test_a_body_that_grows_too_large_is_refused() -> None:
+    import asyncio
+
+    async def read() -> int:
+        pieces = _bodies(400, 400, 400)
+        receive = OPEN.limit_body(lambda: anext(pieces))
+        count = 0
+        while True:
+            await receive()
+            count += 1
+            assert count < 3
+
+    with pytest.raises(RequestRefusedError) as caught:
+        asyncio.run(read())
+    assert caught.value.status == 413

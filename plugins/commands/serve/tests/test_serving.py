@@ -1,0 +1,199 @@
+"""The command as users run it, and the application in another one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent
+from jackfield.errors import ConfigError
+from jackfield.servers import HttpServer
+from jackfield.testing import ScriptedModel, answer
+from jackfield_serve import serving_app
+from jackfield_serve.command import main
+from jackfield_testkit.faces import HttpRequest, ServedFace
+
+TOKEN = "ada-Zq83bXw4Rk2LpV7Tn"
+AGENTS = """
+import time
+from jackfield import FnCallAgent
+from jackfield.testing import ScriptedModel, answer
+
+def slowly(request):
+    time.sleep(1.0)
+    return answer("slow hello")
+
+hello = FnCallAgent(llm=ScriptedModel(lambda request: answer("hello")))
+slow = FnCallAgent(llm=ScriptedModel(slowly))
+"""
+QUESTION = {"model": "hello", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def ask(url: str, body: object = QUESTION, token: str = "") -> dict[str, Any]:
+    headers = {"content-type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
+    request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        result: dict[str, Any] = json.load(reply)
+        return result
+
+
+@pytest.fixture
+def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subprocess.Popen[str], str, list[str]]]]:
+    (tmp_path / "ours.py").write_text(AGENTS)
+
+    @contextmanager
+    def run(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+        command = [sys.executable, "-m", "jackfield", "serve", "ours:hello", "ours:slow", "--port", "0", *arguments]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+        ) as process:
+            try:
+                assert process.stdout is not None
+                lines = [process.stdout.readline()]
+                while not lines[-1].startswith("  for ") and lines[-1]:
+                    lines.append(process.stdout.readline())
+                assert lines[-1], process.communicate()[1]
+                url = next(word for line in lines for word in line.split() if word.startswith("http"))
+                yield process, url.removesuffix("/v1"), lines
+            finally:
+                process.kill()
+
+    return run
+
+
+def wait_for(url: str) -> None:
+    for _ in range(400):
+        try:
+            with urllib.request.urlopen(f"{url}/readyz", timeout=10):
+                return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.05)
+    raise AssertionError("the server did not start")
+
+
+def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(run_serve: Callable[..., Any]) -> None:
+    with run_serve() as (process, url, lines):
+        assert lines[0] == "Serving hello, slow\n"
+        assert lines[1].split()[0] == "openai"
+        assert "every program on this machine" in lines[-1]
+        assert ask(url)["choices"][0]["message"]["content"] == "hello"
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 60) as connection:
+            body = json.dumps({**QUESTION, "model": "slow"}).encode()
+            connection.sendall(HttpRequest(path="/v1/chat/completions", body=body).encode())
+            time.sleep(0.4)
+            process.send_signal(signal.SIGTERM)
+            reply = b""
+            while piece := connection.recv(1 << 16):
+                reply += piece
+        assert b"slow hello" in reply
+        assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+def test_a_token_file_lets_its_holders_in_and_no_others(run_serve: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(f"ada {TOKEN}\n")
+    with run_serve("--token-file", "tokens") as (process, url, lines):
+        assert "holders of the tokens" in lines[-1]
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            ask(url)
+        with caught.value as error:
+            assert error.code == 401
+            assert json.load(error)["error"]["code"] == "invalid_api_key"
+        assert ask(url, token=TOKEN)["object"] == "chat.completion"
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+        assert TOKEN not in output + errors
+
+
+@pytest.mark.slow
+def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., Any]) -> None:
+    with run_serve("--workers", "2", "--store", "sqlite") as (process, url, _):
+        wait_for(url)
+        assert {ask(url)["choices"][0]["message"]["content"] for _ in range(6)} == {"hello"}
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ours:hello", "--host", "0.0.0.0"], "pass --token-file"),
+        (["ours:hello", "--host", "example.org"], "pass --token-file"),
+        (["ours:hello", "--workers", "2"], "several workers need a store"),
+        (["ours:hello", "x=ours:hello", "x=ours:hello"], "two agents have the name 'x'"),
+        (["../x=ours:hello"], "cannot be the name of an agent"),
+        (["no_such_module:hello"], "cannot be imported"),
+        (["json:dumps"], "is not an agent"),
+        (["ours:hello", "--face", "nope"], "nope"),
+        (["ours:hello", "--stdio", "openai"], "does not speak over standard input"),
+        (["ours:hello", "--token-file", "none"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_served_is_an_error_with_the_next_step(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ours.py").write_text(AGENTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Exception, match=message):
+        main([*arguments, "--port", "0"])
+
+
+def agent() -> FnCallAgent:
+    return FnCallAgent(llm=ScriptedModel(lambda request: answer("hello")))
+
+
+def test_it_can_be_mounted_into_another_application() -> None:
+    from fastapi import FastAPI
+
+    app = FastAPI()
+    app.mount("/ai", serving_app({"hello": agent()}))
+    with ServedFace(app) as served:
+        assert ask(f"{served.url}/ai")["choices"][0]["message"]["content"] == "hello"
+        health = served.ask(HttpRequest(method="GET", path="/ai/healthz"))
+        assert (health.status, health.body) == (200, b"ok\n")
+
+
+def test_while_it_drains_it_is_not_ready() -> None:
+    app = serving_app({"hello": agent()})
+    with ServedFace(app) as served:
+        assert served.ask(HttpRequest(method="GET", path="/readyz")).status == 200
+        app.drain()
+        assert served.ask(HttpRequest(method="GET", path="/readyz")).status == 503
+        assert served.ask(HttpRequest(method="GET", path="/healthz")).status == 200
+
+
+def test_a_path_without_a_face_is_not_found() -> None:
+    with ServedFace(serving_app({"hello": agent()})) as served:
+        reply = served.ask(HttpRequest(method="GET", path="/nothing"))
+        assert (reply.status, json.loads(reply.body)["error"]["code"]) == (404, "not_found")
+
+
+class _AtTheSamePlace(HttpServer):
+    name = "other"
+    paths = ("/v1/",)
+
+    def app(self, serving: Any) -> Any:
+        raise AssertionError("it is never served")
+
+
+def test_two_faces_at_one_path_are_refused() -> None:
+    with pytest.raises(ConfigError, match="both answer at '/v1'"):
+        serving_app({"hello": agent()}, faces=["openai", _AtTheSamePlace()])
+
+
+def test_an_application_whose_agents_cannot_be_opened_says_so() -> None:
+    with pytest.raises(ConfigError):
+        serving_app({"hello": "no_such_module:agent"})
