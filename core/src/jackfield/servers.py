@@ -90,7 +90,7 @@ class RequestRefusedError(JackfieldError):
 def refusal_of(error: Exception) -> Refusal:
     """Return the refusal of a request that ended in an error, for faces to write in the form of their protocol.
 
-    Errors that a client can correct keep their text. All others are `internal`: their texts are for logs, not for clients.
+    Errors that a client can correct keep their text. All others are `internal`: their texts are for logs only.
     """
     retry_after_s = getattr(error, "retry_after_s", None)
     match error:

@@ -57,9 +57,10 @@ def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subp
     @contextmanager
     def run(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
         command = [sys.executable, "-m", "jackfield", "serve", "ours:hello", "ours:slow", "--port", "0", *arguments]
-        with subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
-        ) as process:
+        folders = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "HOME")}
+        environment = {**os.environ, **folders}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
             try:
                 assert process.stdout is not None
                 lines = [process.stdout.readline()]

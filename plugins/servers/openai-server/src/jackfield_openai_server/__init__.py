@@ -1,0 +1,1 @@
+"""The face `openai`: agents for every client of OpenAI's APIs."""

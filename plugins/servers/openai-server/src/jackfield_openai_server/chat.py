@@ -1,0 +1,235 @@
+"""Chat Completions: `POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jackfield.errors import JackfieldError
+from jackfield.events import RunFailed
+from jackfield.messages import Usage
+from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
+from jackfield_openai_server.calls import continue_run, outer_id
+from jackfield_openai_server.chat_request import ChatQuestion, read_chat_request
+from jackfield_openai_server.citations import citations_of
+from jackfield_openai_server.errors import error_object
+from jackfield_openai_server.failures import failure_of
+from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
+from jackfield_openai_server.models import check_model
+from jackfield_openai_server.sse import event_stream, while_connected
+from jackfield_serving import Serving
+
+_BETWEEN = "\n\n"  # between the texts of two turns
+_DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """A run that a request follows."""
+
+    run_id: str
+    after: int
+    owner: str
+    spent: Usage
+
+
+class ChatCompletions:
+    """Answers requests of Chat Completions.
+
+    Args:
+        serving: The agents and their runs.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def create(self, request: Request) -> Response:
+        """Answer a request. If the client goes away, its run ends."""
+        question = read_chat_request(read_object(await request.body()))
+        check_model(self._serving, question.agent)
+        owner = owner_of(request.scope)
+        following = await self._begin(question, owner)
+
+        async def cancel() -> None:
+            await self._serving.cancel(following.run_id, owner=owner)
+
+        if question.stream:
+            return event_stream(self._stream(question, following), cancel)
+        try:
+            return await while_connected(request, self._answer(question, following))
+        except BaseException:
+            await cancel()
+            raise
+
+    async def _begin(self, question: ChatQuestion, owner: str) -> _Following:
+        if question.results:
+            continued = await continue_run(self._serving, question, question.results, owner)
+            if continued is not None:
+                return _Following(continued.run_id, continued.number, owner, continued.usage)
+        run_id = await self._serving.start(
+            question.agent,
+            question.messages,
+            owner=owner,
+            config=question.config,
+            client_tools=question.client_tools,
+            output=question.output,
+        )
+        return _Following(run_id, 0, owner, Usage())
+
+    async def _changes(self, question: ChatQuestion, following: _Following) -> AsyncIterator[Change]:
+        fold = ItemFold([tool["name"] for tool in question.client_tools])
+        async for numbered in self._serving.attach(following.run_id, after=following.after, owner=following.owner):
+            for change in fold.feed(numbered.event):
+                yield change
+                if fold.is_broken:
+                    raise RequestRefusedError(
+                        "the model's answer broke off, and a second attempt differs: send the request again",
+                        status=502,
+                        code="answer_broke_off",
+                    )
+            if fold.is_over:
+                return
+        raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+
+    async def _answer(self, question: ChatQuestion, following: _Following) -> Response:
+        message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+        texts: dict[str, list[str]] = {"message": [], "reasoning": []}
+        calls: list[dict[str, Any]] = []
+        async for change in self._changes(question, following):
+            match change:
+                case Ended(TextItem() as item):
+                    texts[item.kind].append(item.text)
+                    if item.sources:
+                        message["annotations"] = _annotations(item, _BETWEEN.join(texts["message"]))
+                case Ended(CallItem() as call):
+                    calls.append(_tool_call(call, following.run_id))
+                case AnswerEnded():
+                    _check_end(change)
+                    if texts["message"]:
+                        message["content"] = _BETWEEN.join(texts["message"])
+                    if texts["reasoning"]:
+                        message["reasoning_content"] = _BETWEEN.join(texts["reasoning"])
+                    if calls:
+                        message["tool_calls"] = calls
+                    elif message["content"] is None:
+                        message["content"] = ""
+                    choice = {
+                        "index": 0,
+                        "message": message,
+                        "logprobs": None,
+                        "finish_reason": _finish_reason(change, bool(calls)),
+                    }
+                    body = {
+                        **_head(question, following, "chat.completion"),
+                        "choices": [choice],
+                        "usage": usage_object(change.usage, following.spent),
+                    }
+                    return Response(write_json(body), media_type="application/json")
+        raise AssertionError("an answer has an end")
+
+    async def _stream(  # noqa: C901 - one case for each change
+        self, question: ChatQuestion, following: _Following
+    ) -> AsyncIterator[bytes]:
+        head = _head(question, following, "chat.completion.chunk")
+        if question.include_usage:
+            head["usage"] = None
+        yield _chunk(head, {"role": "assistant", "content": "", "refusal": None})
+        shown = {"message": "", "reasoning": ""}
+        calls = 0
+        try:
+            async for change in self._changes(question, following):
+                match change:
+                    case Began(item) if shown[item.kind]:
+                        shown[item.kind] += _BETWEEN
+                        yield _chunk(head, {_FIELDS[item.kind]: _BETWEEN})
+                    case Grew(item, piece):
+                        shown[item.kind] += piece
+                        yield _chunk(head, {_FIELDS[item.kind]: piece})
+                    case Ended(TextItem() as item) if item.sources:
+                        yield _chunk(head, {"annotations": _annotations(item, shown["message"])})
+                    case Ended(CallItem() as call):
+                        yield _chunk(head, {"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
+                        calls += 1
+                    case AnswerEnded():
+                        _check_end(change)
+                        yield _chunk(head, {}, _finish_reason(change, bool(calls)))
+                        if question.include_usage:
+                            usage = usage_object(change.usage, following.spent)
+                            yield b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
+            yield _DONE
+        except Exception as error:
+            # The status is sent: clients read errors from the stream.
+            refusal = refusal_of(error)
+            yield b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
+            if not isinstance(error, JackfieldError):
+                raise
+
+
+_FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_content"}
+
+
+def usage_object(usage: Usage, spent: Usage) -> dict[str, Any]:
+    """Return the usage of an answer: that of the run without what earlier answers of it have used."""
+    prompt = max(0, (usage.prompt_tokens or 0) - (spent.prompt_tokens or 0))
+    completion = max(0, (usage.completion_tokens or 0) - (spent.completion_tokens or 0))
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+    }
+
+
+def _head(question: ChatQuestion, following: _Following, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{following.run_id}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": question.agent,
+    }
+
+
+def _chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return b"data: " + write_json({**head, "choices": [choice]}) + b"\n\n"
+
+
+def _tool_call(item: CallItem, run_id: str) -> dict[str, Any]:
+    if not item.is_of_client:
+        raise RequestRefusedError(
+            f"the agent wants to call {item.call.name!r}, which needs an approval: use the Responses API",
+            status=409,
+            code="approval_needed",
+        )
+    function = {"name": item.call.name, "arguments": item.call.arguments}
+    return {"id": outer_id(item.call_id, run_id), "type": "function", "function": function}
+
+
+def _annotations(item: TextItem, text: str) -> list[dict[str, Any]]:
+    return [
+        {"type": "url_citation", "url_citation": {name: value for name, value in one.items() if name != "type"}}
+        for one in citations_of(item.sources, len(text))
+    ]
+
+
+def _finish_reason(end: AnswerEnded, has_calls: bool) -> str:
+    if has_calls:
+        return "tool_calls"
+    stop_reason = "" if isinstance(end.end, RunFailed) else end.end.stop_reason
+    if stop_reason not in ("finished", "empty_reply", "approval_needed", "input_needed"):
+        return "length"  # a limit of the run
+    return end.finish_reason if end.finish_reason in ("length", "content_filter") else "stop"
+
+
+def _check_end(end: AnswerEnded) -> None:
+    """Raise the error with which a run ended."""
+    if isinstance(end.end, RunFailed):
+        raise failure_of(end.end)
+    if end.end.stop_reason == "cancelled":
+        raise RequestRefusedError("the run was cancelled", status=409, code="cancelled")

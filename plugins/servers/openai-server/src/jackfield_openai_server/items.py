@@ -1,0 +1,256 @@
+"""Fold the events of a run into the items of an answer, as they begin, grow and end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from jackfield.events import (
+    ApprovalNeeded,
+    FunctionCallDelta,
+    MediaDelta,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    ResponseReplaced,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+)
+from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.results import Source, sources_in
+
+TextKind = Literal["message", "reasoning"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextItem:
+    """A text of the answer, or of the model's reasoning.
+
+    Attributes:
+        index: Its position in the answer.
+        kind: `message` or `reasoning`.
+        text: Its text so far.
+        sources: The documents and pages that the model was shown; at the end of the last message only.
+        is_whole: False if it was withdrawn, or cut off.
+    """
+
+    index: int
+    kind: TextKind
+    text: str = ""
+    sources: tuple[Source, ...] = ()
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallItem:
+    """A call that the run waits for.
+
+    Attributes:
+        index: Its position in the answer.
+        call_id: Its id in the run.
+        call: The call.
+        is_of_client: The client runs it; otherwise, it needs the client's approval.
+    """
+
+    index: int
+    call_id: str
+    call: FunctionCall
+    is_of_client: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A text begins."""
+
+    item: TextItem
+
+
+@dataclass(frozen=True, slots=True)
+class Grew:
+    """A text has grown by a piece."""
+
+    item: TextItem
+    piece: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An item is complete. A call begins and ends at once."""
+
+    item: TextItem | CallItem
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnded:
+    """The answer is complete: the run has ended, or waits for the client.
+
+    Attributes:
+        end: The last event of the run.
+        finish_reason: The reason why the model's last answer ended; '' if it is not known.
+    """
+
+    end: RunFinished | RunFailed
+    finish_reason: str
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of the run so far."""
+        return self.end.usage if isinstance(self.end, RunFinished) else Usage()
+
+
+Change: TypeAlias = Began | Grew | Ended | AnswerEnded
+
+
+class ItemFold:
+    """Folds the events of one answer.
+
+    Args:
+        client_tools: The names of the client's tools.
+
+    Attributes:
+        items: The complete items, in their order.
+        is_broken: A second attempt of the model differs from what was passed on of the first.
+        is_over: The answer is complete.
+    """
+
+    def __init__(self, client_tools: Collection[str] = ()) -> None:
+        self.items: list[TextItem | CallItem] = []
+        self.is_broken = False
+        self.is_over = False
+        self._client_tools = client_tools
+        self._open: TextItem | None = None
+        self._count = 0
+        self._sources: dict[Source, None] = {}
+        self._finish_reason = ""
+        self._has_turns = False
+        # What the current turn has shown, and how much of it a second attempt has repeated.
+        self._shown: list[tuple[TextKind, str]] = []
+        self._repeating: list[tuple[TextKind, str]] = []
+
+    def feed(self, placed: RunEvent) -> Iterator[Change]:  # noqa: C901, PLR0912 - one case for each event
+        """Yield the changes that follow from one event; none once the answer is complete."""
+        event = placed.event
+        if isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
+            report = event.data if isinstance(event, PluginEvent) else event.metadata
+            self._sources.update(dict.fromkeys(sources_in(report)))
+        if placed.depth or self.is_over:
+            return
+        match event:
+            case TextDelta(text):
+                yield from self._take("message", text)
+            case ReasoningDelta(text):
+                yield from self._take("reasoning", text)
+            case MediaDelta(item):
+                yield from self._take("message", f"![{item.type}]({item.value})")
+            case FunctionCallDelta():
+                yield from self._close()
+            case ModelFinished():
+                self._finish_reason = event.reason
+            case StreamReset():
+                self._repeating = list(self._shown)
+            case TurnFinished():
+                yield from self._finish_turn(event.messages)
+            case ResponseReplaced():
+                yield from self._show_again(event.messages)
+            case ApprovalNeeded():
+                yield from self._close()
+                yield from self._wait(event)
+            case RunFinished() | RunFailed():
+                if isinstance(event, RunFinished) and not self._has_turns and self._open is None:
+                    yield from self._show_again(event.messages)
+                yield from self._close(is_last=isinstance(event, RunFinished))
+                self.is_over = True
+                yield AnswerEnded(event, self._finish_reason)
+
+    # --- texts ---
+
+    def _take(self, kind: TextKind, text: str) -> Iterator[Change]:
+        """Take more of a text, without what was shown of the first attempt."""
+        while text and self._repeating:
+            expected, rest = self._repeating[0]
+            if expected != kind or not (rest.startswith(text) or text.startswith(rest)):
+                yield from self._break_off()
+                break
+            if len(text) < len(rest):
+                self._repeating[0] = (kind, rest[len(text) :])
+                return
+            text = text[len(rest) :]
+            del self._repeating[0]
+        if text:
+            yield from self._show(kind, text)
+
+    def _show(self, kind: TextKind, text: str) -> Iterator[Change]:
+        if self._open is None or self._open.kind != kind:
+            yield from self._close()
+            self._open = TextItem(self._count, kind)
+            self._count += 1
+            self._shown.append((kind, ""))
+            yield Began(self._open)
+        self._open = replace(self._open, text=self._open.text + text)
+        self._shown[-1] = (kind, self._shown[-1][1] + text)
+        yield Grew(self._open, text)
+
+    def _break_off(self) -> Iterator[Change]:
+        self.is_broken = True
+        self._repeating, self._shown = [], []
+        yield from self._close(is_whole=False)
+
+    def _close(self, *, is_whole: bool = True, is_last: bool = False) -> Iterator[Change]:
+        if self._open is None:
+            return
+        item = replace(self._open, is_whole=is_whole)
+        if is_last and item.kind == "message":
+            item = replace(item, sources=tuple(self._sources))
+        self._open = None
+        self.items.append(item)
+        yield Ended(item)
+
+    def _finish_turn(self, messages: Sequence[Message]) -> Iterator[Change]:
+        """Show what no delta has shown: an agent may answer in whole messages."""
+        self._has_turns = True
+        yield from self._show_again(messages)
+        is_last = not any(message.function_call for message in messages)
+        yield from self._close(is_last=is_last, is_whole=not is_last or self._finish_reason != "length")
+        self._shown, self._repeating = [], []
+
+    def _show_again(self, messages: Sequence[Message]) -> Iterator[Change]:
+        texts = list(_texts_of(messages))
+        whole = list(self._shown)
+        if whole and not _begins_with(texts, whole):
+            return  # it has been shown in other pieces
+        self._repeating = whole
+        for kind, text in texts:
+            yield from self._take(kind, text)
+
+    # --- calls ---
+
+    def _wait(self, event: ApprovalNeeded) -> Iterator[Change]:
+        agents = event.agents or ("",) * len(event.calls)
+        for call, call_id, agent in zip(event.calls, event.call_ids, agents, strict=False):
+            item = CallItem(self._count, call_id, call, is_of_client=not agent and call.name in self._client_tools)
+            self._count += 1
+            self.items.append(item)
+            yield Ended(item)
+
+
+def _texts_of(messages: Sequence[Message]) -> Iterator[tuple[TextKind, str]]:
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        if message.reasoning_content:
+            yield "reasoning", Message("assistant", message.reasoning_content).get_text_content()
+        if text := message.get_text_content():
+            yield "message", text
+
+
+def _begins_with(texts: Sequence[tuple[TextKind, str]], shown: Sequence[tuple[TextKind, str]]) -> bool:
+    if len(texts) < len(shown) or list(texts[: len(shown) - 1]) != list(shown[:-1]):
+        return False
+    (kind, text), (shown_kind, shown_text) = texts[len(shown) - 1], shown[-1]
+    return kind == shown_kind and text.startswith(shown_text)

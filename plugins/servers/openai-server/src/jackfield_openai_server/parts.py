@@ -1,0 +1,79 @@
+"""Images, audio and files in requests, as content items."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import mimetypes
+from urllib.parse import urlsplit
+
+from jackfield.messages import ContentItem
+from jackfield_openai_server.errors import ParameterError, refuse_parameter
+
+_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+
+
+def text_item(text: str) -> ContentItem:
+    """Return a text as a content item."""
+    return ContentItem(text=text)
+
+
+def image_item(url: str, detail: str | None, param: str) -> ContentItem:
+    """Return an image as a content item.
+
+    Raises:
+        ParameterError: It is neither at a web address nor in the request itself.
+    """
+    if detail not in (None, "auto"):
+        refuse_parameter(f"{param}.detail", "only 'auto' is supported, because the agent's model chooses the detail")
+    return ContentItem(image=_check_url(url, param))
+
+
+def audio_item(data: str, form: str, param: str) -> ContentItem:
+    """Return audio as a content item.
+
+    Raises:
+        ParameterError: Its format is unknown, or it is not in base64.
+    """
+    if form not in _AUDIO_TYPES:
+        raise ParameterError(f"{param}.format must be one of {', '.join(_AUDIO_TYPES)}.", param=f"{param}.format")
+    return ContentItem(audio=f"data:{_AUDIO_TYPES[form]};base64,{_check_base64(data, param)}")
+
+
+def file_item(
+    param: str, *, data: str | None, name: str | None, file_id: str | None = None, url: str | None = None
+) -> ContentItem:
+    """Return a file as a content item.
+
+    Raises:
+        ParameterError: It is neither at a web address nor in the request itself.
+    """
+    if file_id is not None:
+        refuse_parameter(f"{param}.file_id", "files cannot be uploaded here: send file_data")
+    if url is not None:
+        return ContentItem(file=_check_url(url, f"{param}.file_url"))
+    if not data:
+        raise ParameterError(f"Missing required parameter: '{param}.file_data'.", param=f"{param}.file_data")
+    if data[:5].lower() == "data:":
+        return ContentItem(file=data)
+    kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+    return ContentItem(file=f"data:{kind};base64,{_check_base64(data, param)}")
+
+
+def _check_url(url: str, param: str) -> str:
+    """Refuse everything but web addresses and data: URIs: a path would name a file of the server."""
+    try:
+        scheme = urlsplit(url).scheme.lower()
+    except ValueError:
+        scheme = ""
+    if scheme not in ("http", "https", "data"):
+        raise ParameterError(f"{param} must be an https:, http: or data: URL.", param=param)
+    return url
+
+
+def _check_base64(data: str, param: str) -> str:
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise ParameterError(f"{param} must be valid base64.", param=param) from None
+    return data

@@ -1,0 +1,90 @@
+"""The question in a request of either API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.messages import Message
+from jackfield_openai_server.errors import ParameterError, refuse_parameter
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TOOL_KEYS = frozenset({"name", "description", "parameters", "strict", "type"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """The question in a request.
+
+    Attributes:
+        agent: The name of the agent, which clients see as a model.
+        messages: The messages.
+        config: Options for the model.
+        client_tools: The tools that the client runs, as schemas of functions.
+        output: The JSON Schema of the answer; None for text.
+        user: The client's id of its user; ''.
+    """
+
+    agent: str
+    messages: Sequence[Message]
+    config: Mapping[str, Any] = field(default_factory=dict)
+    client_tools: Sequence[Mapping[str, Any]] = ()
+    output: Mapping[str, Any] | None = None
+    user: str = ""
+
+
+def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
+    """Return a tool of the client as the schema of a function.
+
+    Raises:
+        ParameterError: It is not a valid function.
+    """
+    if kind != "function":
+        refuse_parameter(f"{param}.type", "only tools of type 'function' are supported; the agent has tools of its own")
+    if not isinstance(function, dict):
+        raise ParameterError(f"Missing required parameter: '{param}.function'.", param=f"{param}.function")
+    if unknown := function.keys() - _TOOL_KEYS:
+        where = f"{param}.{min(unknown)}"
+        raise ParameterError(f"Unknown parameter: {where!r}.", param=where, code="unknown_parameter")
+    name, parameters = function.get("name"), function.get("parameters")
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        raise ParameterError(
+            f"{param}.name must be 1 to 64 letters, digits, underscores or hyphens.", param=f"{param}.name"
+        )
+    if parameters is not None and not isinstance(parameters, dict):
+        raise ParameterError(f"{param}.parameters must be a JSON Schema.", param=f"{param}.parameters")
+    description = function.get("description")
+    if description is not None and not isinstance(description, str):
+        raise ParameterError(f"{param}.description must be a string.", param=f"{param}.description")
+    return {
+        "name": name,
+        "description": description or "",
+        "parameters": parameters or {"type": "object", "properties": {}},
+    }
+
+
+def read_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the choice of tools as the model's options have it; None for the agent's own.
+
+    Raises:
+        ParameterError: It is not valid, or forces a call that the client would not see.
+    """
+    names = [tool["name"] for tool in tools]
+    match choice:
+        case None | "auto":
+            return None
+        case "none":
+            return "none"
+        case "required" if names:
+            return "required"
+        case {"type": "function", "name": str(name), **rest} if not rest:
+            if name in names:
+                return name
+            raise ParameterError(f"tool_choice names {name[:60]!r}, which is not among the tools.", param="tool_choice")
+        case "required":
+            refuse_parameter("tool_choice", "'required' needs tools of the client")
+        case {"type": "allowed_tools"}:
+            refuse_parameter("tool_choice", "'allowed_tools' is not supported")
+    raise ParameterError("Invalid value for 'tool_choice'.", param="tool_choice")
