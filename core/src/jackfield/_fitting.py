@@ -28,6 +28,22 @@ def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
         raise ConfigError(f"{name} must be {wanted}, not {type(value).__name__}")
 
 
+def check_seconds(name: str, value: object, *, optional: bool = False) -> None:
+    """Raise ConfigError unless an argument is a number above 0; with `optional`, None is allowed as well."""
+    if optional and value is None:
+        return
+    check_argument(name, value, float, "a number of seconds")
+    if not value > 0:  # type: ignore[operator]  # not `<= 0`, because NaN is no number of seconds either
+        raise ConfigError(f"{name} must be a number of seconds above 0, got {value}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise ConfigError unless an argument is a whole number of at least 1."""
+    check_argument(name, value, int, "a whole number")
+    if value < 1:  # type: ignore[operator]
+        raise ConfigError(f"{name} must be at least 1, got {value}")
+
+
 def fits(value: object, hint: object) -> bool:
     """Return True if a value fits an annotation. A list may replace a tuple, and True is not a number."""
     if type(value) is hint:

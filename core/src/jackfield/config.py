@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,7 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 
@@ -218,8 +219,20 @@ DEFAULT_RETRIES = 2
 """The number of retries by default, the same as in the SDKs of providers."""
 
 
+def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) -> object:
+    """Refuse True and False where a number is expected; pydantic takes them for 1 and 0."""
+    if isinstance(value, bool) and info.field_name:
+        annotation = cls.model_fields[info.field_name].annotation
+        if not {bool, Any} & {annotation, *get_args(annotation)}:
+            raise ValueError(f"must not be {value}")
+    return value
+
+
 class GenerateConfig(Config):
     """Options for an answer. Each can be set for a model and for a call; the call's value wins."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+    _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -355,6 +368,9 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 class Limits(Config):
     """The limits of a run; None means unlimited. If one is reached, `RunFinished.stop_reason` names it."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+    _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
 
     turns: int | None = Field(default=20, ge=1, description="The number of times that the model is asked")
     tool_calls: int | None = Field(default=None, ge=0)

@@ -397,6 +397,8 @@ def as_message(value: MessageLike) -> Message:
         raise InvalidMessageError(f"a message has no key {unknown}{hint}; put your own data into 'extra'")
     if "role" not in value:
         raise InvalidMessageError(f"a message needs 'role', one of {', '.join(_ROLES)}")
+    if "content" not in value and value["role"] in (USER, SYSTEM):
+        raise InvalidMessageError(f"a {value['role']} message needs 'content', a text or a list of items")
     return Message(**value)
 
 
@@ -436,9 +438,21 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+def refuse_empty_question(messages: Sequence[Message]) -> None:
+    """Raise InvalidMessageError if the last message is a user's without any text, image or file."""
+    if not messages or messages[-1].role != USER:
+        return
+    content = messages[-1].content
+    if (content.isspace() or not content) if isinstance(content, str) else not content:
+        raise InvalidMessageError(_EMPTY_QUESTION)
+
+
+_EMPTY_QUESTION = "the question is empty: write a text, or pass [] to continue a history"
+
+
 def _read_question(text: str) -> Message:
     if not text or text.isspace():
-        raise InvalidMessageError("the question is empty: write a text, or pass [] to continue a history")
+        raise InvalidMessageError(_EMPTY_QUESTION)
     return Message(USER, text)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jackfield.config import Configured
 from jackfield.errors import ConfigError, StoreError
 from jackfield.plugins import Plugins
+from jackfield.plugins._host import checked_host
 
 if TYPE_CHECKING:
     from jackfield.runs._run import AgentLike, Recorder
@@ -224,6 +225,7 @@ def load_store(entry: object, host: Plugins) -> Store:
     settings = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
         raise ConfigError("store must be a store, the name of one, or a dict with its `name` and settings")
+    host = checked_host(host)
     row = host.find("store", settings["name"])
     given = {key: value for key, value in settings.items() if key != "name"}
     made: Store = host.make(row, {**host.settings.options_of(row.kind, row.address), **given}, Store)

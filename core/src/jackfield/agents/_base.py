@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, Unpac
 from weakref import WeakKeyDictionary
 
 from jackfield import sync
-from jackfield._fitting import check_argument, fits
+from jackfield._fitting import check_argument, check_count, check_seconds, fits
 from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
@@ -28,6 +28,7 @@ from jackfield.messages import (
     Message,
     Messages,
     as_messages,
+    refuse_empty_question,
     want_dicts,
     with_system_text,
     without_system_text,
@@ -210,8 +211,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             self.function_map: dict[str, BaseTool] = {}
             self.toolsets: list[Toolset] = []  # those that are made for each run
             self.handoffs: tuple[Handoff, ...] = ()
-            entries = [*checked_list(function_list or (), "function_list", "tools")]
-            if handoffs:
+            entries = [*checked_list(() if function_list is None else function_list, "function_list", "tools")]
+            if handoffs != ():
                 from jackfield.agents._handoffs import check_handoffs, transfer_tools
 
                 self.handoffs = check_handoffs(handoffs, self)
@@ -220,7 +221,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 self._init_tool(entry)
             self._check_parts()
             self._sources = sources_of(self.function_map.values())
-        check_argument("tool_timeout_s", tool_timeout_s, float, "a number of seconds")
+        check_seconds("tool_timeout_s", tool_timeout_s)
         self.executor = ToolExecutor(self.function_map, timeout_s=tool_timeout_s, approve=self.approve, rules=rules)
         self._schemas: dict[str, tuple[FunctionSchema, ...]] = {}
 
@@ -314,7 +315,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         events_of = self._events_of(output, way=way, attempts=attempts)
         async with RunResources() if resources is None else nullcontext(resources) as opened:
             recorder = self._recorder_of(run_id, parent)
-            asked = as_messages(messages)
+            asked = _read_messages(messages, is_question=parent is None)
             history = with_system_text(asked, self.system_message, first=True)
             history = history if run_id else await self._with_files(history)
             recorded = None if recorder is None else await recorder.load(run_id, history)
@@ -645,13 +646,20 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return f"<{type(self).__name__} {self.name or ''} llm={self.llm!r} tools={list(self.function_map)}>"
 
 
+def _read_messages(messages: Messages, *, is_question: bool) -> tuple[Message, ...]:
+    asked = as_messages(messages)
+    if is_question:
+        refuse_empty_question(asked)
+    return asked
+
+
 def _check_texts(**texts: object) -> None:
     for name, text in texts.items():
         check_argument(name, text, str | None, "a text")
 
 
 def _read_paths(files: Sequence[str] | None) -> tuple[str, ...]:
-    paths = tuple(checked_list(files or (), "files", "paths"))
+    paths = tuple(checked_list(() if files is None else files, "files", "paths"))
     for path in paths:
         check_argument("each of files", path, str | PathLike, "a path")
     return tuple(map(str, paths))
@@ -670,7 +678,7 @@ def _check_run(
     """Raise ConfigError for an option of a run that has another type."""
     check_argument("cancel", cancel, CancelToken | None, "a CancelToken")
     check_argument("resources", resources, RunResources | None, "RunResources")
-    check_argument("attempts", attempts, int, "a number of answers")
+    check_count("attempts", attempts)
     check_argument("session", session, str, "a text")
     check_argument("run_id", run_id, str | None, "the id of a recorded run, such as result.run_id")
     check_argument(

@@ -39,6 +39,8 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
         )
     if target.name == owner.name:
         raise ConfigError(f"agent {target.name!r} hands off to itself, or to another agent of the same name")
+    if not callable(handoff.history) and handoff.history not in ("all", "question"):
+        raise ConfigError(f"history of a hand-off must be 'all', 'question' or a function, not {handoff.history!r}")
     tool_name = handoff.tool_name or tool_name_for(target.name, prefix="transfer_to_")
     check_tool_name(tool_name)
     return replace(handoff, tool_name=tool_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jackfield._fitting import check_argument
+from jackfield._fitting import check_argument, check_seconds
 from jackfield.agents import _asking as asking
 from jackfield.errors import ConfigError, InDoubtError, ToolServiceError
 from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
@@ -140,7 +140,7 @@ class AgentTool(BaseTool):
         label = f"agent {agent.name or type(agent).__name__!r}"
         check_argument("name", name, str | None, "a text")
         check_argument("description", description, str | None, "a text")
-        check_argument("timeout_s", timeout_s, float | None, "a number of seconds")
+        check_seconds("timeout_s", timeout_s, optional=True)
         self.name = name or (tool_name_for(agent.name) if agent.name else "")
         self.description = description or agent.description
         if not self.name:

@@ -10,8 +10,9 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from jackfield import sync
+from jackfield._fitting import check_count
 from jackfield.config import LLMConfig
-from jackfield.messages import Messages, ModelResponse, as_messages
+from jackfield.messages import Messages, ModelResponse, as_messages, refuse_empty_question
 from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, GenerateOptions, ModelFacts
 from jackfield.results import History, Output, RunResult, Structured, Way, messages_so_far, text_of_answer
 
@@ -65,7 +66,9 @@ class Asking(ABC):
         config: GenerateOptions = None,
     ) -> RunResult[Any]:
         """Ask as `ask` does, from code in an event loop."""
+        check_count("attempts", attempts)
         conversation = (*messages_so_far(history), *as_messages(messages))
+        refuse_empty_question(conversation)
         started = time.monotonic()
         data: Any = None
         if output is None:

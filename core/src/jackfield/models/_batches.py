@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
 
+from jackfield._fitting import check_count
 from jackfield.config import checked_list
 from jackfield.errors import ConfigError, JackfieldError
-from jackfield.messages import Messages, ModelResponse, as_messages
+from jackfield.messages import Messages, ModelResponse, as_messages, refuse_empty_question
 from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, GenerateOptions
 
 
@@ -24,8 +25,7 @@ async def answers_as_completed(
     model: Model, requests: Iterable[Messages | BatchRequest], *, concurrency: int
 ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
     """Yield each answer with its request's number, as soon as it arrives: see `BaseChatModel.abatch_as_completed`."""
-    if concurrency < 1:
-        raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+    check_count("concurrency", concurrency)
     pending = iter(enumerate(checked_list(requests, "requests", "questions")))
     running: dict[asyncio.Task[BatchAnswer], int] = {}
     try:
@@ -49,6 +49,7 @@ async def _answer(model: Model, request: Messages | BatchRequest) -> BatchAnswer
         request = BatchRequest(request)
     try:
         history = as_messages(request.messages)
+        refuse_empty_question(history)
     except ValueError as error:
         return ConfigError(f"a message of this request is not valid: {error}")
     try:

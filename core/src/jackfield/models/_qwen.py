@@ -86,7 +86,7 @@ class QwenAgentMethods(ABC):
         if not messages:
             raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
         as_dicts = want_dicts(messages)
-        tools = tuple(checked_list(functions or (), "functions", "schemas"))
+        tools = tuple(checked_list(() if functions is None else functions, "functions", "schemas"))
         if not stream:
             answer = sync.run(self.acomplete(messages, tools, config=extra_generate_cfg))
             return _as_caller_wants(answer.messages, as_dicts)
@@ -112,7 +112,7 @@ class QwenAgentMethods(ABC):
     ) -> Iterator[dict[str, Any]]:
         """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
         history = as_messages(messages)
-        functions = [tool.get("function", tool) for tool in tools or ()]
+        functions = tuple(checked_list(() if tools is None else tools, "tools", "schemas"))
         answer = Fold(self.backend)
         for batch in sync.batches(self.astream(history, functions)):
             for event in batch:

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_args
 
+from jackfield._fitting import check_count
 from jackfield._response_formats import response_format
-from jackfield.answers import MAX_SHOWN_CHARS, Form, MisfitError, asking_text, sent_back_text
+from jackfield.answers import MAX_SHOWN_CHARS, Form, MisfitError, asking_text, form_of, sent_back_text
 from jackfield.config import GenerateConfig, Lang, LLMConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
-from jackfield.messages import FUNCTION, USER, Message, Messages, ModelResponse, Usage, as_messages, with_system_text
+from jackfield.messages import (
+    FUNCTION,
+    USER,
+    Message,
+    Messages,
+    ModelResponse,
+    Usage,
+    as_messages,
+    refuse_empty_question,
+    with_system_text,
+)
 from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts, language_of
 from jackfield.results import Structured, Way
 
@@ -47,11 +58,13 @@ async def ask_for_data(
     config: GenerateOptions,
 ) -> Structured[T]:
     """Ask until an answer fits: see `BaseChatModel.aparse`."""
-    if attempts < 1:
-        raise ConfigError(f"attempts must be at least 1, got {attempts}")
-    form: Form[T] = Form(wanted)
+    check_count("attempts", attempts)
+    if way not in (None, *get_args(Way)):
+        raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
+    form: Form[T] = form_of(wanted)
     options = GenerateConfig.parse(config, what="generate_cfg")
     history = list(as_messages(messages))
+    refuse_empty_question(history)
     lang = model.config.generate_cfg.merged(options).lang or language_of(history)
     question = _Question(form.sent, way or best_way(model.facts), options, lang)
     usage = Usage()

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jackfield._fitting import check_argument
 from jackfield.defaults import EXPLAINED_BY, MANAGER
 from jackfield.errors import BrokenPluginError, ConfigError, JackfieldError, PluginError
 from jackfield.plugins._catalog import ANY, Catalog, Row, by_name, scan
@@ -47,12 +48,19 @@ class PluginHost:
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
+        if not isinstance(settings, Settings | None):
+            got = type(settings).__name__
+            raise ConfigError(f"settings must be jackfield.plugins.Settings, not {got}")
         if settings is None:
             settings = load_settings()
             if settings.project is not None:
                 settings.project.log_ignored()
         self.settings = settings
+        if isinstance(paths, str | bytes | Mapping) or not isinstance(paths, Iterable | None):
+            raise ConfigError(f"paths must be a list of folders, not {type(paths).__name__}")
         self.paths = None if paths is None else tuple(paths)
+        for path in self.paths or ():
+            check_argument("each of paths", path, str | os.PathLike, "a folder")
         self._lock = threading.RLock()
         self._installed: Policy | None = None  # without plugins that belong to no distribution
         self._resolver: Resolver | None = None

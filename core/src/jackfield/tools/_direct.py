@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield import sync
-from jackfield.plugins._host import default_host
+from jackfield._fitting import check_argument
+from jackfield.plugins._host import checked_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import ToolContext
 from jackfield.tools._entries import as_tool
@@ -22,7 +23,8 @@ async def acall_tool(
     host: Plugins | None = None,
 ) -> Any:
     """Call a tool as `call_tool` does, from code in an event loop."""
-    tool = as_tool(entry, host or default_host())
+    check_argument("context", context, ToolContext | None, "a ToolContext")
+    tool = as_tool(entry, checked_host(host))
     own: ToolContext[Any] = ToolContext()
     async with own.resources:
         checked = tool.parse_arguments(arguments or {})

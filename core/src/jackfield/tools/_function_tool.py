@@ -11,6 +11,8 @@ from typing import Any, Generic, Protocol, TypedDict, get_args, get_origin, get_
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
+from jackfield._fitting import check_argument, check_seconds
+from jackfield.config import checked_list
 from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
 from jackfield.suggestions import suggest
@@ -56,10 +58,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], **options: Unpack[ToolOptions]) -> None:
         super().__init__()
-        if unknown := options.keys() - ToolOptions.__annotations__.keys():
-            name = min(unknown)
-            hint = suggest(name, ToolOptions.__annotations__)
-            raise TypeError(f"a tool made from a function has no option {name!r}{hint}")
+        _check_options(options, "a tool made from a function")
         vars(self).update(options)
         self.name = options.get("name") or function.__name__
         check_tool_name(self.name)
@@ -144,15 +143,35 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
     if isinstance(function, str):
         check_tool_name(function)
         options, function = {**options, "name": function}, None
+    _check_options(options, "@tool")
     return partial(_make_tool, options) if function is None else _make_tool(options, function)
+
+
+def _check_options(options: Mapping[str, object], what: str) -> None:
+    for name, value in options.items():
+        if name not in ToolOptions.__annotations__:
+            raise TypeError(f"{what} has no option {name!r}{suggest(name, ToolOptions.__annotations__)}")
+        match name:
+            case "name":
+                check_argument(name, value, str | None, "a text")
+            case "description":
+                check_argument(name, value, str | Mapping[str, str] | None, "a text, or texts by language")
+            case "raw_argument":
+                check_argument(name, value, str, "the name of an argument")
+            case "timeout_s":
+                check_seconds(name, value, optional=True)
+            case "effects":
+                effects: Iterable[object] = checked_list(value, "effects", "effects")  # type: ignore[arg-type]
+                for effect in effects:
+                    check_argument("each of effects", effect, str, "a text")
+            case _:
+                check_argument(name, value, bool, "True or False")
 
 
 def _make_tool(options: ToolOptions, function: Any) -> Any:
     if isinstance(function, type) and issubclass(function, BaseTool):
+        _check_options(options, "@tool on a class")
         for name, value in options.items():
-            if name not in ToolOptions.__annotations__:
-                known = ToolOptions.__annotations__
-                raise TypeError(f"@tool on a class has no option {name!r}{suggest(name, known)}")
             setattr(function, name, value)
         return function
     if isinstance(function, type) or not callable(function):

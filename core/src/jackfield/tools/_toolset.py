@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, Union, cast
 
 from jackfield import sync
 from jackfield.config import Configured
+from jackfield.errors import ConfigError
 from jackfield.events import PluginEvent
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
@@ -121,6 +122,8 @@ def toolset(
 
     It registers nothing: pass the set to an agent.
     """
+    if not callable(function):
+        raise ConfigError(f"@toolset belongs on a function that returns tools, not on {type(function).__name__}")
     return _FunctionToolset(function)
 
 

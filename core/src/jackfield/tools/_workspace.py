@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote
 
+from jackfield._fitting import check_argument
 from jackfield.errors import ToolArgumentError
 
 WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
@@ -20,6 +21,7 @@ class Workspace:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
+        check_argument("root", root, str | os.PathLike | None, "a folder")
         self.root = Path(root or os.environ.get(WORKSPACE_VARIABLE) or "workspace")
 
     def resolve(self, name: str) -> Path:
