@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from benchmarks.measure import Row, in_turns
 from benchmarks.server import Servers
 from jackfield import FnCallAgent, tool
 from jackfield.events import TextDelta
+from jackfield.runs import Observer
 
 ASK = [{"role": "user", "content": "go"}]
 ADD_SCHEMA = {
@@ -38,10 +39,12 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def our_agent(servers: Servers, model: str, *tools: Any, store: Any = None) -> FnCallAgent:
+def our_agent(
+    servers: Servers, model: str, *tools: Any, store: Any = None, observers: Sequence[Observer] = ()
+) -> FnCallAgent:
     """An agent on the server of the backend that is measured."""
     llm = {"model_type": servers.backend, "model": model, "base_url": servers.ours, "api_key": "none"}
-    return FnCallAgent(list(tools), llm, limits={"turns": 1000}, store=store)
+    return FnCallAgent(list(tools), llm, limits={"turns": 1000}, store=store, observers=observers)
 
 
 @contextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from contextvars import ContextVar, Token
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Literal, Protocol, TypeAlias
 
 WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval"]
@@ -61,34 +60,30 @@ def outgoing_headers() -> Mapping[str, str]:
     return {} if current is None else current.surroundings.headers()
 
 
-class surrounded:  # noqa: N801 - used like a function, in `with`
+@contextmanager
+def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
     """Do a piece of work inside of the contexts of observers. An error passes through unchanged.
 
     Args:
         work: The work.
         surroundings: The observers of its run.
     """
-
-    __slots__ = ("_leave", "_surroundings", "_token", "_work")
-
-    _leave: Callable[[BaseException | None], None]
-    _token: Token[_InProgress | None]
-
-    def __init__(self, work: Work, surroundings: Surroundings) -> None:
-        self._work, self._surroundings = work, surroundings
-
-    def __enter__(self) -> Work:
-        self._token = _in_progress.set(_InProgress(self._surroundings, self._work.run_id))
-        self._leave = self._surroundings.enter(self._work)
-        return self._work
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._leave(error)
-        with suppress(ValueError):  # work that was never finished is closed by the garbage collector, in its context
-            _in_progress.reset(self._token)
+    token = _in_progress.set(_InProgress(surroundings, work.run_id))
+    leave = surroundings.enter(work)
+    try:
+        yield work
+    except BaseException as error:
+        leave(error)
+        raise
+    else:
+        leave(None)
+    finally:
+        with suppress(ValueError):  # work that was never finished is closed by the garbage collector, elsewhere
+            _in_progress.reset(token)
 
 
-class part_of_run:  # noqa: N801 - as above
+@contextmanager
+def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
     """Do a piece of work of the current run inside of the contexts of its observers; outside of a run, just do it.
 
     ```python
@@ -102,19 +97,10 @@ class part_of_run:  # noqa: N801 - as above
         name: The component that does it.
         facts: What is known about it already.
     """
-
-    __slots__ = ("_surrounded", "_work")
-
-    def __init__(self, kind: WorkKind, name: str, **facts: object) -> None:
-        current = _in_progress.get()
-        self._work = Work(kind=kind, run_id="" if current is None else current.run_id, name=name, facts=facts)
-        self._surrounded = None if current is None else surrounded(self._work, current.surroundings)
-
-    def __enter__(self) -> Work:
-        return self._work if self._surrounded is None else self._surrounded.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._surrounded is not None:
-            self._surrounded.__exit__(kind, error, trace)
+    current = _in_progress.get()
+    work = Work(kind=kind, run_id="" if current is None else current.run_id, name=name, facts=facts)
+    if current is None:
+        yield work
+        return
+    with surrounded(work, current.surroundings):
+        yield work

@@ -40,7 +40,7 @@ from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output, Way
 from jackfield.runs._calls import open_calls
-from jackfield.runs._observers import Observer, Observers, load_observers
+from jackfield.runs._observers import Observer, Observers, SurroundedEvents, load_observers
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, RunConfig, new_run_id
 from jackfield.runs._view import Response, RunView
 from jackfield.secrets import StatesSecrets
@@ -355,7 +355,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             try:
                 yield places.of(RunStarted(run.messages))
                 steps = recorder.record(events_of, run, recorded) if recorder else events_of(run)
-                async with closing(self.observers.surround_events(steps, run.id, run.session)) as events:
+                places.surrounded = self.observers.surround_events(steps, run.id, run.session)
+                async with closing(places.surrounded or steps) as events:
                     async for event in events:
                         # One of an agent below has its place, and its observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
@@ -733,6 +734,7 @@ class _Places:
 
     Attributes:
         last: The last event.
+        surrounded: The events, if observers surround the work of the run.
     """
 
     def __init__(self, run: Run, agent: str, observers: Observers) -> None:
@@ -740,12 +742,15 @@ class _Places:
         self._number = 0
         self._tell = observers.tell if observers else None
         self.last: ModelEvent | AgentEvent | None = None
+        self.surrounded: SurroundedEvents[Event] | None = None
 
     def of(self, event: ModelEvent | AgentEvent) -> RunEvent:
         """Return the event with its place."""
         if type(event) is HandedOff:
             self._agent = event.to
         self.last = event
+        if self.surrounded is not None:
+            self.surrounded.follow(event)
         self._number += 1
         placed = RunEvent(self._run_id, self._number, self._agent, self._depth, event)
         if self._tell is not None:

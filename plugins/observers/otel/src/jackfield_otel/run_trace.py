@@ -193,19 +193,20 @@ class RunTrace:
         chat = self._chat
         if chat is None:
             return
-        chat.model = request.model
         backend, _, host = request.server.partition("@")
-        chat.provider = names.provider_of(backend) if backend else chat.provider
-        attributes: dict[str, Any] = {names.REQUEST_MODEL: chat.model, names.PROVIDER: chat.provider}
+        provider = names.provider_of(backend) if backend else chat.provider
+        attributes = _option_attributes(request)
+        if (request.model, provider) != (chat.model, chat.provider):  # of an agent that has taken over
+            chat.model, chat.provider = request.model, provider
+            chat.span.update_name(f"{names.CHAT} {chat.model}".rstrip())
+            attributes |= {names.REQUEST_MODEL: chat.model, names.PROVIDER: chat.provider}
         if host:
             chat.server = _server_attributes(host)
             attributes |= chat.server
-        attributes |= _option_attributes(request)
         if self._to.content:
             chat.request = request
-        if chat.model != self._model:
-            chat.span.update_name(f"{names.CHAT} {chat.model}".rstrip())
-        chat.span.set_attributes(attributes)
+        if attributes:
+            chat.span.set_attributes(attributes)
 
     def see_piece(self) -> None:
         """Note the arrival of a piece of the answer."""
