@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from jackfield.events import FunctionCallDelta, ReasoningDelta, RunEvent, StreamReset, TextDelta
+from jackfield.events import FunctionCallDelta, ReasoningDelta, RunEvent, StreamReset, TextDelta, TurnFinished
 from jackfield_serving.numbering import HALF, STRIDE, Numbered, can_join, cut_delta, join_deltas, width_of
 
 _TEXTS = (TextDelta, ReasoningDelta, FunctionCallDelta)
@@ -107,26 +107,35 @@ class EventBuffer:
 
     def _thin_out(self) -> None:
         """Keep the latest note of each kind, and send answers again whose kinds of text alternate too often."""
-        pieces = Counter(event.run_id for event in self._events if isinstance(event.event, _TEXTS))
+        complete = {
+            event.run_id: number
+            for number, event in zip(self._numbers, self._events, strict=True)
+            if isinstance(event.event, TurnFinished)
+        }
+        pieces = Counter(
+            event.run_id
+            for number, event in zip(self._numbers, self._events, strict=True)
+            if isinstance(event.event, _TEXTS) and number > complete.get(event.run_id, 0)
+        )
         flooding = {run_id for run_id, count in pieces.items() if count > self._max_events // 8}
         latest = {_topic(event): number for number, event in zip(self._numbers, self._events, strict=True)}
         texts: dict[tuple[str, type, int], list[RunEvent]] = {}
         numbers, events = list[int](), list[RunEvent]()
         for number, event in zip(self._numbers, self._events, strict=True):
             delta = event.event
-            if event.run_id in flooding and isinstance(delta, StreamReset):
+            is_unfinished = event.run_id in flooding and number > complete.get(event.run_id, 0)
+            if is_unfinished and isinstance(delta, StreamReset):
                 texts = {key: some for key, some in texts.items() if key[0] != event.run_id}
-            elif event.run_id in flooding and isinstance(delta, _TEXTS):
+            elif is_unfinished and isinstance(delta, _TEXTS):
                 texts.setdefault((event.run_id, type(delta), getattr(delta, "index", 0)), []).append(event)
             elif number % STRIDE == 0 or not delta.is_note or latest[_topic(event)] == number:
                 numbers.append(number)
                 events.append(event)
+        last = {event.run_id: event for event in self._events}
         self._numbers, self._events = numbers, events
-        is_reset = set[str]()
-        for (run_id, *_), some in texts.items():
-            if run_id not in is_reset:
-                is_reset.add(run_id)
-                self._append(some[0]._replace(event=StreamReset(_TOO_MANY_PIECES_TEXT)))
+        for run_id in flooding:
+            self._append(last[run_id]._replace(event=StreamReset(_TOO_MANY_PIECES_TEXT)))
+        for some in texts.values():
             for event in _whole(some):
                 self._append(event)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jackfield.events import RunEvent, RunStarted, StreamReset, ToolStarted, TurnFinished
+from jackfield.events import RunEvent, RunStarted, StreamReset, ToolFinished, ToolStarted, TurnFinished
+from jackfield.messages import FunctionCall
 from jackfield.stores import StoredRun
 from jackfield_records import Replay
 from jackfield_serving.numbering import HALF, STRIDE, Numbered
@@ -12,6 +13,47 @@ from jackfield_serving.requests import is_internal
 
 _FROM_RECORD_TEXT = "the answer follows as it was recorded"
 _CONTINUES_TEXT = "the run continues from its last step"
+
+
+class Reader:
+    """The calls that a reader has seen begin, so that each begins once for it.
+
+    Live events that came before a recorded step are not in the record. A reader that continues there gets the
+    `ToolStarted` that it has missed together with the result.
+    """
+
+    def __init__(self) -> None:
+        self._started: set[tuple[str, str]] = set()
+        self._calls: dict[str, dict[str, FunctionCall]] = {}
+        self._has_gaps = False
+
+    def note_turn(self, event: RunEvent) -> None:
+        """Take a step that the reader has, or will not get live."""
+        self._has_gaps = True
+        self._take_turn(event)
+
+    def complete(self, numbered: Numbered) -> list[Numbered]:
+        """Return what the reader gets for an event: itself, nothing, or the missing start of a call before it."""
+        number, event = numbered
+        match event.event:
+            case TurnFinished():
+                self._take_turn(event)
+            case ToolStarted(call_id=call_id):
+                if (event.run_id, call_id) in self._started:
+                    return []
+                self._started.add((event.run_id, call_id))
+            case ToolFinished(index=index, call_id=call_id):
+                call = self._calls.get(event.run_id, {}).get(call_id)
+                is_missing = self._has_gaps and (event.run_id, call_id) not in self._started
+                self._started.discard((event.run_id, call_id))
+                if is_missing and call is not None and number % STRIDE == 0:
+                    return [Numbered(number - 1, event._replace(event=ToolStarted(index, call_id, call))), numbered]
+        return [numbered]
+
+    def _take_turn(self, event: RunEvent) -> None:
+        if isinstance(event.event, TurnFinished):
+            calls = [(one.function_id, one.function_call) for one in event.event.messages if one.function_call]
+            self._calls[event.run_id] = {call_id: call for call_id, call in calls if call_id}
 
 
 class RecordedEvents:
@@ -23,13 +65,13 @@ class RecordedEvents:
     Args:
         run: The run.
         after: The number of the last event that the reader has; 0 for none.
-        started: The ids of calls of which the reader has the `ToolStarted`.
+        reader: The reader.
     """
 
-    def __init__(self, run: StoredRun, after: int, started: set[str]) -> None:
+    def __init__(self, run: StoredRun, after: int, reader: Reader) -> None:
         self.replay = Replay(run)
         self.entries = 0
-        self._run, self._after, self._started = run, after, started
+        self._run, self._after, self._reader = run, after, reader
         self._has_part = 0 < after % STRIDE < HALF
         self._may_have_parts: set[str] = set()  # of nested runs
 
@@ -49,6 +91,8 @@ class RecordedEvents:
             self.entries += 1
             end = self.entries * STRIDE
             events = self.replay.feed(entry)
+            if events:
+                self._reader.note_turn(events[-1])
             if end <= self._after:
                 if events and isinstance(events[-1].event, RunStarted) and self._after % STRIDE < HALF:
                     self._may_have_parts.add(events[-1].run_id)
@@ -65,8 +109,7 @@ class RecordedEvents:
             yield Numbered(number, events[0]._replace(event=StreamReset(_FROM_RECORD_TEXT)))
         for event in events[:-1]:
             number += 1
-            is_known = isinstance(event.event, ToolStarted) and event.event.call_id in self._started
-            if number > self._after and not is_known:
+            if number > self._after:
                 yield Numbered(number, event)
         yield Numbered(end, events[-1])
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError
-from jackfield.events import RunEvent, RunStarted, ToolFinished, ToolStarted
+from jackfield.events import RunEvent, RunStarted
 from jackfield.messages import Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
@@ -33,11 +33,11 @@ from jackfield_serving.errors import (
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.live import LiveRun
 from jackfield_serving.memory import MemoryStore
-from jackfield_serving.numbering import STRIDE, Numbered
+from jackfield_serving.numbering import HALF, STRIDE, Numbered
 from jackfield_serving.peers import Message as PeerMessage
 from jackfield_serving.peers import Peers
 from jackfield_serving.reading import RunRecord, read_run, summary_of
-from jackfield_serving.recorded import RecordedEvents
+from jackfield_serving.recorded import Reader, RecordedEvents
 from jackfield_serving.recording import HeldRun, ServedStore
 from jackfield_serving.requests import Answer, Request, size_of
 from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SessionInfo
@@ -388,27 +388,28 @@ class Serving:
     # --- events ---
 
     async def _events(self, run_id: str, after: int) -> AsyncIterator[Numbered]:
-        cursor, started = after, set[str]()
+        cursor, reader = after, Reader()
         recorded: RecordedEvents | None = None
         while True:
             live = self._driver.live.get(run_id)
-            batch = None if live is None else live.after(cursor)
+            is_in_record = cursor % STRIDE >= HALF  # between events that were derived from an entry
+            batch = None if live is None or is_in_record else live.after(cursor)
             if live is not None and batch is not None:
                 recorded = None
                 following = batch[-1].number if batch else cursor
                 is_over = not batch and live.is_over and live.end is not None
             else:
-                floor = None if live is None else live.floor
+                floor = None if live is None else max(live.floor, -(-cursor // STRIDE) * STRIDE)
                 stored, entries = await self._store.inner.read(
                     run_id, after=0 if recorded is None else recorded.entries
                 )
-                recorded = recorded or RecordedEvents(stored, cursor, started)
+                recorded = recorded or RecordedEvents(stored, cursor, reader)
                 batch = list(recorded.feed(entries, up_to=floor))
                 following = floor or (batch[-1].number if batch else cursor)
                 is_over = floor is None and stored.state != RUNNING
             for numbered in batch:
-                _note_calls(numbered.event, started)
-                yield numbered
+                for one in reader.complete(numbered):
+                    yield one
             if is_over:
                 return
             if following == cursor:
@@ -576,12 +577,3 @@ def _load_store(store: str | Mapping[str, object] | Store | None, limits: Servin
 
 def _as_options(config: GenerateOptions) -> Mapping[str, Any] | None:
     return config.model_dump(exclude_unset=True, mode="json") if isinstance(config, GenerateConfig) else config
-
-
-def _note_calls(event: RunEvent, started: set[str]) -> None:
-    """Remember the calls that a reader has seen begin, until it sees them end."""
-    match event.event:
-        case ToolStarted(call_id=call_id):
-            started.add(call_id)
-        case ToolFinished(call_id=call_id):
-            started.discard(call_id)
