@@ -34,6 +34,7 @@ BROKEN = {
     "TrustsWhoWasThere": "test_who_has_lost_a_run_changes_nothing",
     "HoldsForEver": "test_a_store_that_is_closed_holds_nothing",
     "LetsSomeIn": "test_of_many_that_want_a_run_one_gets_it",
+    "LendsToItsOwnTasks": "test_of_many_tasks_that_want_a_run_one_gets_it",
     "MixesRuns": "test_runs_at_once_are_apart",
     "LosesTheLastEntry": "test_a_run_that_waits_goes_on_with_another_store_object",
     "FindsAnyWord": "test_a_search_finds_the_runs_with_all_of_its_words",

@@ -204,9 +204,18 @@ class PostgresStore(RecordingStore):
                     run_id=_storable(run_id),
                 )
                 _check_locked(is_alone)
-            return _Held(before + 1, owner, place, state)
+                # While the row is locked: another task of this process must not take the run for one left by accident.
+                mine.append(_Held(before + 1, owner, place, state))
+                self._held[run_id] = mine[-1]
+            return mine[-1]
 
-        return await self._claimed(run_id, hold)
+        mine: list[_Held] = []
+        try:
+            return await self._claimed(run_id, hold)
+        except BaseException:
+            if mine and self._held.get(run_id) is mine[-1]:
+                del self._held[run_id]
+            raise
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
@@ -339,6 +348,8 @@ class PostgresStore(RecordingStore):
             held = work(connection)
             self._unsure.pop(run_id, None)
             if is_given_up.is_set():
+                if self._held.get(run_id) is held:
+                    del self._held[run_id]
                 self._presence.release(_storable(run_id), held.number)
             return held
 

@@ -368,6 +368,20 @@ class StoreSuite(Suite):
         assert sum(isinstance(one, int) for one in came) == 1
         assert [one for one in came if not isinstance(one, int | RunBusyError)] == []
 
+    def test_of_many_tasks_that_want_a_run_one_gets_it(self, make: Callable[[], Store]) -> None:
+        store = make()
+        hold = _begun(store, "r", "first")
+        for state in ("failed", "approval_needed", "finished"):
+            asyncio.run(store.append("r", hold, [], state=state))
+
+            async def want() -> list[int | BaseException]:
+                return await asyncio.gather(*(store.hold("r") for _ in range(MANY)), return_exceptions=True)
+
+            came = asyncio.run(want())
+            assert [one for one in came if not isinstance(one, int | RunBusyError)] == []
+            [hold] = [one for one in came if isinstance(one, int)]
+            asyncio.run(store.append("r", hold, []))
+
     # --- when it cannot be used for a while ---
 
     def test_an_outage_is_said_to_be_one(

@@ -324,6 +324,12 @@ class LetsSomeIn(Honest):
             super().check_free(kept)
 
 
+class LendsToItsOwnTasks(Honest):
+    def check_free(self, kept: _Kept) -> None:
+        if kept.owner is not self.owner:
+            super().check_free(kept)
+
+
 class ChangesTheStateOfWhatItHolds(Honest):
     async def hold(self, run_id: str) -> int:
         with self.place.lock:
