@@ -109,7 +109,9 @@ class RecordedEvents:
             yield Numbered(number, events[0]._replace(event=StreamReset(_FROM_RECORD_TEXT)))
         for event in events[:-1]:
             number += 1
-            if number > self._after:
+            if number <= self._after:
+                self._reader.complete(Numbered(number, event))  # it has that one
+            else:
                 yield Numbered(number, event)
         yield Numbered(end, events[-1])
 

@@ -47,7 +47,7 @@ _MOST_LISTED = 10_000
 _MOST_OWNERS = 10_000
 _CANCELS = 20
 _CANCEL_AGAIN_S = 0.25
-_NO_ENTRIES = 1 << 40
+_NO_ENTRIES = (1 << 31) - 1
 
 
 class Serving:
