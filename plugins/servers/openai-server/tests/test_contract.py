@@ -41,3 +41,48 @@ class TestChatCompletions(ServerSuite):
     def _request(self, agent: str, text: str, **more: Any) -> HttpRequest:
         body = {"model": agent, "messages": [{"role": "user", "content": text}], **more}
         return HttpRequest(path="/v1/chat/completions", body=json.dumps(body).encode())
+
+
+class TestResponses(ServerSuite):
+    component = "jackfield-openai-server/openai"
+
+    def question(self, agent: str, text: str) -> HttpRequest:
+        return self._request(agent, text)
+
+    def streamed_question(self, agent: str, text: str) -> HttpRequest:
+        return self._request(agent, text, stream=True)
+
+    def text_in(self, reply: HttpReply) -> str:
+        return str(json.loads(reply.body)["output"][-1]["content"][0]["text"])
+
+    def run_id_in(self, reply: HttpReply) -> str:
+        return str(json.loads(reply.body)["id"])
+
+    def requests_of_run(self, run_id: str) -> list[HttpRequest]:
+        path = f"/v1/responses/{run_id}"
+        answers = [
+            {"type": "function_call_output", "call_id": f"call_1.{run_id.removeprefix('resp_')}", "output": "x"},
+        ]
+        return [
+            HttpRequest(method="GET", path=path),
+            HttpRequest(method="GET", path=f"{path}?stream=true&starting_after=0"),
+            HttpRequest(method="GET", path=f"{path}_16777216"),
+            HttpRequest(method="GET", path=f"{path}/input_items"),
+            HttpRequest(method="POST", path=f"{path}/cancel"),
+            HttpRequest(method="DELETE", path=path),
+            self._request("echo", "Hi", previous_response_id=run_id),
+            self._request("echo", answers, previous_response_id=run_id),
+        ]
+
+    def is_error(self, reply: HttpReply) -> bool:
+        if reply.status != 200:
+            return is_error(reply)
+        # A run that failed is a response with an error.
+        last = [line for line in reply.text.splitlines() if line.startswith(("{", "data: {"))][-1].removeprefix(
+            "data: "
+        )
+        table = json.loads(last)
+        return table.get("type") == "error" or table.get("response", table).get("error") is not None
+
+    def _request(self, agent: str, text: Any, **more: Any) -> HttpRequest:
+        return HttpRequest(path="/v1/responses", body=json.dumps({"model": agent, "input": text, **more}).encode())

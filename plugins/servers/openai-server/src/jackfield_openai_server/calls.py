@@ -1,4 +1,4 @@
-"""Calls of the client's tools: their ids name the run, so that their results continue it."""
+"""Calls that a run waits for: their ids name the run, so that answers continue it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,42 @@ def split_id(outer: str) -> tuple[str, str]:
     return (call_id, run_id) if separator else (outer, "")
 
 
-async def continue_run(serving: Serving, question: Question, results: Mapping[str, str], owner: str) -> RunInfo | None:
-    """Continue the run that waits for the results of its calls, and return the state in which it waited.
+async def continue_run(
+    serving: Serving, question: Question, answers: Mapping[str, str | bool], owner: str
+) -> RunInfo | None:
+    """Continue the run that waits for answers, and return the state in which it waited.
 
-    None if no run waits for exactly these results under the same options: it was answered before, or the client asks
-    for something else. The request then stands on its own, with the whole conversation in it.
+    None if no run waits for exactly these answers under the same options: it was answered before, or the client asks
+    for something else. The request then stands on its own.
     """
-    inner = {split_id(outer): result for outer, result in results.items()}
-    runs = {run_id for _, run_id in inner}
-    if len(runs) != 1 or "" in runs:
+    info = await waiting_run(serving, answers, owner)
+    if info is None or not _is_same(info, question):
         return None
-    (run_id,) = runs
+    inner = {split_id(outer)[0]: answer for outer, answer in answers.items()}
     try:
-        info = await serving.run(run_id, owner=owner)
-    except RunNotFoundError:
-        return None
-    waiting = {call.call_id for call in info.waiting if call.kind == "client_tool"}
-    if {call_id for call_id, _ in inner} != waiting or not _is_same(info, question):
-        return None
-    try:
-        await serving.answer(run_id, {call_id: result for (call_id, _), result in inner.items()}, owner=owner)
+        await serving.answer(info.run_id, inner, owner=owner)
     except NotWaitingError:
         return None
     return info
+
+
+async def waiting_run(serving: Serving, answers: Mapping[str, object], owner: str) -> RunInfo | None:
+    """Return the run that waits for these answers; None if there is none."""
+    inner = {split_id(outer) for outer in answers}
+    runs = {run_id for _, run_id in inner}
+    if len(runs) != 1 or "" in runs:
+        return None
+    try:
+        info = await serving.run(runs.pop(), owner=owner)
+    except RunNotFoundError:
+        return None
+    waiting = {call.call_id: call.kind for call in info.waiting}
+    fits = all(
+        waiting.get(call_id)
+        == ("approval" if isinstance(answers[outer_id(call_id, info.run_id)], bool) else "client_tool")
+        for call_id, _ in inner
+    )
+    return info if fits else None
 
 
 def _is_same(info: RunInfo, question: Question) -> bool:

@@ -12,8 +12,10 @@ from starlette.routing import Route, Router
 from jackfield.config import Config
 from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, write_json
 from jackfield_openai_server.chat import ChatCompletions
+from jackfield_openai_server.conversations import Conversations
 from jackfield_openai_server.errors import ParameterError, error_object
 from jackfield_openai_server.models import Models
+from jackfield_openai_server.responses import Responses
 from jackfield_openai_server.sse import ClientLeftError
 from jackfield_serving import Serving
 
@@ -32,9 +34,18 @@ class OpenAIServer(HttpServer):
     def app(self, serving: ServingLike) -> ASGIApp:
         """Return the application."""
         service = cast(Serving, serving)
-        chat, models = ChatCompletions(service), Models(service)
+        chat, models, conversations = ChatCompletions(service), Models(service), Conversations(service)
+        responses = Responses(service, conversations)
         routes = [
             _route("/v1/chat/completions", POST=chat.create),
+            _route("/v1/responses", POST=responses.create),
+            _route("/v1/responses/{response_id}", GET=responses.retrieve, DELETE=responses.delete),
+            _route("/v1/responses/{response_id}/cancel", POST=responses.cancel),
+            _route("/v1/responses/{response_id}/input_items", GET=responses.input_items),
+            _route("/v1/conversations", POST=conversations.create),
+            _route("/v1/conversations/{conversation_id}", GET=conversations.retrieve, DELETE=conversations.delete),
+            _route("/v1/conversations/{conversation_id}/items", GET=conversations.items),
+            _route("/v1/conversations/{conversation_id}/items/{item_id}", GET=conversations.item),
             _route("/v1/models", GET=models.list_all),
             _route("/v1/models/{name:path}", GET=models.retrieve),
         ]

@@ -1,0 +1,224 @@
+"""Responses and their items, as OpenAI and Open Responses write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.events import RunFailed
+from jackfield.messages import Message, Usage
+from jackfield_openai_server.calls import outer_id
+from jackfield_openai_server.citations import citations_of
+from jackfield_openai_server.failures import failure_of
+from jackfield_openai_server.items import AnswerEnded, CallItem, TextItem
+
+_DEFAULTS: Mapping[str, Any] = {
+    "instructions": None,
+    "previous_response_id": None,
+    "tools": [],
+    "tool_choice": "auto",
+    "truncation": "auto",
+    "parallel_tool_calls": True,
+    "text": {"format": {"type": "text"}},
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "temperature": 1.0,
+    "reasoning": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "store": True,
+    "background": False,
+    "service_tier": "default",
+    "metadata": {},
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "user": None,
+}
+_ERROR_CODES = {"rate_limit_exceeded": "rate_limit_exceeded", "server_error": "server_error"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseHead:
+    """The parts of a response that do not change.
+
+    Attributes:
+        id: Its id.
+        run_id: Its run.
+        model: The name of the agent.
+        created: When the run began, in seconds since 1970.
+        echo: What it repeats of the request.
+        previous: The response before it in the same run; None.
+        spent: The usage of the run before this response.
+    """
+
+    id: str
+    run_id: str
+    model: str
+    created: int
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    previous: str | None = None
+    spent: Usage = field(default_factory=Usage)
+
+
+def response_object(
+    head: ResponseHead, *, status: str, output: Sequence[Mapping[str, Any]] = (), end: AnswerEnded | None = None
+) -> dict[str, Any]:
+    """Return a response."""
+    echo = {**_DEFAULTS, **head.echo}
+    conversation = echo.pop("conversation", None)
+    if head.previous is not None:
+        echo["previous_response_id"] = head.previous
+    incomplete = None
+    error = None
+    completed = None
+    if end is not None:
+        status, incomplete, error = _outcome(end)
+        completed = head.created if status == "completed" else None
+    return {
+        "id": head.id,
+        "object": "response",
+        "created_at": head.created,
+        "completed_at": completed,
+        "status": status,
+        "error": error,
+        "incomplete_details": incomplete,
+        "model": head.model,
+        "output": list(output),
+        **echo,
+        "text": {"format": {"type": "text"}, **echo["text"]},
+        "reasoning": {"effort": None, "summary": None, **echo["reasoning"]} if echo["reasoning"] else None,
+        "tools": [_tool(tool) for tool in echo["tools"]],
+        "usage": _usage(end.usage, head.spent) if end is not None else None,
+        **({"conversation": {"id": conversation}} if conversation else {}),
+    }
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": None, "parameters": None, "strict": None, **tool}
+
+
+def _outcome(end: AnswerEnded) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
+    """Return the status of a response that has ended, why it is incomplete, and its error."""
+    if isinstance(end.end, RunFailed):
+        failure = failure_of(end.end)
+        code = "invalid_prompt" if failure.status == 400 else _ERROR_CODES.get(failure.code, "server_error")
+        return "failed", None, {"code": code, "message": str(failure)}
+    stop_reason = end.end.stop_reason
+    if stop_reason == "cancelled":
+        return "cancelled", None, None
+    if stop_reason in ("finished", "empty_reply", "approval_needed", "input_needed"):
+        if end.finish_reason == "length":
+            return "incomplete", {"reason": "max_output_tokens"}, None
+        if end.finish_reason == "content_filter":
+            return "incomplete", {"reason": "content_filter"}, None
+        return "completed", None, None
+    return "incomplete", {"reason": "max_output_tokens"}, None  # a limit of the run
+
+
+def _usage(usage: Usage, spent: Usage) -> dict[str, Any]:
+    used = {
+        name: max(0, getattr(usage, name) - getattr(spent, name))
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+    }
+    return {
+        "input_tokens": used["prompt_tokens"],
+        "input_tokens_details": {
+            "cached_tokens": used["cached_tokens"],
+            "cache_write_tokens": used["cache_write_tokens"],
+        },
+        "output_tokens": used["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": used["reasoning_tokens"]},
+        "total_tokens": used["prompt_tokens"] + used["completion_tokens"],
+    }
+
+
+def item_id(head: ResponseHead, item: TextItem | CallItem) -> str:
+    """Return the id of an item."""
+    if isinstance(item, CallItem) and not item.is_of_client:
+        return f"mcpr_{outer_id(item.call_id, head.run_id)}"
+    kind = "fc" if isinstance(item, CallItem) else {"message": "msg", "reasoning": "rs"}[item.kind]
+    return f"{kind}_{head.id.removeprefix('resp_')}_{item.index}"
+
+
+def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = "completed") -> dict[str, Any]:
+    """Return an item of the output."""
+    match item:
+        case CallItem(is_of_client=True):
+            return {
+                "type": "function_call",
+                "id": item_id(head, item),
+                "call_id": outer_id(item.call_id, head.run_id),
+                "name": item.call.name,
+                "arguments": item.call.arguments if status == "completed" else "",
+                "status": status,
+            }
+        case CallItem():
+            return {
+                "type": "mcp_approval_request",
+                "id": item_id(head, item),
+                "name": item.call.name,
+                "arguments": item.call.arguments,
+                "server_label": head.model,
+            }
+        case TextItem(kind="reasoning"):
+            summary = [{"type": "summary_text", "text": item.text}] if status != "in_progress" else []
+            return {"type": "reasoning", "id": item_id(head, item), "summary": summary}
+    return {
+        "type": "message",
+        "id": item_id(head, item),
+        "status": status if item.is_whole else "incomplete",
+        "role": "assistant",
+        "content": [text_part(item)] if status != "in_progress" else [],
+    }
+
+
+def text_part(item: TextItem) -> dict[str, Any]:
+    """Return the text of a message as a part."""
+    annotations = citations_of(item.sources, len(item.text))
+    return {"type": "output_text", "text": item.text, "annotations": annotations, "logprobs": []}
+
+
+def input_item(message: Message, identity: str) -> dict[str, Any] | None:
+    """Return a message of the input as an item; None for one that items cannot show."""
+    if message.role == "function":
+        output = message.get_text_content()
+        call_id = message.function_id or ""
+        return {
+            "type": "function_call_output",
+            "id": identity,
+            "call_id": call_id,
+            "output": output,
+            "status": "completed",
+        }
+    if message.function_call is not None:
+        call = message.function_call
+        return {
+            "type": "function_call",
+            "id": identity,
+            "call_id": message.function_id or "",
+            "name": call.name,
+            "arguments": call.arguments,
+            "status": "completed",
+        }
+    if message.role == "assistant":
+        text = message.get_text_content()
+        if not text:
+            return None
+        answer = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        return {"type": "message", "id": identity, "status": "completed", "role": "assistant", "content": [answer]}
+    content = [part for item in message.items if (part := _input_part(item.type, item.value)) is not None]
+    return {"type": "message", "id": identity, "status": "completed", "role": message.role, "content": content}
+
+
+def _input_part(kind: str, value: Any) -> dict[str, Any] | None:
+    match kind:
+        case "text":
+            return {"type": "input_text", "text": value}
+        case "image":
+            return {"type": "input_image", "image_url": value, "detail": "auto"}
+        case "file":
+            return {"type": "input_file", "file_data": value, "filename": "file"}
+    return None
