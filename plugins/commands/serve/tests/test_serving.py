@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -20,10 +21,13 @@ import pytest
 
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError
-from jackfield.servers import HttpServer
+from jackfield.plugins import PluginHost
+from jackfield.servers import HttpServer, RequestRefusedError
 from jackfield.testing import ScriptedModel, answer
 from jackfield_serve import serving_app
 from jackfield_serve.command import main
+from jackfield_serve.metrics import MetricsPage
+from jackfield_serve.tokens import Tokens
 from jackfield_testkit.faces import HttpRequest, ServedFace
 
 TOKEN = "ada-Zq83bXw4Rk2LpV7Tn"
@@ -174,6 +178,38 @@ def test_while_it_drains_it_is_not_ready() -> None:
         app.drain()
         assert served.ask(HttpRequest(method="GET", path="/readyz")).status == 503
         assert served.ask(HttpRequest(method="GET", path="/healthz")).status == 200
+
+
+def test_metrics_count_the_runs_and_need_the_token_of_the_faces() -> None:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    counted = FnCallAgent(
+        llm=ScriptedModel(lambda request: answer("hello")), name="counted-hello", observers=["prometheus"]
+    )
+    page = HttpRequest(method="GET", path="/metrics")
+    with ServedFace(serving_app({"hello": counted})) as served:
+        ask(served.url)
+        reply = served.ask(page)
+        assert reply.status == 200
+        assert reply.header("content-type").startswith("text/plain; version=")
+        samples = [one for family in text_string_to_metric_families(reply.text) for one in family.samples]
+        runs = [
+            one.value
+            for one in samples
+            if one.name == "jackfield_runs_total" and one.labels["agent"] == "counted-hello"
+        ]
+        assert runs == [1]
+        assert [one.value for one in samples if one.name == "jackfield_runs_queued"] == [0]
+    with ServedFace(serving_app({"hello": agent()}, tokens=Tokens([("ada", TOKEN)]))) as served:
+        assert served.ask(page).status == 401
+        assert served.ask(page, token=TOKEN).status == 200
+
+
+def test_without_the_observer_there_are_no_metrics() -> None:
+    host = PluginHost(paths=[])
+    page = MetricsPage(host)
+    with pytest.raises(RequestRefusedError, match="pip install jackfield-prometheus"):
+        asyncio.run(page.read(queued=0))
 
 
 def test_a_path_without_a_face_is_not_found() -> None:

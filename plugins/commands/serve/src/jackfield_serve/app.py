@@ -17,6 +17,7 @@ from jackfield.servers import (
     HttpServer,
     Receive,
     Refusal,
+    RequestRefusedError,
     Scope,
     Send,
     load_server,
@@ -24,6 +25,7 @@ from jackfield.servers import (
     refusal_of,
 )
 from jackfield_serve.checks import Checks
+from jackfield_serve.metrics import MEDIA_TYPE, MetricsPage
 from jackfield_serve.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def serving_app(
     servers = [load_server(face, plugins) for face in faces]
     serving = Serving(agents, store=store, **({} if limits is None else {"limits": limits}))
     checks = Checks(tokens=tokens, owner=owner, hosts=frozenset(hosts), max_body_bytes=max_body_bytes)
-    return ServingApp(serving, servers, checks)
+    return ServingApp(serving, servers, checks, MetricsPage(plugins))
 
 
 class ServingApp:
@@ -83,14 +85,18 @@ class ServingApp:
         serving: The agents and their runs. The application opens and closes it.
         faces: The faces; each is an `HttpServer`.
         checks: The checks of each request.
+        metrics: The page `/metrics`; None for no such page.
 
     Raises:
         ConfigError: A face has no HTTP, or two faces have the same path.
     """
 
-    def __init__(self, serving: Serving, faces: Sequence[object], checks: Checks) -> None:
+    def __init__(
+        self, serving: Serving, faces: Sequence[object], checks: Checks, metrics: MetricsPage | None = None
+    ) -> None:
         self.serving = serving
         self.checks = checks
+        self._metrics = metrics
         self.paths: dict[str, HttpServer] = {}
         for face in faces:
             if not isinstance(face, HttpServer):
@@ -117,6 +123,8 @@ class ServingApp:
                 path = _path_below(scope)
                 if kind == "http" and path in ("/healthz", "/readyz"):
                     await self._tell_health(path, send)
+                elif kind == "http" and path == "/metrics" and self._metrics is not None and path not in self.paths:
+                    await self._show_metrics(self._metrics, scope, send)
                 else:
                     await self._serve(scope, receive, send, self._face_of(path))
 
@@ -177,6 +185,17 @@ class ServingApp:
     async def _tell_health(self, path: str, send: Send) -> None:
         ready = path == "/healthz" or not self.is_draining
         await _respond(send, 200 if ready else 503, "text/plain", b"ok\n" if ready else b"draining\n")
+
+    async def _show_metrics(self, metrics: MetricsPage, scope: Scope, send: Send) -> None:
+        try:
+            self.checks.admit(scope)  # names of agents and tools are not for everybody
+            body = await metrics.read(queued=self.serving.queued)
+        except RequestRefusedError as error:
+            refusal = error.refusal
+            media_type, text = plain_refusal(refusal)
+            await _respond(send, refusal.status, media_type, text, _headers_of(refusal))
+        else:
+            await _respond(send, 200, MEDIA_TYPE, body)
 
     def _face_of(self, path: str) -> HttpServer | None:
         while path:

@@ -118,6 +118,11 @@ class Serving:
 
     # --- runs ---
 
+    @property
+    def queued(self) -> int:
+        """The number of runs that wait for their turn in this process."""
+        return sum(live.is_queued for live in self._driver.active())
+
     async def start(
         self,
         agent: str,

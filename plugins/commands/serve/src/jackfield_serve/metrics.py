@@ -1,0 +1,63 @@
+"""The metrics of the runs of this process, for Prometheus: those of the observer `prometheus`, if it is installed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol, cast
+
+from jackfield import sync
+from jackfield.plugins import Plugins
+from jackfield.servers import RequestRefusedError
+
+OBSERVER = "prometheus"
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics(Protocol):
+    """The part of the observer that shows metrics."""
+
+    def exposition(self) -> str:
+        """Return the metrics in Prometheus' text format."""
+
+    def set_queue_length(self, runs: int) -> None:
+        """Set the number of runs that wait for a free place."""
+
+
+class MetricsPage:
+    """The page `/metrics`. The observer is loaded at the first request for it.
+
+    Args:
+        host: Where the observer is looked up.
+    """
+
+    def __init__(self, host: Plugins) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._metrics: Metrics | None = None
+
+    async def read(self, *, queued: int) -> bytes:
+        """Return the page.
+
+        Args:
+            queued: How many runs wait for a free place.
+
+        Raises:
+            RequestRefusedError: The observer is not installed, or may not load.
+        """
+        return await sync.in_worker(self._read, queued)
+
+    def _read(self, queued: int) -> bytes:
+        with self._lock:
+            if self._metrics is None:
+                self._metrics = self._load()
+        self._metrics.set_queue_length(queued)
+        return self._metrics.exposition().encode()
+
+    def _load(self) -> Metrics:
+        if OBSERVER not in self._host.names("observer"):
+            raise RequestRefusedError(
+                "this server has no metrics: pip install jackfield-prometheus, and enable its observer",
+                status=404,
+                code="not_found",
+            )
+        return cast(Metrics, self._host.load_row(self._host.find("observer", OBSERVER))())
