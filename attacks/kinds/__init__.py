@@ -16,6 +16,7 @@ NAMES = (
     "terminals",
     "kills",
     "ownership",
+    "serving",
     "trees",
     "stops",
     "projects",
