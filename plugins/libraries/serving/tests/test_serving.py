@@ -8,10 +8,30 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, tool
-from jackfield.errors import RunNotFoundError
-from jackfield.events import ApprovalNeeded, RunFinished, RunStarted, TextDelta, TurnFinished
+from jackfield.errors import ConfigError, RunNotFoundError
+from jackfield.events import (
+    ApprovalNeeded,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+)
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_serving import NotWaitingError, Numbered, Serving
+from jackfield_multi_agent.group import GroupChat
+from jackfield_multi_agent.user import UserAgent
+from jackfield_serving import (
+    INPUT,
+    AgentNotFoundError,
+    InputTooLargeError,
+    NotWaitingError,
+    Numbered,
+    Serving,
+    ServingLimits,
+    SessionBusyError,
+    TooManyRunsError,
+)
 
 
 def agent(*script: Any, tools: Any = (), **options: Any) -> FnCallAgent:
@@ -107,5 +127,206 @@ def test_another_owner_finds_no_run() -> None:
             assert await serving.runs(owner="bob") == []
             assert await serving.sessions(owner="bob") == []
             assert [one.session for one in await serving.sessions(owner="ada")] == ["s"]
+
+    asyncio.run(main())
+
+
+def test_a_person_in_a_group_continues_the_run_with_a_message() -> None:
+    async def main() -> None:
+        def member(name: str, *texts: str) -> FnCallAgent:
+            return FnCallAgent(llm=ScriptedModel([answer(text) for text in texts]), name=name, description="Talks.")
+
+        group = GroupChat(
+            [member("Ann", "Who pays?", "Thanks, Cy."), UserAgent(name="Cy", description="Pays.")],
+            agent_selection_method="round_robin",
+            name="group",
+        )
+        async with Serving({"a": group}) as serving:
+            run_id = await serving.start("a", "Lunch!")
+            first = await read(serving, run_id)
+            run = await serving.run(run_id)
+            [waiting] = run.waiting
+            assert (run.phase, waiting.kind, waiting.call_id) == ("waiting", "input", INPUT)
+            await serving.answer(run_id, {INPUT: "I do."})
+            rest = await read(serving, run_id, after=first[-1].number)
+            numbers = [one.number for one in first + rest]
+            assert numbers == sorted(set(numbers))
+            run = await serving.run(run_id)
+            said = [message.get_text_content() for message in (*run.messages, *run.response)]
+            assert said == ["Lunch!", "Who pays?", "I do.", "Thanks, Cy."]
+            late = [type(one.event.event) for one in await read(serving, run_id)]
+            assert late.count(RunStarted) == 2
+
+    asyncio.run(main())
+
+
+def test_a_reader_that_leaves_cancels_a_run_only_if_it_says_so() -> None:
+    started, ended = asyncio.Event(), list[str]()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("wait")
+        return "done"
+
+    async def main() -> None:
+        async with Serving({"a": agent(calls(("wait", {})), answer("Done."), tools=[wait])}) as serving:
+            run_id = await serving.start("a", "Wait.")
+            for cancel_on_leave in (False, True):
+                stream = serving.attach(run_id, cancel_on_leave=cancel_on_leave)
+                await anext(stream)
+                await started.wait()
+                await stream.aclose()  # type: ignore[attr-defined]
+                await asyncio.sleep(0.05)
+                assert bool(ended) == cancel_on_leave
+            await read(serving, run_id)
+            assert (await serving.run(run_id)).stop_reason == "cancelled"
+
+    asyncio.run(main())
+
+
+def test_limits_refuse_what_is_too_much_and_say_when_to_come_back() -> None:
+    limits = ServingLimits(runs=1, queue=1, runs_per_owner=1, input_bytes=200, history_bytes=300, retry_after_s=7)
+
+    async def main() -> None:
+        slow = agent(*[calls(("_wait", {}))] * 3, tools=[tool(_wait)])
+        async with Serving({"a": slow}, limits=limits) as serving:
+            with pytest.raises(InputTooLargeError):
+                await serving.start("a", "x" * 200)
+            first = await serving.start("a", "Hi", owner="ada")
+            with pytest.raises(TooManyRunsError, match="of your runs") as caught:
+                await serving.start("a", "Hi", owner="ada")
+            assert caught.value.retry_after_s == 7
+            second = await serving.start("a", "Hi", owner="bob")
+            await asyncio.sleep(0)
+            phases = [(await serving.run(first, owner="ada")).phase, (await serving.run(second, owner="bob")).phase]
+            assert phases == ["running", "queued"]
+            with pytest.raises(TooManyRunsError):
+                await serving.start("a", "Hi", owner="cy")
+            await serving.cancel(second, owner="bob")
+            await serving.cancel(first, owner="ada")
+            for run_id, owner in ((first, "ada"), (second, "bob")):
+                await read(serving, run_id, owner=owner)
+                assert (await serving.run(run_id, owner=owner)).stop_reason == "cancelled"
+            await serving.start("a", "Hi", owner="ada")
+
+    asyncio.run(main())
+
+
+LOCATE = {"name": "locate", "parameters": {"type": "object", "properties": {}}}
+
+
+async def _wait() -> str:
+    """Wait."""
+    await asyncio.sleep(3600)
+    return "done"
+
+
+def test_a_session_has_one_run_at_a_time_and_a_run_continues_another() -> None:
+    async def main() -> None:
+        model = ScriptedModel([calls(("locate", {})), answer("In Rome."), answer("Yes, in Italy.")])
+        async with Serving({"a": FnCallAgent(llm=model, system_message="Be brief.", name="helper")}) as serving:
+            outcomes = await asyncio.gather(
+                *(serving.start("a", "Where is Ada?", session="s", client_tools=[LOCATE]) for _ in range(3)),
+                return_exceptions=True,
+            )
+            [first] = [one for one in outcomes if isinstance(one, str)]
+            assert [type(one) for one in outcomes if one is not first] == [SessionBusyError] * 2
+            with pytest.raises(SessionBusyError) as caught:
+                await serving.start("a", "In Italy?", session="s")
+            assert caught.value.run_id == first
+            await read(serving, first)
+            [waiting] = (await serving.run(first)).waiting
+            await serving.answer(first, {waiting.call_id: "Rome"})
+            await read(serving, first)
+            second = await serving.start("a", "In Italy?", session="s", continues=first)
+            await read(serving, second)
+            asked = [message.get_text_content() for message in model.requests[-1].messages]
+            assert asked == ["Be brief.", "Where is Ada?", "", "Rome", "In Rome.", "In Italy?"]
+            [session] = await serving.sessions()
+            assert (session.runs, session.last_run, session.title) == (2, second, "Where is Ada?")
+
+    asyncio.run(main())
+
+
+def test_a_fork_continues_from_the_step_that_it_was_made_at() -> None:
+    async def main() -> None:
+        script = [calls(("look", {})), answer("First."), answer("Second.")]
+        async with Serving({"a": agent(*script, tools=[tool(look)])}) as serving:
+            run_id = await serving.start("a", "Look.")
+            events = await read(serving, run_id)
+            [number] = [one.number for one in events if isinstance(one.event.event, ToolFinished)]
+            copy = await serving.fork(run_id, at=number)
+            await read(serving, copy)
+            run = await serving.run(copy)
+            assert (run.text, run.parent) == ("Second.", run_id)
+            assert (await serving.run(run_id)).text == "First."
+
+    asyncio.run(main())
+
+
+def look() -> str:
+    """Look."""
+    return "nothing"
+
+
+def test_a_request_is_checked_before_the_run_begins() -> None:
+    async def main() -> None:
+        async with Serving({"a": agent(answer("Hi."), tools=[tool(look)])}) as serving:
+            with pytest.raises(AgentNotFoundError):
+                await serving.start("b", "Hi")
+            requests: list[dict[str, Any]] = [
+                {"client_tools": [{"description": "no name"}]},
+                {"client_tools": [{"name": "look", "parameters": {}}]},
+                {"config": {"temprature": 1}},
+                {"output": {"type": "no-such-type"}},
+                {"client_tools": [{"name": "x", "parameters": {"type": "object", "default": object()}}]},
+            ]
+            for options in requests:
+                with pytest.raises(ConfigError):
+                    await serving.start("a", "Hi", **options)
+            assert await serving.runs() == []
+
+    asyncio.run(main())
+
+
+def test_an_agent_that_fails_ends_its_run_for_every_reader() -> None:
+    async def main() -> None:
+        async with Serving({"a": agent([ValueError("broken model")])}) as serving:
+            run_id = await serving.start("a", "Hi")
+            events = await read(serving, run_id)
+            assert isinstance(events[-1].event.event, RunFailed)
+            run = await serving.run(run_id)
+            assert (run.phase, run.stop_reason, run.error_kind) == ("ended", "failed", "ValueError")
+            late = await read(serving, run_id)
+            assert late[-1].event.event == events[-1].event.event
+
+    asyncio.run(main())
+
+
+def test_the_answer_of_a_schema_is_data() -> None:
+    async def main() -> None:
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        async with Serving({"a": agent(answer('{"city": "Rome"}'))}) as serving:
+            run_id = await serving.start("a", "Where?", output=schema)
+            await read(serving, run_id)
+            assert (await serving.run(run_id)).output == {"city": "Rome"}
+
+    asyncio.run(main())
+
+
+def test_a_service_in_memory_forgets_the_oldest_runs() -> None:
+    async def main() -> None:
+        limits = ServingLimits(kept_runs=2)
+        async with Serving({"a": agent(*[answer("Hi.")] * 4)}, limits=limits) as serving:
+            ids = []
+            for _ in range(4):
+                ids.append(await serving.start("a", "Hi"))
+                await read(serving, ids[-1])
+            assert {run.run_id for run in await serving.runs()} == {*ids[-2:]}
 
     asyncio.run(main())

@@ -52,13 +52,15 @@ async def record_pending(
     return await recorder.store.create(stored, entries), stored, entries
 
 
-async def append_notes(recorder: AgentRecorder, run_id: str, hold: int, notes: Sequence[PluginEvent]) -> list[str]:
-    """Write notes into a run that this process holds; return them as entries.
+async def append_events(
+    recorder: AgentRecorder, run_id: str, hold: int, events: Sequence[PluginEvent | RunStarted]
+) -> list[str]:
+    """Write notes into a run that this process holds, or messages with which it begins again; return the entries.
 
     Raises:
         StoreError: They cannot be written, or the hold was lost.
     """
-    entries = [await hide_entry(entry_of(note, whole=True), recorder.secrets) for note in notes]
+    entries = [await hide_entry(entry_of(event, whole=True), recorder.secrets) for event in events]
     await recorder.store.append(run_id, hold, entries, state=RUNNING)
     return entries
 

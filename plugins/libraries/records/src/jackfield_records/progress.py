@@ -143,7 +143,7 @@ class Progress(RunState):
 
     def _begin_with(self, messages: Sequence[Message]) -> None:
         self.history[:], self.start = messages, len(messages)
-        self.parts[0].begin = self.start
+        self.parts[:] = [replace(self.parts[0], begin=self.start, turns=0)]
         self.began = _open_ids(messages)
 
     def _take_turn(self, event: TurnFinished) -> None:

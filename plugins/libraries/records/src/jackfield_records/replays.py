@@ -17,6 +17,7 @@ from jackfield.events import (
     ReasoningDelta,
     RunEvent,
     RunFinished,
+    RunStarted,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -75,6 +76,8 @@ class Replay:
         self._numbers[run.number] += 1
         if isinstance(event, HandedOff):
             self._labels[run.number] = event.to
+        elif isinstance(event, RunStarted):
+            self._labels.pop(run.number, None)
         label = self._labels.get(run.number, run.agent)
         return RunEvent(run.run_id, self._numbers[run.number], label, run.depth, event)
 

@@ -28,6 +28,7 @@ from jackfield_serving.requests import Answers, Request, is_internal
 _ENTRY = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
 _ASKED = re.compile(r'\{"below": (\d+), "asked": .*?"run_id": "([^"]*)"')
 _STEP = re.compile(r'\{(?:"below": \d+, )?"event": "TurnFinished"')
+_BEGINNING = '{"event": "RunStarted"'
 _REPEATED = (RunStarted, ResponseReplaced)
 _WITHOUT_EVENTS = frozenset({"Resumed", "Added", ""})
 
@@ -79,7 +80,9 @@ class LiveRun:
         self._old_runs = {*self._nested.values()}
         self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not come
         # An agent that continues first repeats what was done.
-        self._repeats = {run.run_id, *self._old_runs} if any(map(_STEP.match, entries)) else set()
+        beginning = max((place for place, entry in enumerate(entries) if entry.startswith(_BEGINNING)), default=0)
+        has_steps = any(map(_STEP.match, entries[beginning:]))
+        self._repeats = {run.run_id, *self._old_runs} if has_steps else set[str]()
         self._labels: dict[str, tuple[str, int]] = {run.run_id: (agent, 0)}
         self._readers: list[asyncio.Future[None]] = []
 

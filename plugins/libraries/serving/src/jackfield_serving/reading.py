@@ -9,7 +9,7 @@ from typing import Any
 
 from jackfield.errors import StoreError
 from jackfield.events import ApprovalNeeded, PluginEvent, RunFailed, RunFinished
-from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.messages import FunctionCall, Message, Usage, as_messages
 from jackfield.results import text_of_answer
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_records import Replay
@@ -83,6 +83,7 @@ class RunRecord:
 
         Raises:
             NotWaitingError: The run does not wait for one of them, or an approval is not True or False.
+            InvalidMessageError: The message of a person is not valid.
         """
         waiting = {call.call_id: call for call in self.waiting}
         approvals, results = dict[str, bool](), dict[str, Any]()
@@ -90,6 +91,8 @@ class RunRecord:
             if call_id not in waiting:
                 ids = ", ".join(map(repr, waiting)) or "nothing"
                 raise NotWaitingError(f"run {self.run.run_id} does not wait for {call_id!r}; it waits for {ids}")
+            if waiting[call_id].kind == "input":
+                return Answers(messages=as_messages(answer))
             if waiting[call_id].kind == "client_tool":
                 approvals[call_id], results[call_id] = True, answer
             elif isinstance(answer, bool):

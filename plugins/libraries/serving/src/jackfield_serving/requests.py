@@ -57,13 +57,15 @@ class Answers:
     Attributes:
         approvals: Decisions, by the ids of the calls.
         results: Results of the client's tools, by the ids of their calls.
+        messages: The messages of a person, with which the run begins again.
     """
 
     approvals: Mapping[str, bool] = field(default_factory=dict)
     results: Mapping[str, Any] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
 
     def as_note(self) -> PluginEvent:
-        """Return the answers as an event for the record.
+        """Return the answers without messages as an event for the record.
 
         Raises:
             ConfigError: A result is not JSON.

@@ -12,14 +12,14 @@ from typing import Any, Self
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError
-from jackfield.events import RunEvent, RunStarted
+from jackfield.events import PluginEvent, RunEvent, RunStarted
 from jackfield.messages import Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.stores import RUNNING, Store, load_store
 from jackfield.tools import FunctionSchema
 from jackfield_records import fork
-from jackfield_records.pending import append_notes, record_pending
+from jackfield_records.pending import append_events, record_pending
 from jackfield_serving.agents import AgentSource, ServedAgent, check_names, serve_agent
 from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
@@ -226,13 +226,14 @@ class Serving:
 
         Args:
             run_id: The run.
-            answers: By the ids of `RunInfo.waiting`: True or False for an approval, the result for a client's tool.
-                Calls without an answer wait on.
+            answers: By the ids of `RunInfo.waiting`: True or False for an approval, the result for a client's tool, a
+                text or messages for a person's turn (`INPUT`). Calls without an answer wait on.
             owner: The identity that started the run.
 
         Raises:
             RunNotFoundError: The owner has no such run.
             NotWaitingError: The run does not wait for these answers, or another answer came first.
+            InvalidMessageError: The message of a person is not valid.
             TooManyRunsError: The service is full; `retry_after_s` says when to try again.
             StoreError: The answers cannot be recorded.
         """
@@ -247,8 +248,11 @@ class Serving:
         async with self._releasing_after_error(held):
             record = read_run(held.run, held.entries)
             served = self._served(record)
-            note = record.sort_answers(answers).as_note()
-            held.entries += await append_notes(served.recorder, run_id, held.hold, [note])
+            sorted_answers = record.sort_answers(answers)
+            events: list[PluginEvent | RunStarted] = [sorted_answers.as_note()]
+            if sorted_answers.messages:
+                events.insert(0, RunStarted((*record.messages, *record.response, *sorted_answers.messages)))
+            held.entries += await append_events(served.recorder, run_id, held.hold, events)
             self._continue(served, held)
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
