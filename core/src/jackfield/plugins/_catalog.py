@@ -98,6 +98,28 @@ class Catalog:
         """Return the rows of one name, spelt exactly so; `*` for sources."""
         return self._by_name.get((kind, name), ())
 
+    def of(self, distribution: str) -> Sequence[Row]:
+        """Return the rows of one distribution, by its normalised name."""
+        return self._by_distribution.get(distribution, ())
+
+    def in_package(self, package: str) -> Sequence[Row]:
+        """Return the rows whose modules are in a top-level package."""
+        return self._by_package.get(package, ())
+
+    @cached_property
+    def _by_distribution(self) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.distribution, []).append(row)
+        return rows
+
+    @cached_property
+    def _by_package(self) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.module.partition(".")[0], []).append(row)
+        return rows
+
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Row]]:
         rows: dict[tuple[str, str], list[Row]] = {}

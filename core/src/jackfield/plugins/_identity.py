@@ -39,6 +39,7 @@ class Identities:
         self._locations = {row.distribution: row.location for row in rows}
         self._records: dict[str, Mapping[str, str] | None] = {}
         self._claims: dict[str, Mapping[str, str]] = {}
+        self._owners: dict[str, Mapping[str, list[str]]] = {}
         self._unproven: dict[Row, str] = {}
 
     def unproven(self, row: Row) -> str:
@@ -100,14 +101,20 @@ class Identities:
 
     def _others(self, file: _Origin, row: Row) -> list[str]:
         """List the other distributions with plugins whose RECORD lists a file."""
-        folder = os.path.realpath(file.folder)
-        return [
-            name
-            for name, location in self._locations.items()
-            if name != row.distribution
-            and location.rpartition("/")[0] == folder
-            and file.relative in (self._record(location) or ())
-        ]
+        owners = self._owners_in(os.path.realpath(file.folder)).get(file.relative, ())
+        return [name for name in owners if name != row.distribution]
+
+    def _owners_in(self, folder: str) -> Mapping[str, list[str]]:
+        """Map each file in the RECORDs of a folder's plugins to their distributions."""
+        owners = self._owners.get(folder)
+        if owners is None:
+            owners = {}
+            for name, location in self._locations.items():
+                if location.rpartition("/")[0] == folder:
+                    for path in self._record(location) or ():
+                        owners.setdefault(path, []).append(name)
+            self._owners[folder] = owners
+        return owners
 
     def _record(self, location: str) -> Mapping[str, str] | None:
         if location not in self._records:

@@ -167,10 +167,9 @@ class Loader:
         policy = self._policy()
         module_name, _, attribute = target.partition(":")
         package = module_name.partition(".")[0]
-        for other in policy.catalog.rows:
-            if other.module.partition(".")[0] == package != row.module.partition(".")[0] and (
-                reason := why_not(other, policy.settings)
-            ):
+        is_own = package == row.module.partition(".")[0]
+        for other in () if is_own else policy.catalog.in_package(package):
+            if reason := why_not(other, policy.settings):
                 raise PluginBlockedError(f"{row.address} uses {target}, but {other.address} {reason}")
         module = self._import(row, module_name)
         try:

@@ -89,7 +89,7 @@ class Policy:
         return self._identities.foreign(row, self._is_denied)
 
     def _is_denied(self, distribution: str) -> bool:
-        return any(row.distribution == distribution and self.why_not(row) for row in self.catalog.rows)
+        return any(self.why_not(row) for row in self.catalog.of(distribution))
 
     @cached_property
     def _identities(self) -> Identities:

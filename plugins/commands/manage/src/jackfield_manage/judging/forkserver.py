@@ -27,7 +27,9 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import IO, Any
 
-from jackfield.plugins import PluginHost
+from jackfield.defaults import MANAGER
+from jackfield.errors import PluginError
+from jackfield.plugins import ComponentSpec, PluginHost
 from jackfield_manage.judging.probe import BASES, LOAD_KEYS, describe, load_and_check
 from jackfield_manage.judging.results import failed, read_result, report_result
 
@@ -179,6 +181,11 @@ def main() -> None:
     task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - written by our parent
     for row in task.host.policy.rows():
         task.host.policy.unproven(row)  # reads and keeps the RECORDs, which spares every fork the work
+    task.host.catalog.in_package("")  # makes the index, which spares every fork a look at all rows
+    # Describing our own package prepares what each fork would otherwise prepare for itself.
+    with suppress(PluginError):
+        for row in task.host.catalog.of(MANAGER):
+            task.host.spec_of(row, ComponentSpec)
     wakeup, signalled = os.pipe()
     os.set_blocking(signalled, False)
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)

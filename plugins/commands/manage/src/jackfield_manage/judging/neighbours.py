@@ -24,6 +24,10 @@ class Neighbours:
         for row in host.policy.rows():
             self.addresses[row.id].append(row.address)
             self.owners[package_of(row)].add(row.distribution)
+        self._by_variant: defaultdict[str, list[str]] = defaultdict(list)
+        for component in self.addresses:
+            for variant in _variants(component):
+                self._by_variant[variant].append(component)
         self.prefer = host.settings.prefer
         self.activations = activations(host)
         self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
@@ -72,11 +76,12 @@ class Neighbours:
 
     def _similar_addresses(self, row: Row) -> list[str]:
         """Return the components of other distributions whose names differ from this one by one letter."""
+        candidates = {other for variant in _variants(row.id) for other in self._by_variant[variant]}
         return [
             address
-            for component, addresses in self.addresses.items()
+            for component in sorted(candidates)
             if differs_by_one(row.id, component)
-            for address in addresses
+            for address in self.addresses[component]
             if address.partition("/")[0] != row.distribution
         ]
 
@@ -99,6 +104,12 @@ def _successor(version: str) -> str:
     """Return the first version after all that begin with this one: `1.5` for `1.4`."""
     head, dot, last = version.rpartition(".")
     return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
+
+
+def _variants(component: str) -> set[str]:
+    """Return an id, and the id without each character of its name. Ids that differ by one character share a variant."""
+    start = component.index(".") + 1
+    return {component, *(component[:place] + component[place + 1 :] for place in range(start, len(component)))}
 
 
 def differs_by_one(first: str, second: str) -> bool:

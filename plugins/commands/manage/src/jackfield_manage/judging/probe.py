@@ -14,6 +14,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -121,15 +122,15 @@ def _schemas(host: PluginHost, distribution: str) -> dict[str, object]:
 
 
 def _rows_of(host: PluginHost, distribution: str) -> list[Row]:
-    return [row for row in host.policy.rows() if row.distribution == distribution]
+    return host.policy.usable(row for row in host.catalog.of(distribution) if not row.is_source)
 
 
 def _rows_of_local_file(host: PluginHost, name: str, result: dict[str, Any]) -> list[Row]:
     """Return the components in a local file of this name, if there is one."""
     rows: list[Row] = []
     try:
-        for source in host.catalog.rows:
-            if source.distribution == name and not source.is_installed:
+        for source in host.catalog.of(name):
+            if not source.is_installed:
                 rows += host.offers(source)
     except PluginError as error:
         _add_error(error, result)
@@ -148,17 +149,19 @@ def _specs_of(host: PluginHost, rows: Iterable[Row], result: dict[str, Any]) -> 
 
 def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[str]:
     """Return everything that modules offer, declared or not, except kinds that are listed at run time (`tool.*`)."""
-    dynamic = {row.kind for row in host.catalog.rows if row.distribution == distribution and row.is_source}
-    offered: list[str] = []
+    dynamic = {row.kind for row in host.catalog.of(distribution) if row.is_source}
+    offered: list[Row] = []
     for row in {row.module: row for row in rows}.values():
+        source = row._replace(kind="*", name="*")
+        if not dynamic:
+            with suppress(PluginError):  # one of the hooks fails: the others are asked one by one
+                offered += host.offers(source)
+                continue
         for kind in hook.KINDS:
             if kind not in dynamic:
-                try:
-                    components = host.offers(row._replace(kind="*", name="*"), kind)
-                except PluginError:  # `_specs_of` reports it
-                    continue
-                offered += [component.id for component in components]
-    return offered
+                with suppress(PluginError):  # `_specs_of` reports it
+                    offered += host.offers(source, kind)
+    return [component.id for component in offered]
 
 
 def _add_error(error: PluginError, result: dict[str, Any]) -> None:
