@@ -5,6 +5,7 @@ python scripts/release.py --tag [DIST …]      the same, then a tag for each; p
 python scripts/release.py name TAG            what a tag is of, as GitHub's outputs: name, version, folder
 python scripts/release.py order [DIST …]      print them in the order in which they must be published
 
+The archives get the address of the repository and the record of the contract tests, which are not in the repository.
 Nothing here talks to a registry but to install dependencies; nothing is uploaded. docs/releasing.md has the story.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -32,6 +34,7 @@ from packaging.utils import canonicalize_name
 from jackfield.defaults import MANAGER
 
 ROOT = Path(__file__).resolve().parent.parent
+URL_VARIABLE = "JACKFIELD_REPOSITORY_URL"
 TAG = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)-v(?P<version>\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)")
 HEADING = re.compile(r"^## (?P<version>\d\S*)(?: — (?P<date>\d{4}-\d\d-\d\d|unreleased))?$", re.MULTILINE)
 
@@ -62,6 +65,10 @@ class Source:
     @property
     def tag(self) -> str:
         return f"{self.name}-v{self.version}"
+
+    @property
+    def offers_plugins(self) -> bool:
+        return bool(self.project.get("entry-points", {}).get("jackfield.v1"))
 
     @property
     def requirements(self) -> list[Requirement]:
@@ -117,7 +124,13 @@ def named_by(tag: str, ours: Mapping[str, Source]) -> Source:
 
 def faults(source: Source, ours: Mapping[str, Source], *, final: bool) -> list[str]:
     """What its files have against a release. `final` is for a real one: its changelog entry must have a date."""
-    return [*_version_faults(source), *_changelog_faults(source, final=final), *_floor_faults(source, ours)]
+    found = [*_version_faults(source), *_changelog_faults(source, final=final), *_floor_faults(source, ours)]
+    if final and not repository_url(os.environ):
+        found.append(
+            f"the repository has no public address: set {URL_VARIABLE} (in the CI, as its variable), or "
+            "give git a remote 'origin'"
+        )
+    return found
 
 
 def _version_faults(source: Source) -> list[str]:
@@ -184,13 +197,68 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
 
 def build(source: Source, out: Path) -> list[Path]:
     """Build the sdist, and the wheel from the sdist: what is missing in the one cannot be in the other."""
-    run(["uv", "build", "--quiet", "--out-dir", out, source.folder])
+    with tempfile.TemporaryDirectory() as folder:
+        complete = Path(folder, source.name)
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "dist")
+        shutil.copytree(source.folder, complete, ignore=ignored)
+        add_urls(source, complete)
+        record_conformance(source, complete)
+        run(["uv", "build", "--quiet", "--out-dir", out, complete])
     mine = sorted(out.glob(f"{source.package}-{source.version}[-.]*"))
     if len(mine) != 2:
         raise ReleaseError(
             f"{source.name}: an sdist and a wheel were expected, there are: {[one.name for one in mine]}"
         )
     return mine
+
+
+def add_urls(source: Source, complete: Path) -> None:
+    """Add the addresses of the repository to a copy of a distribution; none if the repository has no public one."""
+    repository = repository_url(os.environ)
+    if not repository:
+        return
+    place = source.folder.relative_to(ROOT).as_posix()
+    urls = {
+        "Repository": repository,
+        "Issues": f"{repository}/issues",
+        "Changelog": f"{repository}/blob/{source.tag}/{place}/CHANGELOG.md",
+    }
+    with Path(complete, "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[project.urls]\n" + "".join(f'{name} = "{url}"\n' for name, url in urls.items()))
+
+
+def repository_url(environ: Mapping[str, str]) -> str:
+    """Return the public address of the repository; '' if there is none.
+
+    It is that of the variable of the CI, else GitHub's own, else the one of the remote `origin`.
+    """
+    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+    own = environ.get(URL_VARIABLE) or (f"{server}/{name}" if server and name else "")
+    return public_url(own or run(["git", "remote", "get-url", "origin"], cwd=ROOT, may_fail=True).strip())
+
+
+def public_url(remote: str) -> str:
+    """Return the web address of a git remote, without credentials; '' for a path, or a host that is not public."""
+    match = re.fullmatch(
+        r"(?:(?:https|ssh|git)://)?(?:[^@/\s]+@)?([a-z0-9.-]+\.[a-z]{2,})(?::\d+)?[:/](\S+)", remote, re.I
+    )
+    if match is None or match[1].lower().endswith((".local", ".internal", ".localhost", ".localdomain", ".lan")):
+        return ""
+    return f"https://{match[1].lower()}/{match[2].strip('/').removesuffix('.git')}"
+
+
+def record_conformance(source: Source, complete: Path) -> None:
+    """Run the contract tests of a plugin, and put their record into the package of its copy.
+
+    Raises:
+        ReleaseError: A test fails.
+    """
+    tests = source.folder / "tests/test_contract.py"
+    if not (source.offers_plugins and tests.is_file()):
+        return
+    record = complete / "src" / source.package / "conformance.json"
+    options = ["-q", "-p", "no:cacheprovider", "-p", "jackfield_testkit.conformance", f"--conformance={record}"]
+    run([sys.executable, "-m", "pytest", *options, tests], cwd=ROOT)
 
 
 def build_wheel(source: Source, out: Path) -> None:
@@ -221,8 +289,9 @@ def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path
             [python, "-I", "-m", "jackfield", "plugins", "doctor", "--deep", "--json"], cwd=folder, may_fail=True
         )
     findings = [one for one in json.loads(said) if one["distribution"] == source.name]
-    offers = bool(source.project.get("entry-points", {}).get("jackfield.v1"))
-    if len(findings) != offers or any(one["status"] not in ("ok", "slow", "inactive") for one in findings):
+    if len(findings) != source.offers_plugins or any(
+        one["status"] not in ("ok", "slow", "inactive") for one in findings
+    ):
         raise ReleaseError(f"{source.name}: the doctor says {findings or 'nothing of it'}")
 
 

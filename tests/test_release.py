@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -35,9 +36,10 @@ def installing_env(clean_env: dict[str, str]) -> dict[str, str]:
 def release(execute: Callable[..., Any], root: Path, installing_env: dict[str, str]) -> Callable[..., Any]:
     """Runs `scripts/release.py`, of this repository or of a copy."""
 
-    def run(*arguments: str | Path, repository: Path = root, check: bool = True) -> Any:
+    def run(*arguments: str | Path, repository: Path = root, check: bool = True, **variables: str) -> Any:
         script = repository / "scripts/release.py"
-        return execute([sys.executable, script, *arguments], cwd=repository, env=installing_env, check=check)
+        env = {**installing_env, **variables}
+        return execute([sys.executable, script, *arguments], cwd=repository, env=env, check=check)
 
     return run
 
@@ -90,7 +92,9 @@ def test_a_rehearsal_makes_an_sdist_and_a_wheel_that_work_and_puts_no_tag(
 ) -> None:
     before = execute(["git", "tag", "--list"], cwd=root, check=False).stdout
     out = tmp_path / "dist"
-    said = release("--dry-run", "--out", out, "jackfield-retrieval", "jackfield").stdout
+    url = "https://code.example.org/jack/field"
+    done = release("--dry-run", "--out", out, "jackfield-retrieval", "jackfield", JACKFIELD_REPOSITORY_URL=f"{url}.git")
+    said = done.stdout
     assert "would put the tags: jackfield-v" in said
     assert said.count("works where nothing else is") == 2
     assert sorted(path.suffix for path in out.iterdir() if path.name[0] != ".") == [".gz", ".gz", ".whl", ".whl"]
@@ -99,6 +103,69 @@ def test_a_rehearsal_makes_an_sdist_and_a_wheel_that_work_and_puts_no_tag(
             names = {name.partition("/")[2] for name in sdist.getnames()}
         assert {"README.md", "CHANGELOG.md", "pyproject.toml", "PKG-INFO"} <= names
     assert execute(["git", "tag", "--list"], cwd=root, check=False).stdout == before
+    for wheel, folder in ((one, f"{out}") for one in out.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            headers = archive.read(metadata).decode()
+            records = [name for name in archive.namelist() if name.endswith("/conformance.json")]
+            record = archive.read(records[0]).decode() if records else ""
+        assert f"Project-URL: Repository, {url}\n" in headers
+        assert f"Project-URL: Issues, {url}/issues\n" in headers
+        assert re.search(
+            rf"^Project-URL: Changelog, {url}/blob/jackfield\S*-v[\d.]+/\S+/CHANGELOG.md$|/core/", headers, re.M
+        )
+        # The core offers no plugins; what another distribution offers was tested, in this version.
+        if wheel.name.startswith("jackfield-"):
+            assert not records
+        else:
+            table = json.loads(record)
+            assert (table["distribution"], table["outcome"]) == ("jackfield-retrieval", "passed")
+            assert f"-{table['version']}-" in wheel.name
+            assert {suite["component"] for suite in table["suites"] if "component" in suite}
+        assert str(root) not in headers + record
+        assert folder not in headers + record
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        ("https://code.example.org/jack/field.git", "https://code.example.org/jack/field"),
+        ("https://user:token@code.example.org/jack/field/", "https://code.example.org/jack/field"),
+        ("git@code.example.org:jack/field.git", "https://code.example.org/jack/field"),
+        ("ssh://git@code.example.org:2222/jack/field", "https://code.example.org/jack/field"),
+        ("/srv/git/field.git", ""),
+        ("file:///srv/git/field.git", ""),
+        ("../field", ""),
+        ("http://127.0.0.1:3000/jack/field", ""),
+        ("http://localhost/jack/field", ""),
+        ("git@buildbox.local:jack/field.git", ""),
+        ("git@buildbox:jack/field.git", ""),
+        ("", ""),
+    ],
+)
+def test_an_address_is_public_or_left_out(remote: str, url: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(root / "scripts")
+    assert importlib.import_module("release").public_url(remote) == url
+
+
+def test_a_release_needs_an_address_and_takes_the_ci_variable_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(root / "scripts")
+    script = importlib.import_module("release")
+    github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "jack/field"}
+    assert script.repository_url(github) == "https://github.com/jack/field"
+    assert script.repository_url({**github, script.URL_VARIABLE: "https://a.example/b"}) == "https://a.example/b"
+    monkeypatch.setattr(script, "repository_url", lambda _: "")
+    ours = script.sources(root)
+    for final in (True, False):
+        told = script.faults(ours["jackfield-offline"], ours, final=final)
+        assert any(script.URL_VARIABLE in fault for fault in told) is final
+
+
+def test_every_plugin_has_contract_tests_for_its_record(distributions: list[Any]) -> None:
+    plugins = [one for one in distributions if one.metadata["project"].get("entry-points", {}).get("jackfield.v1")]
+    assert [one.name for one in plugins if not (one.folder / "tests/test_contract.py").is_file()] == []
 
 
 SPOILINGS: Mapping[str, tuple[str, str, str, str]] = {
