@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sqlite3
 import stat
@@ -10,10 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from jackfield.errors import RunBusyError, StoreError
 from jackfield.stores import StoredRun
@@ -208,7 +212,7 @@ def test_a_store_of_a_newer_version_is_left_as_it_is(make: Make, path: Path) -> 
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 99")
     other.close()
-    with pytest.raises(StoreError, match="it has version 99, and this jackfield-sqlite-store reads 5"):
+    with pytest.raises(StoreError, match="it has version 99, and this jackfield-sqlite-store reads 6"):
         entries_of(make(), "r")
 
 
@@ -276,3 +280,90 @@ def test_many_processes_write_at_once(make: Make, path: Path) -> None:
     store = make()
     assert len(asyncio.run(store.runs(limit=1000))) == 40
     assert all(entries_of(store, f"{who} {number}") == ["a", "b", "c"] for who in range(2) for number in range(20))
+
+
+# --- what the runs of a conversation share ---
+
+SPEECHES = [f"{letter} said " + letter * 150 for letter in "abc"]
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[list[tuple[str, list[str]]], list[int]]:
+    """Return first entries of runs with their sessions, and an order in which some are deleted."""
+    speeches = st.lists(st.sampled_from(SPEECHES), max_size=5)
+    runs = draw(st.lists(st.tuples(st.sampled_from(["", "s", "t"]), speeches), min_size=1, max_size=8))
+    return runs, draw(st.lists(st.integers(0, len(runs) - 1), unique=True))
+
+
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(conversations())
+def test_every_run_stays_whole_whichever_others_are_deleted(
+    tmp_path: Path, conversation: tuple[list[tuple[str, list[str]]], list[int]]
+) -> None:
+    runs, deleted = conversation
+    with TemporaryDirectory(dir=tmp_path) as folder:
+        store = SQLiteStore(path=Path(folder) / "runs.sqlite")
+
+        async def keep() -> None:
+            expected = {}
+            for number, (session, speeches) in enumerate(runs):
+                entries = [f"<{''.join(speeches)}>"] * (1 + number % 2)  # also with a second entry, as of a fork
+                hold = await store.create(StoredRun(run_id=f"r{number}", session=session), entries)
+                await store.append(f"r{number}", hold, ["end"], state="finished")
+                expected[f"r{number}"] = [*entries, "end"]
+            for number in deleted:
+                await store.delete(f"r{number}")
+                del expected[f"r{number}"]
+                for run_id, entries in expected.items():
+                    assert (await store.read(run_id))[1] == entries
+                    assert (await store.read(run_id, after=1))[1] == entries[1:]
+            await store.aclose()
+
+        asyncio.run(keep())
+
+
+def talk(store: SQLiteStore, turns: int, session: str = "r") -> list[str]:
+    """Record the runs of a conversation that grows by 1,000 bytes a turn; return their ids."""
+    said = ""
+    for number in range(turns):
+        said += f"word{number} " + "x" * 990
+        first = json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": said}]})
+        hold = asyncio.run(store.create(StoredRun(run_id=f"{session}{number}", session=session), [first]))
+        asyncio.run(store.append(f"{session}{number}", hold, [], state="finished"))
+    return [f"{session}{number}" for number in range(turns)]
+
+
+def test_a_conversation_takes_space_for_what_is_new(make: Make, path: Path) -> None:
+    store = make()
+    runs = talk(store, 100)  # five megabytes, if each run had all of it
+    with sqlite3.connect(path) as connection:
+        (size,) = connection.execute("SELECT sum(bytes) FROM runs").fetchone()
+        steps = connection.execute("SELECT count(*) FROM runs WHERE depth = 0").fetchone()
+    assert 100_000 < size < 300_000
+    assert steps == (4,)
+    assert len(entries_of(store, runs[-1])[0]) > 99_000
+
+
+def test_a_search_finds_a_run_that_shares_its_beginning(make: Make) -> None:
+    store = make()
+    runs = talk(store, 3)
+    for _ in range(2):
+        assert [run.run_id for run in asyncio.run(store.search("word1"))] == ["r2", "r1"]
+        asyncio.run(store.append("r2", asyncio.run(store.hold(runs[2])), ["more"], state="finished"))
+    asyncio.run(store.delete("r1"))
+    assert [run.run_id for run in asyncio.run(store.search("word1 word0"))] == ["r2"]
+
+
+def test_the_most_megabytes_hold_for_runs_that_take_over_what_they_shared(make: Make, path: Path) -> None:
+    store = make(max_mb=0.015)
+    talk(store, 10, "old")
+    runs = talk(store, 10, "new")
+    asyncio.run(store._in_worker(store._clean))
+    assert [run.run_id for run in asyncio.run(store.runs())] == runs[::-1]
+    asyncio.run(store.delete(runs[0]))
+    with sqlite3.connect(path) as connection:
+        (size,) = connection.execute("SELECT sum(bytes) FROM runs").fetchone()
+        (beside,) = connection.execute("SELECT coalesce(sum(length(first)), 0) FROM runs").fetchone()
+        (among,) = connection.execute("SELECT coalesce(sum(length(entry)), 0) FROM entries").fetchone()
+    assert size == beside + among
+    assert len(entries_of(store, runs[-1])[0]) > 9_900

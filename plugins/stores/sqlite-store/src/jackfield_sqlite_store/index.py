@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from jackfield_local_state.ownfile import writing
 from jackfield_records import searched_text
 from jackfield_sqlite_store.entries import LAST, join_entries
+from jackfield_sqlite_store.sharing import read_first
 
 _RUNS_AT_ONCE = 100  # between two of these transactions, others can write
 _SHORTEST_INDEXED = 3  # a trigram
@@ -16,7 +17,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS indexed_runs (run INTEGER PRIMARY KEY, entries INTEGER NOT NULL)",
 )
 _STALE = (
-    f"SELECT number, {LAST} AS count, first, last FROM runs LEFT JOIN indexed_runs ON indexed_runs.run = number "  # noqa: S608
+    f"SELECT number, {LAST} AS count, first, last, base FROM runs LEFT JOIN indexed_runs ON indexed_runs.run = number "  # noqa: S608
     "WHERE indexed_runs.entries IS NOT count LIMIT ?"
 )
 
@@ -33,9 +34,13 @@ def update_index(connection: sqlite3.Connection) -> bool:
         for statement in _TABLES:
             connection.execute(statement)
         rows = connection.execute(_STALE, (_RUNS_AT_ONCE,)).fetchall()
-        for number, count, first, last in rows:
-            middle = connection.execute("SELECT entry FROM entries WHERE run = ? ORDER BY place", (number,))
-            text = searched_text(join_entries(first, (entry for (entry,) in middle), last))
+        for number, count, first, last, base in rows:
+            found = connection.execute("SELECT entry FROM entries WHERE run = ? ORDER BY place", (number,))
+            middle = [entry for (entry,) in found]
+            if base is not None:
+                middle = middle[first is None :]
+                first = read_first(connection, number)  # noqa: PLW2901 - the whole of it
+            text = searched_text(join_entries(first, middle, last))
             connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
             connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, text))
             connection.execute("INSERT OR REPLACE INTO indexed_runs VALUES (?, ?)", (number, count))

@@ -27,6 +27,7 @@ from jackfield_records import RecordingStore, search_words
 from jackfield_sqlite_store.entries import LAST, LOSSLESS, join_entries, split_last
 from jackfield_sqlite_store.index import can_index, forget_texts, search_query, update_index
 from jackfield_sqlite_store.owners import Owner, is_held
+from jackfield_sqlite_store.sharing import Sharing, read_first, release_base, share_beginning
 
 T = TypeVar("T")
 
@@ -40,8 +41,10 @@ CREATE TABLE runs (
     session TEXT NOT NULL, parent TEXT NOT NULL, client TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL,
     owner TEXT, hold INTEGER NOT NULL,
     began REAL NOT NULL, changed REAL NOT NULL, bytes INTEGER NOT NULL,
-    first BLOB, last BLOB, lasts INTEGER NOT NULL DEFAULT 0
+    first BLOB, last BLOB, lasts INTEGER NOT NULL DEFAULT 0,
+    base INTEGER, shared INTEGER NOT NULL DEFAULT 0, depth INTEGER NOT NULL DEFAULT 0
 );
+CREATE INDEX of_a_base ON runs (base) WHERE base IS NOT NULL;
 CREATE INDEX of_a_session ON runs (session, number) WHERE session <> '';
 CREATE INDEX of_a_client ON runs (client, number) WHERE client <> '';
 CREATE INDEX that_run ON runs (number) WHERE state = 'running';
@@ -57,11 +60,11 @@ INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 # statements that change three pages, instead of eight that change five.
 _SMALL = 1500
 _COLUMNS = f"run_id, agent, model, session, parent, client, title, state, owner, began, changed, {LAST}"
-_ONE_RUN = f"SELECT {_COLUMNS}, number, first, last FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
+_ONE_RUN = f"SELECT {_COLUMNS}, number, first, last, base FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
 _PLACE = f"SELECT number, owner, hold, {LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
 _BEGIN = (
     "INSERT INTO runs (run_id, agent, model, session, parent, client, title, state, owner, hold, began, changed, "
-    "bytes, first) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
+    "bytes, first, base, shared, depth) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
 _END = (
     "UPDATE runs SET state = ?, changed = ?, bytes = ?, last = ?, lasts = ?, owner = NULL "
@@ -164,7 +167,7 @@ class SQLiteStore(RecordingStore):
         self._file = OwnFile(
             path,
             application_id=0x4A465253,
-            version=5,
+            version=6,
             schema=_SCHEMA,
             owner="jackfield-sqlite-store",
             on_creation=self._note_creation,
@@ -243,14 +246,18 @@ class SQLiteStore(RecordingStore):
             connection.execute("BEGIN")  # both as they were at one time
             try:
                 row = _row(connection, _ONE_RUN, run_id)
-                *columns, number, first, last = row
+                *columns, number, first, last, base = row
                 rows = connection.execute(
                     "SELECT entry FROM entries WHERE run = ? AND place > ? ORDER BY place", (number, after)
                 ).fetchall()
+                middle = [entry for (entry,) in rows]
+                if base is not None and not after:
+                    middle = middle[first is None :]
+                    first = read_first(connection, number)
             finally:
                 connection.execute("COMMIT")
             run = self._run(columns)
-            entries = join_entries(None if after else first, (entry for (entry,) in rows), last)
+            entries = join_entries(None if after else first, middle, last)
             return run, entries[max(0, len(entries) - max(0, run.entries - after)) :]
 
         return await self._used(read)
@@ -334,13 +341,19 @@ class SQLiteStore(RecordingStore):
 
     def _create(self, connection: sqlite3.Connection, run: StoredRun, entries: Sequence[str], claim: _Claim) -> int:
         now, written = time.time(), [entry.encode(*LOSSLESS) for entry in entries]
-        size = sum(map(len, written))
         texts = (run.run_id, run.agent, run.model, run.session, run.parent, run.owner, run.title)
         owner = claim.take(self._owner())
-        first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
-        values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
-        held = _Held(0, 1, owner, 0, size)
-        with writing(connection) if written else nullcontext():  # one statement is a transaction by itself
+        shares = bool(run.session and written)
+        is_one_statement = len(written) == 1 and len(written[0]) <= _SMALL and not shares  # a transaction by itself
+        with nullcontext() if is_one_statement else writing(connection):
+            sharing = share_beginning(connection, run.session, written[0]) if shares else Sharing()
+            if shares:
+                written[0] = written[0][sharing.shared :]
+            size = sum(map(len, written))
+            first = written.pop(0) if len(written) == 1 and size <= _SMALL else None
+            values = (*map(_storable, texts), RUNNING, owner, now, now, size, first)
+            values = (*values, sharing.base, sharing.shared, sharing.depth)
+            held = _Held(0, 1, owner, 0, size)
             try:
                 held.number = connection.execute(_BEGIN, values).lastrowid or 0
             except sqlite3.IntegrityError:
@@ -390,7 +403,9 @@ class SQLiteStore(RecordingStore):
                 rows = connection.execute("SELECT number, owner FROM runs WHERE changed < ?", before).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
-                _forget(connection, list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)))
+                # Later runs of a conversation take over what they share with deleted ones.
+                while numbers := list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)):
+                    _forget(connection, numbers)
 
     def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
         """Yield the oldest runs beyond a limit, except for those that are held or wait for approval."""
@@ -554,6 +569,7 @@ def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[An
 
 def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
     for number in numbers:
+        release_base(connection, number)
         connection.execute("DELETE FROM entries WHERE run = ?", (number,))
         connection.execute("DELETE FROM runs WHERE number = ?", (number,))
     forget_texts(connection, numbers)

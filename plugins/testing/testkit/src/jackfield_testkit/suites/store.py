@@ -256,6 +256,20 @@ class StoreSuite(Suite):
         assert asyncio.run(store.read("r"))[1] == ["new"]
         assert asyncio.run(store.read("other"))[1] == ["entry of other"]
 
+    def test_a_run_of_a_conversation_is_whole_without_the_runs_before_it(self, make: Callable[[], Store]) -> None:
+        store = make()
+        said, firsts = "", {}
+        for number in range(5):  # as in a chat, whose runs begin with all that was said
+            said += f"{number}: {'äh, ' * 300}"
+            firsts[f"r{number}"] = f"[{said}]"
+            hold = _begun(store, f"r{number}", firsts[f"r{number}"], session="talk")
+            asyncio.run(store.append(f"r{number}", hold, [f"end {number}"], state="finished"))
+        for gone in ("r1", "r0", "r4"):
+            asyncio.run(store.delete(gone))
+            del firsts[gone]
+            for run_id, first in firsts.items():
+                assert asyncio.run(make().read(run_id))[1] == [first, f"end {run_id[1:]}"]
+
     # --- who holds it ---
 
     def test_a_run_is_held_by_whoever_began_it(self, make: Callable[[], Store]) -> None:

@@ -268,6 +268,17 @@ class KeepsWhatIsDeleted(Honest):
         ]
 
 
+class ForgetsConversations(Honest):
+    """Looks for the beginning of a conversation in a run that may be gone."""
+
+    async def delete(self, run_id: str) -> None:
+        session = self.of(run_id).run.session
+        await super().delete(run_id)
+        for kept in self.place.runs.values():
+            if session and kept.run.session == session:
+                kept.entries[0] = kept.entries[0][-100:]
+
+
 class LendsToAnybody(Honest):
     def check_free(self, kept: _Kept) -> None:
         pass

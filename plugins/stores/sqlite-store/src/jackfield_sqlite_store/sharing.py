@@ -1,0 +1,88 @@
+"""The beginning that the first entry of a run shares with that of the run before it in its conversation.
+
+The first entry holds the whole conversation so far, so that it would be stored again with each turn. A run with a
+`base` stores the rest alone: its first entry is the first `shared` bytes of the base's first entry, then its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+FIRST = "coalesce(first, (SELECT entry FROM entries WHERE run = number AND place = 1), x'')"
+_LONGEST = 31  # bases in a row, before a long step
+_LEAST = 200  # bytes; a shorter beginning saves nothing
+_CHAIN = f"SELECT base, shared, {FIRST} FROM runs WHERE number = ?"  # noqa: S608 - of the line above
+_REBASE = "UPDATE runs SET base = ?, shared = ?, bytes = bytes + ? WHERE number = ?"
+_BESIDE = "UPDATE runs SET first = ? WHERE number = ?"
+_AMONG = "UPDATE entries SET entry = ? WHERE run = ? AND place = 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The beginning of a first entry.
+
+    Attributes:
+        base: The run whose first entry begins in the same way; None if none does.
+        shared: The number of bytes that both begin with.
+        depth: The number of bases up to the next long step.
+    """
+
+    base: int | None = None
+    shared: int = 0
+    depth: int = 0
+
+
+def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) -> Sharing:
+    """Find a base for the first entry of a new run: the last run of its conversation.
+
+    Each 32nd run takes a long step instead, to the run 32 runs before it. So a long conversation is read in few steps.
+    """
+    query = "SELECT number, base, depth FROM runs WHERE session = ? ORDER BY number DESC LIMIT 1"
+    row = connection.execute(query, (session,)).fetchone()
+    if row is None:
+        return Sharing()
+    number, base, depth = row
+    new_depth = 0 if depth == _LONGEST else depth + 1
+    while new_depth == 0 and depth > 0 and base is not None:
+        number = base
+        base, depth = connection.execute("SELECT base, depth FROM runs WHERE number = ?", (number,)).fetchone()
+    shared = _common_length(read_first(connection, number), entry)
+    return Sharing(number, shared, new_depth) if shared >= _LEAST else Sharing()
+
+
+def _common_length(one: bytes, other: bytes) -> int:
+    """Return the length of the common beginning; in halves, because comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def read_first(connection: sqlite3.Connection, number: int) -> bytes:
+    """Return the whole first entry of a run; empty for a run without entries."""
+    parts: list[bytes] = []
+    run: int | None = number
+    limit: int | None = None
+    while run is not None:
+        base, shared, own = connection.execute(_CHAIN, (run,)).fetchone()
+        if limit is None or limit > shared:
+            parts.append(own if limit is None else own[: limit - shared])
+            limit = shared
+        run = base
+    return b"".join(reversed(parts))
+
+
+def release_base(connection: sqlite3.Connection, number: int) -> None:
+    """Give the runs that share their beginning with a run another base, before it is deleted."""
+    base, shared, own = connection.execute(_CHAIN, (number,)).fetchone()
+    query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - of FIRST
+    for run, common, is_beside, rest in connection.execute(query, (number,)).fetchall():
+        taken_over = own[: max(0, common - shared)]
+        connection.execute(_REBASE, (base, min(common, shared), len(taken_over), run))
+        where = _BESIDE if is_beside else _AMONG
+        connection.execute(where, (taken_over + rest, run))
