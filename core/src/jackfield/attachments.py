@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from jackfield.defaults import AGENT_WITH_FILES, FETCHER, FIRST_PARSER, READER_OF_FILES
 from jackfield.errors import ContextLengthError, DocParserError, MissingFileError, UnsupportedInputError
@@ -237,7 +237,9 @@ def _decode_uri(uri: str) -> AttachedFile:
 
     head, _, data = uri[5:].partition(",")
     media_type, *parameters = head.split(";")
-    name = f"file{mimetypes.guess_extension(media_type) or ''}"
+    stated = [unquote(parameter[5:]) for parameter in parameters if parameter[:5].lower() == "name="]
+    name = basename_of(stated[0]) if stated and stated[0].isprintable() else ""
+    name = name or f"file{mimetypes.guess_extension(media_type) or ''}"
     try:
         content = base64.b64decode(unquote_to_bytes(data)) if "base64" in parameters else unquote_to_bytes(data)
     except ValueError as error:
