@@ -522,9 +522,10 @@ class Serving:
 
     async def _check_owner(self, run_id: str, owner: str) -> None:
         if run_id not in self._owners:
-            stored, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
-            self._remember_owner(run_id, stored.owner)
-        if self._owners[run_id] != owner:
+            with contextlib.suppress(RunNotFoundError):  # its text would differ from that for a run of another owner
+                stored, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
+                self._remember_owner(run_id, stored.owner)
+        if self._owners.get(run_id) != owner:
             raise RunNotFoundError(f"there is no run {run_id!r}")
 
     async def _conversation(self, run_id: str, owner: str) -> tuple[Message, ...]:
