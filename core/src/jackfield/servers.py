@@ -24,7 +24,7 @@ from jackfield.errors import (
     RunNotFoundError,
     StoreUnavailableError,
 )
-from jackfield.events import RunEvent
+from jackfield.events import RunEvent, RunFailed
 from jackfield.jsontext import MAX_DEPTH
 from jackfield.messages import Messages
 from jackfield.plugins import Plugins
@@ -131,6 +131,37 @@ def _message_of(status: int, error: Exception) -> str:
         case 405:
             return "this method is not supported at this path"
     return str(getattr(error, "detail", ""))
+
+
+_OF_THE_REQUEST: Mapping[str, str] = {
+    "ContextLengthError": "context_length_exceeded",
+    "ContentFilterError": "content_filter",
+    "UnsupportedInputError": "unsupported_input",
+    "MissingFileError": "unsupported_input",
+    "InvalidMessageError": "invalid_request",
+}
+_BUSY = frozenset({"RateLimitedError", "ModelOverloadedError"})
+_RETRY_AFTER_S = 5.0
+
+
+def failure_of(failed: RunFailed) -> RequestRefusedError:
+    """Return the error of a failed run as a client may see it.
+
+    Only errors about the request keep their text: others may contain addresses and names of the server's own.
+    """
+    code = _OF_THE_REQUEST.get(failed.kind)
+    if code is not None:
+        return RequestRefusedError(failed.error, code=code)
+    if failed.kind in _BUSY:
+        return RequestRefusedError(
+            "the agent's model is busy: try again later",
+            status=429,
+            code="rate_limit_exceeded",
+            retry_after_s=_RETRY_AFTER_S,
+        )
+    return RequestRefusedError(
+        f"the run failed ({failed.kind}): the log of the server names the cause", status=500, code="server_error"
+    )
 
 
 def plain_refusal(refusal: Refusal) -> tuple[str, bytes]:
@@ -262,9 +293,12 @@ class HttpServer(Server):
     Attributes:
         paths: The paths below which it answers: `("/v1",)`. Each also covers the path itself. ("/",) covers all that no
             other face covers.
+        open_paths: The paths that are answered without a token, such as that of a page: `/` alone, `/static/*` with all
+            below it. What is there must say nothing of agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
+    open_paths: tuple[str, ...] = ()
 
     @abstractmethod
     def app(self, serving: ServingLike) -> ASGIApp:

@@ -219,7 +219,7 @@ class ServingApp:
             return message
 
         try:
-            owner = self.checks.admit(scope)
+            owner = self.checks.admit(scope, needs_owner=not _is_open(face, scope))
             if face is None:
                 refusal = _NOTHING_HERE
             else:
@@ -241,6 +241,14 @@ class ServingApp:
             return
         media_type, body = face.refusal(refusal) if face else plain_refusal(refusal)
         await _respond(send, refusal.status, media_type, body, _headers_of(refusal))
+
+
+def _is_open(face: HttpServer | None, scope: Scope) -> bool:
+    """Return True for a request that a face answers without a token."""
+    if face is None or scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+        return False
+    path = _path_below(scope)
+    return any(path == one or (one.endswith("/*") and path.startswith(one[:-1])) for one in face.open_paths)
 
 
 def _path_below(scope: Scope) -> str:

@@ -32,8 +32,12 @@ class Checks:
     hosts: frozenset[str] = frozenset()
     max_body_bytes: int
 
-    def admit(self, scope: Scope) -> str:
+    def admit(self, scope: Scope, *, needs_owner: bool = True) -> str:
         """Return the owner of a request; '' if none is needed.
+
+        Args:
+            scope: The request.
+            needs_owner: False for a path that says nothing of agents and runs.
 
         Raises:
             RequestRefusedError: The request is refused. Nothing of it has been read but its headers.
@@ -44,7 +48,7 @@ class Checks:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
         hosts = [value for name, value in pairs if name.lower() == b"host"]
         self._check_host(hosts[0].decode("latin-1") if len(hosts) == 1 else "", headers)
-        owner = self._owner_of(scope, headers)
+        owner = self._owner_of(scope, headers) if needs_owner else ""
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > self.max_body_bytes:
             raise self._too_large()

@@ -13,12 +13,11 @@ from starlette.responses import Response
 from jackfield.errors import JackfieldError
 from jackfield.events import RunFailed
 from jackfield.messages import Usage
-from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
+from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, refusal_of, write_json
 from jackfield_openai_server.calls import continue_run, outer_id
 from jackfield_openai_server.chat_request import ChatQuestion, read_chat_request
 from jackfield_openai_server.citations import citations_of
 from jackfield_openai_server.errors import error_object
-from jackfield_openai_server.failures import failure_of
 from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
 from jackfield_openai_server.models import check_model
 from jackfield_openai_server.sse import event_stream, while_connected
