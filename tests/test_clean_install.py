@@ -918,6 +918,24 @@ asyncio.run(main())
 """,
         "The tide is low.",
     ),
+    "jackfield-web": Job(
+        """
+import asyncio
+from jackfield.plugins import default_host
+from jackfield.servers import load_server
+
+async def main():
+    sent = []
+    async def send(message):
+        sent.append(message)
+    scope = {"type": "http", "method": "GET", "path": "/static/vendor/LICENSES.txt", "headers": [], "query_string": b""}
+    await load_server("web", default_host()).app(None)(scope, None, send)
+    print(sent[0]["status"], b"markdown-it" in sent[1]["body"])
+
+asyncio.run(main())
+""",
+        "200 True",
+    ),
     "jackfield-web-extractor": Job(
         """
 import asyncio, threading

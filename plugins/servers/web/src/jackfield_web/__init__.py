@@ -1,0 +1,1 @@
+"""The web page of Jackfield: a face for people."""

@@ -1,0 +1,239 @@
+"""The requests that the page makes: agents, conversations, runs and their events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from jackfield.events import RunFailed
+from jackfield.messages import ContentItem, Message
+from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
+from jackfield.streams import closing
+from jackfield_serving import Numbered, RunInfo, Serving
+from jackfield_web.wire import Wire, question_in, wire_of
+
+_Body = TypeVar("_Body", bound=BaseModel)
+_MOST_RUNS = 1000
+_HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
+_SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+class _File(BaseModel):
+    """A file that a person attached, as a `data:` URI."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = Field(pattern="^(image|audio|video|file)$")
+    address: str = Field(pattern="^data:")
+
+
+class _Question(BaseModel):
+    """A question, and the conversation that it belongs to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent: str
+    text: str
+    files: list[_File] = []
+    conversation: str = Field(min_length=1, max_length=100)
+    continues: str = ""
+
+
+class _Answers(BaseModel):
+    """Answers to what a run waits for, by the ids of its calls."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answers: dict[str, bool | str] = Field(min_length=1)
+
+
+class Api:
+    """Answers the requests of the page.
+
+    Args:
+        serving: The agents and their runs.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def agents(self, _: Request) -> Response:
+        """Return the agents that a person can talk to."""
+        agents = [
+            {
+                "name": name,
+                "description": agent.description,
+                "model": agent.model,
+                "images": agent.images,
+                "tools": agent.tools,
+            }
+            for name, agent in self._serving.agents.items()
+        ]
+        return JSONResponse({"agents": agents})
+
+    async def conversations(self, request: Request) -> Response:
+        """Return the conversations of a person, the latest first."""
+        sessions = await self._serving.sessions(owner=owner_of(request.scope), limit=_MOST_RUNS)
+        return JSONResponse(
+            {
+                "conversations": [
+                    {"id": one.session, "title": one.title, "agent": one.agent, "changed": one.changed}
+                    for one in sessions
+                    if one.session
+                ]
+            }
+        )
+
+    async def conversation(self, request: Request) -> Response:
+        """Return the runs of a conversation, oldest first: those that have ended with all their events."""
+        owner = owner_of(request.scope)
+        session = request.path_params["conversation"]
+        summaries = await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)
+        runs = [await self._run(one.run_id, owner) for one in reversed(summaries)]
+        return JSONResponse({"id": session, "runs": runs})
+
+    async def delete_conversation(self, request: Request) -> Response:
+        """Delete a conversation with all its runs; one that is running is cancelled first."""
+        owner = owner_of(request.scope)
+        session = request.path_params["conversation"]
+        for run in await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS):
+            if run.phase != "ended":
+                await self._serving.cancel(run.run_id, owner=owner)
+                async for _ in self._serving.attach(run.run_id, owner=owner):
+                    pass
+            await self._serving.delete(run.run_id, owner=owner)
+        return Response(status_code=204)
+
+    async def start(self, request: Request) -> Response:
+        """Start a run with a question, and return its id; with `?follow`, stream its events at once."""
+        question = await _read(request, _Question)
+        items = [ContentItem(text=question.text)] if question.text.strip() else []
+        items += [ContentItem(**{file.kind: file.address}) for file in question.files]
+        if not items:
+            raise RequestRefusedError("the question is empty: write a text, or attach a file")
+        content = question.text if len(items) == 1 and items[0].text is not None else items
+        run_id = await self._serving.start(
+            question.agent,
+            [Message("user", content)],
+            owner=owner_of(request.scope),
+            session=question.conversation,
+            continues=question.continues,
+        )
+        if "follow" in request.query_params:
+            return self._follow(run_id, 0, owner_of(request.scope))
+        return JSONResponse({"run": run_id}, 201)
+
+    async def events(self, request: Request) -> Response:
+        """Stream the events of a run after a number, until it ends or waits. A viewer that leaves changes nothing."""
+        run_id, owner = request.path_params["run_id"], owner_of(request.scope)
+        after = request.query_params.get("after", "0")
+        if not after.isdecimal() or len(after) > 20:
+            raise RequestRefusedError("after must be the number of an event")
+        await self._serving.run(run_id, owner=owner)  # an unknown run is refused before the stream begins
+        return self._follow(run_id, int(after), owner)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer what a run waits for."""
+        body = await _read(request, _Answers)
+        await self._serving.answer(request.path_params["run_id"], body.answers, owner=owner_of(request.scope))
+        return Response(status_code=204)
+
+    async def cancel(self, request: Request) -> Response:
+        """Stop a run."""
+        await self._serving.cancel(request.path_params["run_id"], owner=owner_of(request.scope))
+        return Response(status_code=204)
+
+    def _follow(self, run_id: str, after: int, owner: str) -> Response:
+        events = self._serving.attach(run_id, after=after, owner=owner)
+        return StreamingResponse(self._stream(events, run_id, owner), media_type="text/event-stream", headers=_SSE)
+
+    async def _run(self, run_id: str, owner: str) -> Wire:
+        run = await self._serving.run(run_id, owner=owner)
+        events: list[Wire] = []
+        if run.phase == "ended":
+            async for number, event in self._serving.attach(run_id, owner=owner):
+                if wire := wire_of(number, event):
+                    events.append(wire)
+        return {
+            "id": run.run_id,
+            "agent": run.agent,
+            "phase": run.phase,
+            "continues": run.request.get("continues", ""),
+            "question": question_in(run.messages),
+            "events": events,
+        }
+
+    async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
+        async with closing(_with_heartbeats(events)) as beats:
+            async for numbered in beats:
+                if numbered is None:
+                    yield b":\n\n"
+                elif wire := wire_of(*numbered):
+                    yield b"data: " + write_json(wire) + b"\n\n"
+        run = await self._serving.run(run_id, owner=owner)
+        yield b"data: " + write_json({"type": "end", **_state_of(run)}) + b"\n\n"
+
+
+def _state_of(run: RunInfo) -> Wire:
+    """Return the phase of a run, and what it waits for."""
+    waiting = [
+        {
+            "call_id": one.call_id,
+            "kind": one.kind,
+            "name": one.call.name,
+            "arguments": one.call.arguments,
+            "agent": one.agent,
+            "in_doubt": one.in_doubt,
+        }
+        for one in run.waiting
+    ]
+    error = str(failure_of(RunFailed(run.error, run.error_kind))) if run.error else ""
+    return {"phase": run.phase, "reason": run.stop_reason, "error": error, "waiting": waiting}
+
+
+async def _with_heartbeats(events: AsyncIterator[Numbered]) -> AsyncIterator[Numbered | None]:
+    """Yield events, and None after each silence of some seconds."""
+    async with closing(events):
+        pending: asyncio.Task[Numbered] | None = None
+        try:
+            while True:
+                pending = pending or asyncio.ensure_future(_next(events))
+                done, _ = await asyncio.wait([pending], timeout=_HEARTBEAT_S)
+                if not done:
+                    yield None
+                    continue
+                task, pending = pending, None
+                try:
+                    yield task.result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            if pending is not None:
+                pending.cancel()
+                await asyncio.wait([pending])
+
+
+async def _next(events: AsyncIterator[Numbered]) -> Numbered:
+    return await anext(events)
+
+
+async def _read(request: Request, form: type[_Body]) -> _Body:
+    """Return the body of a request.
+
+    Raises:
+        RequestRefusedError: It is not valid.
+    """
+    try:
+        return form.model_validate(read_object(await request.body()))
+    except ValidationError as error:
+        raise RequestRefusedError(_reason_of(error.errors()[0])) from None
+
+
+def _reason_of(fault: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}" if place else str(fault["msg"])

@@ -1,0 +1,39 @@
+"""The face `web`: the page, its files, and the requests that it makes."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Mount, Route, Router
+
+from jackfield.servers import ASGIApp, HttpServer, ServingLike
+from jackfield_serving import Serving
+from jackfield_web.api import Api
+from jackfield_web.files import page, static_file
+
+
+class WebServer(HttpServer):
+    """Serves a web page on which people talk to agents. The page needs no token; everything that it asks for does."""
+
+    name: ClassVar[str] = "web"
+    paths = ("/",)
+    open_paths = ("/", "/static/*")
+
+    def app(self, serving: ServingLike) -> ASGIApp:
+        """Return the application."""
+        api = Api(cast(Serving, serving))
+        files = Router([Route("/{path:path}", static_file)])
+        routes = [
+            Route("/", page),
+            Mount("/static", GZipMiddleware(files, minimum_size=1000)),
+            Route("/api/agents", api.agents),
+            Route("/api/conversations", api.conversations),
+            Route("/api/conversations/{conversation}", api.conversation, methods=["GET"]),
+            Route("/api/conversations/{conversation}", api.delete_conversation, methods=["DELETE"]),
+            Route("/api/runs", api.start, methods=["POST"]),
+            Route("/api/runs/{run_id}/events", api.events),
+            Route("/api/runs/{run_id}/answers", api.answer, methods=["POST"]),
+            Route("/api/runs/{run_id}/cancel", api.cancel, methods=["POST"]),
+        ]
+        return Router(routes, redirect_slashes=False)

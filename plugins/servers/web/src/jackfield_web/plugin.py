@@ -1,0 +1,17 @@
+"""The components of this package."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ServerSpec, hook
+
+
+@hook.servers
+def servers() -> list[ServerSpec]:
+    """Return the face `web`."""
+    return [
+        ServerSpec(
+            name="web",
+            target="jackfield_web.face:WebServer",
+            summary="A web page: talk to agents, see what they do, approve calls, find conversations again.",
+        )
+    ]

@@ -1,0 +1,418 @@
+// The page: conversations, the question, and the runs of the open conversation.
+
+import { button, element } from "./dom.js";
+import { RunView } from "./run.js";
+import { ServerError, follow, get, post, remove, setToken } from "./server.js";
+import { t, translate } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const MAX_FILE_BYTES = 20 << 20;
+const UNDO_MS = 6000;
+const RETRY_MS = [500, 1000, 2000, 5000];
+
+const state = {
+  agents: [],
+  conversations: [],
+  conversation: "", // its id; "" before the first question of a new one
+  runs: new Map(), // all runs of the conversation, by id
+  views: new Map(), // those that are or were shown
+  chosen: new Map(), // the version that is shown after a run, by that run's id
+  following: new Map(), // what ends the following of a run, by its id
+  allowed: new Set(), // the tools that may always be called in this conversation
+  files: [],
+  hidden: new Set(), // conversations that are about to be deleted
+};
+
+// --- start ---
+
+async function open() {
+  try {
+    state.agents = (await get("api/agents")).agents;
+  } catch (error) {
+    if (error instanceof ServerError && error.status === 401) return login();
+    throw error;
+  }
+  $("agent").replaceChildren(...state.agents.map((agent) => element("option", { value: agent.name, title: agent.description }, agent.name)));
+  await listConversations();
+  await show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
+}
+
+function login() {
+  $("login").showModal();
+  $("login").onclose = async () => {
+    setToken($("token").value);
+    $("token").value = "";
+    $("login-error").textContent = t("wrongToken");
+    await open();
+  };
+}
+
+async function listConversations() {
+  state.conversations = (await get("api/conversations")).conversations;
+  drawConversations();
+}
+
+function drawConversations() {
+  const wanted = $("find").value.trim().toLowerCase();
+  const shown = state.conversations.filter((one) => !state.hidden.has(one.id) && one.title.toLowerCase().includes(wanted));
+  $("conversations").replaceChildren(
+    ...shown.map((one) =>
+      element(
+        "li", { class: one.id === state.conversation ? "current" : "" },
+        element("a", { href: `#c=${encodeURIComponent(one.id)}`, "aria-current": one.id === state.conversation ? "page" : null }, one.title || "…"),
+        button("×", () => deleteConversation(one), { class: "icon", "aria-label": `${t("remove")}: ${one.title}` }),
+      ),
+    ),
+  );
+}
+
+function deleteConversation(one) {
+  state.hidden.add(one.id);
+  drawConversations();
+  const timer = setTimeout(async () => {
+    await attempt(() => remove(`api/conversations/${encodeURIComponent(one.id)}`));
+    say("");
+    await listConversations();
+    if (state.conversation === one.id) location.hash = "";
+  }, UNDO_MS);
+  const undo = button(t("undo"), () => {
+    clearTimeout(timer);
+    state.hidden.delete(one.id);
+    say("");
+    drawConversations();
+  });
+  say(t("removed"), undo);
+}
+
+// --- one conversation ---
+
+async function show(id) {
+  for (const stop of state.following.values()) stop.abort();
+  Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set() });
+  $("question").value = localStorage.getItem(draftKey()) ?? "";
+  grow();
+  if (id) {
+    const found = await attempt(() => get(`api/conversations/${encodeURIComponent(id)}`));
+    if (state.conversation !== id) return;
+    for (const run of found?.runs ?? []) state.runs.set(run.id, run);
+  }
+  const last = [...state.runs.values()].at(-1);
+  if (last && state.agents.some((agent) => agent.name === last.agent)) $("agent").value = last.agent;
+  draw();
+  drawConversations();
+}
+
+/** Return the runs that are shown, in order: of several versions of a question, the chosen one or the last. */
+function path() {
+  const shown = [];
+  let before = "";
+  for (;;) {
+    const versions = versionsAfter(before);
+    if (!versions.length) return shown;
+    const run = versions.find((one) => one.id === state.chosen.get(before)) ?? versions.at(-1);
+    shown.push(run);
+    before = run.id;
+  }
+}
+
+function versionsAfter(id) {
+  return [...state.runs.values()].filter((run) => run.continues === id || (id === "" && !state.runs.has(run.continues)));
+}
+
+function draw() {
+  const runs = path();
+  const views = runs.map(viewOf);
+  $("log").replaceChildren(...(views.length ? views.map((view) => view.element) : [element("p", { class: "empty" }, t("empty"))]));
+  runs.forEach((run, place) => drawBranches(run, place ? runs[place - 1].id : ""));
+  $("export").hidden = !runs.length;
+  drawUsage();
+  $("log").scrollTop = $("log").scrollHeight;
+}
+
+function viewOf(run) {
+  let view = state.views.get(run.id);
+  if (!view) {
+    view = new RunView(run, actions);
+    state.views.set(run.id, view);
+    for (const event of run.events) view.show(event);
+    if (run.phase !== "ended") followRun(run, view);
+    else view.pause();
+  }
+  return view;
+}
+
+function drawBranches(run, before) {
+  const versions = versionsAfter(before);
+  const place = versions.indexOf(run);
+  const box = state.views.get(run.id).branches;
+  box.replaceChildren();
+  if (versions.length < 2) return;
+  const choose = (step) => {
+    state.chosen.set(before, versions[place + step].id);
+    draw();
+  };
+  box.append(
+    button("‹", () => choose(-1), { class: "icon", "aria-label": t("previous"), disabled: place === 0 }),
+    `${place + 1}/${versions.length}`,
+    button("›", () => choose(1), { class: "icon", "aria-label": t("next"), disabled: place === versions.length - 1 }),
+  );
+}
+
+function drawUsage() {
+  let tokens = 0;
+  let cost = null;
+  for (const view of path().map(viewOf)) {
+    tokens += view.usage.tokens;
+    if (view.usage.cost) cost = { amount: (cost?.amount ?? 0) + view.usage.cost.amount, currency: view.usage.cost.currency };
+  }
+  const parts = tokens ? [t("tokens", { n: tokens.toLocaleString() })] : [];
+  if (cost) parts.push(`${cost.amount.toFixed(4)} ${cost.currency ?? ""}`.trim());
+  $("usage").textContent = parts.join(" · ");
+}
+
+// --- following ---
+
+async function followRun(run, view) {
+  const stop = new AbortController();
+  state.following.set(run.id, stop);
+  setRunning(true);
+  let failures = 0;
+  let end = null;
+  while (!end && !stop.signal.aborted) {
+    try {
+      for await (const event of follow(run.id, view.number, stop.signal)) {
+        failures = 0;
+        if (event.type === "end") end = event;
+        else showLive(view, event);
+      }
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      if (error instanceof ServerError && error.status < 500 && error.status !== 429) return endFollowing(run, error.message);
+      say(t("lost"));
+    }
+    if (!end) await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]));
+  }
+  if (!end) return;
+  say("");
+  run.phase = end.phase;
+  view.pause();
+  if (end.phase === "waiting") answerOrAsk(run, view, end.waiting);
+  endFollowing(run, "");
+}
+
+function showLive(view, event) {
+  const log = $("log");
+  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  view.show(event);
+  if (event.type === "turn_finished") drawUsage();
+  if (isAtEnd) requestAnimationFrame(() => { log.scrollTop = log.scrollHeight; });
+}
+
+function endFollowing(run, problem) {
+  state.following.delete(run.id);
+  setRunning(state.following.size > 0);
+  if (problem) say(problem);
+  listConversations().catch(() => {});
+}
+
+function answerOrAsk(run, view, waiting) {
+  const allowed = waiting.filter((call) => call.kind === "approval" && !call.in_doubt && state.allowed.has(call.name));
+  if (allowed.length && allowed.length === waiting.length) sendAnswers(run, Object.fromEntries(waiting.map((call) => [call.call_id, true])));
+  else {
+    run.waiting = waiting;
+    run.answers = {};
+    view.ask(waiting);
+    view.state.scrollIntoView({ block: "nearest" });
+  }
+}
+
+async function sendAnswers(run, answers) {
+  const view = state.views.get(run.id);
+  view.state.replaceChildren();
+  const done = await attempt(() => post(`api/runs/${run.id}/answers`, { answers }));
+  if (done !== undefined) run.phase = "running";
+  followRun(run, view);
+}
+
+const actions = {
+  edit(run, text) {
+    $("question").value = text;
+    $("question").dataset.continues = run.continues;
+    grow();
+    $("question").focus();
+  },
+  retry(run) {
+    const files = run.question.filter((item) => item.type !== "text").map((item) => ({ kind: item.type, address: item.address }));
+    const text = run.question.map((item) => item.text ?? "").join("\n").trim();
+    start(text, files.filter((file) => file.address.startsWith("data:")), run.continues);
+  },
+  allowAlways(name) {
+    state.allowed.add(name);
+  },
+  /** Several calls that wait are answered together. */
+  answer(run, call, answer) {
+    run.answers[call.call_id] = answer;
+    const left = run.waiting.filter((one) => !(one.call_id in run.answers));
+    if (left.length) state.views.get(run.id).ask(left);
+    else sendAnswers(run, run.answers);
+  },
+};
+
+// --- asking ---
+
+async function start(text, files, continues) {
+  const conversation = state.conversation || crypto.randomUUID();
+  const agent = $("agent").value;
+  const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues }));
+  if (!made) return false;
+  if (!state.conversation) {
+    state.conversation = conversation;
+    history.replaceState(null, "", `#c=${conversation}`);
+  }
+  const items = [...(text ? [{ type: "text", text }] : []), ...files.map((file) => ({ type: file.kind, address: file.address }))];
+  state.runs.set(made.run, { id: made.run, agent, phase: "running", continues, question: items, events: [] });
+  state.chosen.set(versionKey(continues), made.run);
+  draw();
+  return true;
+}
+
+function versionKey(continues) {
+  return state.runs.has(continues) ? continues : "";
+}
+
+async function ask(event) {
+  event.preventDefault();
+  const box = $("question");
+  const text = box.value.trim();
+  if (!text && !state.files.length) return;
+  const continues = box.dataset.continues ?? path().at(-1)?.id ?? "";
+  const key = draftKey();
+  if (await start(text, state.files.map(({ kind, address }) => ({ kind, address })), continues)) {
+    localStorage.removeItem(key);
+    box.value = "";
+    delete box.dataset.continues;
+    state.files = [];
+    drawFiles();
+    grow();
+  }
+}
+
+async function stop() {
+  await Promise.all([...state.following.keys()].map((id) => attempt(() => post(`api/runs/${id}/cancel`))));
+}
+
+async function addFiles(files) {
+  for (const file of files) {
+    if (file.size > MAX_FILE_BYTES) {
+      say(t("tooLarge", { name: file.name }));
+      continue;
+    }
+    const kind = /^(image|audio|video)\//.exec(file.type)?.[1] ?? "file";
+    const address = await readAsData(file);
+    const named = address.replace(";base64,", `;name=${encodeURIComponent(file.name)};base64,`);
+    state.files.push({ kind, name: file.name, address: kind === "file" ? named : address });
+  }
+  drawFiles();
+}
+
+function readAsData(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.replace(/^data:;/, "data:application/octet-stream;"));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+function drawFiles() {
+  $("files").replaceChildren(
+    ...state.files.map((file, place) =>
+      element("li", {}, file.name, button("×", () => {
+        state.files.splice(place, 1);
+        drawFiles();
+      }, { class: "icon", "aria-label": `${t("remove")}: ${file.name}` })),
+    ),
+  );
+}
+
+// --- the rest ---
+
+function setRunning(isRunning) {
+  $("stop").hidden = !isRunning;
+  $("send").hidden = isRunning;
+}
+
+function say(text, ...more) {
+  $("status").replaceChildren(text, ...more);
+}
+
+/** Return what a request gives; undefined, with the reason shown, where it fails. */
+async function attempt(request) {
+  try {
+    return (await request()) ?? null;
+  } catch (error) {
+    say(error.message);
+    if (error instanceof ServerError && error.status === 401) login();
+    return undefined;
+  }
+}
+
+function draftKey() {
+  return `jackfield-draft-${state.conversation}`;
+}
+
+function grow() {
+  const box = $("question");
+  box.rows = Math.min(12, Math.max(1, box.value.split("\n").length));
+}
+
+function exportConversation() {
+  const runs = path();
+  const lines = runs.flatMap((run) => {
+    const question = run.question.map((item) => item.text ?? `[${item.type}]`).join("\n");
+    const answer = [...state.views.get(run.id).body.querySelectorAll(":scope > .answer")].map((one) => one.innerText).join("\n\n");
+    return [`## ${t("you")}`, question, `## ${run.agent}`, answer];
+  });
+  const link = element("a", { download: "conversation.md", href: URL.createObjectURL(new Blob([lines.join("\n\n")], { type: "text/markdown" })) });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function toggleSide(isOpen) {
+  $("side").classList.toggle("open", isOpen);
+  $("menu").setAttribute("aria-expanded", String(isOpen));
+}
+
+translate(document);
+$("ask").addEventListener("submit", ask);
+$("stop").addEventListener("click", stop);
+$("export").addEventListener("click", exportConversation);
+$("new").addEventListener("click", () => { location.hash = ""; show(""); toggleSide(false); $("question").focus(); });
+$("find").addEventListener("input", drawConversations);
+$("pick").addEventListener("change", (event) => { addFiles(event.target.files); event.target.value = ""; });
+$("menu").addEventListener("click", () => toggleSide(!$("side").classList.contains("open")));
+$("conversations").addEventListener("click", () => toggleSide(false));
+$("question").addEventListener("input", () => { grow(); localStorage.setItem(draftKey(), $("question").value); });
+$("question").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) ask(event);
+  if (event.key === "Escape") delete $("question").dataset.continues;
+});
+$("question").addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); addFiles(event.clipboardData.files); } });
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => { event.preventDefault(); addFiles(event.dataTransfer.files); });
+window.addEventListener("hashchange", () => {
+  const id = new URLSearchParams(location.hash.slice(1)).get("c") ?? "";
+  if (id !== state.conversation) show(id);
+});
+// A tab that comes back looks whether another one has asked meanwhile.
+document.addEventListener("visibilitychange", async () => {
+  if (document.hidden || !state.conversation || state.following.size) return;
+  await listConversations().catch(() => {});
+  const id = state.conversation;
+  const found = await get(`api/conversations/${encodeURIComponent(id)}`).catch(() => null);
+  if (!found || state.conversation !== id) return;
+  let isNew = false;
+  for (const run of found.runs) if (!state.runs.has(run.id)) { state.runs.set(run.id, run); isNew = true; }
+  if (isNew) draw();
+});
+open().catch((error) => say(error.message));

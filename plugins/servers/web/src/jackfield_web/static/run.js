@@ -1,0 +1,353 @@
+// One run on the page: the question, and everything that its events tell.
+
+import { button, element, pretty, visible } from "./dom.js";
+import { GrowingMarkdown } from "./markdown.js";
+import { reasonOf, t } from "./words.js";
+
+const SHOWN_CHARS = 20000;
+
+/** The elements of one run. `actions` has `edit`, `retry` and `answer`. */
+export class RunView {
+  usage = { tokens: 0, cost: null };
+  number = 0;
+  #depths = [];
+  #calls = new Map();
+  #sources = new Set();
+  #run;
+  #actions;
+
+  constructor(run, actions) {
+    this.#run = run;
+    this.#actions = actions;
+    this.body = element("div", { class: "events" });
+    this.state = element("div", { class: "state" });
+    this.element = element("article", { class: "run", "data-run": run.id }, this.#question(), this.body, this.state);
+  }
+
+  #question() {
+    const items = this.#run.question.map((item) => this.#item(item));
+    const text = this.#run.question.map((item) => item.text ?? "").join("\n").trim();
+    const tools = element(
+      "div", { class: "tools" },
+      button(t("edit"), () => this.#actions.edit(this.#run, text)),
+      button(t("retry"), () => this.#actions.retry(this.#run)),
+      this.branches = element("span", { class: "branches" }),
+    );
+    return element("section", { class: "question", "aria-label": t("you") }, ...items, tools);
+  }
+
+  #item(item) {
+    switch (item.type) {
+      case "text":
+        return element("div", { class: "plain" }, item.text);
+      case "image":
+        return isData(item.address, "image") ? element("img", { src: item.address, alt: t("picture") }) : chip(item.address);
+      case "audio":
+      case "video":
+        return isData(item.address, item.type) ? element(item.type, { src: item.address, controls: true }) : chip(item.address);
+      default:
+        return chip(item.address);
+    }
+  }
+
+  /** Show one event. */
+  show(event) {
+    this.number = Math.max(this.number, event.number ?? 0);
+    const show = SHOWN[event.type];
+    if (show) show.call(this, event);
+  }
+
+  /** Show that no more events come for now. */
+  pause() {
+    for (const level of this.#depths) level?.answer?.finish();
+  }
+
+  // --- nested agents ---
+
+  #level(event) {
+    const depth = event.depth;
+    let level = this.#depths[depth];
+    if (!level || level.run !== event.run) {
+      level = { run: event.run, box: this.body, answer: null, reasoning: null };
+      if (depth > 0) {
+        const parent = this.#depths[depth - 1]?.box ?? this.body;
+        level.box = element("div", { class: "events" });
+        parent.append(element("details", { class: "nested", open: true }, element("summary", {}, visible(event.agent)), level.box));
+      }
+      this.#depths[depth] = level;
+      this.#depths.length = depth + 1;
+    }
+    return level;
+  }
+
+  // --- answers ---
+
+  text(event) {
+    const level = this.#level(event);
+    this.#endReasoning(level);
+    if (!level.answer) {
+      const box = element("div", { class: "answer" });
+      level.box.append(box);
+      level.answer = new GrowingMarkdown(box, addCopy);
+      level.answerBox = box;
+    }
+    level.answer.add(event.text);
+  }
+
+  reasoning(event) {
+    const level = this.#level(event);
+    if (!level.reasoning) {
+      const text = element("div", { class: "plain" });
+      level.reasoning = element("details", { class: "reasoning", open: true }, element("summary", {}, t("reasoning")), text);
+      level.reasoningText = text;
+      level.box.append(level.reasoning);
+    }
+    level.reasoningText.append(event.text);
+  }
+
+  #endReasoning(level) {
+    if (level.reasoning) level.reasoning.open = false;
+  }
+
+  media(event) {
+    this.#level(event).box.append(this.#item(event.item));
+  }
+
+  reset(event) {
+    const level = this.#level(event);
+    level.answerBox?.remove();
+    level.reasoning?.remove();
+    for (const call of level.pending?.values() ?? []) call.box.remove();
+    this.#begin(level);
+  }
+
+  #begin(level) {
+    level.answer?.finish();
+    level.answer = level.answerBox = level.reasoning = level.reasoningText = null;
+    level.pending = new Map();
+  }
+
+  turnStarted(event) {
+    const level = this.#level(event);
+    this.#endReasoning(level);
+    this.#begin(level);
+    level.isLive = true;
+  }
+
+  turnFinished(event) {
+    const level = this.#level(event);
+    if (!level.isLive) this.#showMessages(event, level);
+    this.#endReasoning(level);
+    level.answer?.finish();
+    level.isLive = false;
+    this.usage.tokens += event.usage.prompt + event.usage.completion;
+    const cost = event.usage.cost;
+    if (cost) this.usage.cost = { amount: Number(this.usage.cost?.amount ?? 0) + Number(cost.amount), currency: cost.currency };
+  }
+
+  /** A recorded turn has its messages only as a whole. */
+  #showMessages(event, level) {
+    this.#begin(level);
+    for (const message of event.messages) {
+      if (message.reasoning) this.reasoning({ ...event, text: message.reasoning });
+      for (const item of message.items) {
+        if (item.type === "text") this.text({ ...event, text: item.text });
+        else level.box.append(this.#item(item));
+      }
+      if (message.call?.id) this.#tool(level, message.call.id, message.call.name, message.call.arguments);
+    }
+  }
+
+  // --- tools ---
+
+  call(event) {
+    const level = this.#level(event);
+    this.#endReasoning(level);
+    level.pending ??= new Map();
+    let call = level.pending.get(event.index);
+    if (!call) {
+      call = toolBox();
+      level.pending.set(event.index, call);
+      level.box.append(call.box);
+    }
+    if (event.name) call.name.textContent = visible(event.name);
+    call.text += event.arguments;
+    call.arguments.textContent = visible(call.text).slice(0, SHOWN_CHARS);
+  }
+
+  #tool(level, id, name, text) {
+    const key = `${level.run} ${id}`;
+    let call = this.#calls.get(key);
+    if (!call) {
+      const free = [...(level.pending ?? [])].find(([, one]) => one.name.textContent === visible(name));
+      call = free ? free[1] : toolBox();
+      if (free) level.pending.delete(free[0]);
+      else level.box.append(call.box);
+      this.#calls.set(key, call);
+    }
+    call.name.textContent = visible(name);
+    call.arguments.textContent = visible(pretty(text)).slice(0, SHOWN_CHARS);
+    return call;
+  }
+
+  toolStarted(event) {
+    const level = this.#level(event);
+    level.answer?.finish();
+    this.#tool(level, event.call_id, event.name, event.arguments).state.textContent = t("running");
+  }
+
+  toolProgress(event) {
+    const call = this.#calls.get(`${event.run} ${event.call_id}`);
+    if (call) call.state.textContent = visible(event.text);
+  }
+
+  toolFinished(event) {
+    const level = this.#level(event);
+    const call = this.#calls.get(`${event.run} ${event.call_id}`) ?? this.#tool(level, event.call_id, event.name, "");
+    call.box.classList.toggle("failed", Boolean(event.error));
+    call.state.textContent = event.error ? t("failed", { error: event.error }) : t("seconds", { n: event.seconds.toFixed(1) });
+    call.result.replaceChildren(element("div", { class: "label" }, t("result")));
+    for (const item of event.items) {
+      if (item.type === "text") call.result.append(element("pre", { tabindex: "0" }, visible(item.text).slice(0, SHOWN_CHARS)));
+      else call.result.append(this.#item(item));
+    }
+    if (event.items.some((item) => item.type === "image")) call.box.open = true;
+    this.#addSources(event.sources);
+  }
+
+  decided(event) {
+    const call = this.#calls.get(`${event.run} ${event.call_id}`);
+    if (call && !event.allowed) call.state.textContent = t("denied");
+  }
+
+  // --- notes ---
+
+  note(event) {
+    this.#addSources(event.sources);
+    if (event.text) this.#level(event).box.append(element("p", { class: "note" }, visible(event.text)));
+  }
+
+  #addSources(sources) {
+    for (const source of sources) this.#sources.add(source);
+  }
+
+  progress(event) {
+    this.state.replaceChildren(visible(event.text));
+  }
+
+  retry(event) {
+    this.state.replaceChildren(t("trying", { n: event.delay_s.toFixed(0), error: visible(event.error) }));
+  }
+
+  trimmed(event) {
+    if (event.dropped) this.#level(event).box.append(element("p", { class: "note" }, t("trimmed", { n: event.dropped })));
+  }
+
+  handedOff(event) {
+    this.#level(event).box.append(element("p", { class: "note" }, t("handedOff", { to: visible(event.to) })));
+  }
+
+  // --- ends ---
+
+  finished(event) {
+    if (event.depth > 0) return;
+    this.pause();
+    this.state.replaceChildren();
+    const reason = reasonOf(event.reason);
+    if (reason) this.state.append(element("p", { class: "note" }, t("stopped", { reason })));
+    if (this.#sources.size) {
+      const list = element("ul", {}, ...[...this.#sources].map((source) => element("li", {}, visible(source))));
+      this.body.append(element("details", { class: "sources" }, element("summary", {}, `${t("sources")} (${this.#sources.size})`), list));
+      this.#sources.clear();
+    }
+  }
+
+  failed(event) {
+    if (event.depth > 0) return;
+    this.pause();
+    this.state.replaceChildren(element("p", { class: "error", role: "alert" }, t("error", { error: visible(event.error) })));
+  }
+
+  /** Ask for what the run waits for. */
+  ask(waiting) {
+    this.state.replaceChildren(...waiting.map((call) => this.#form(call)));
+    this.state.querySelector("button, textarea")?.focus({ preventScroll: true });
+  }
+
+  #form(call) {
+    const send = (answer) => this.#actions.answer(this.#run, call, answer);
+    const title = call.kind === "input" ? t("waiting") : t("wants", { agent: visible(call.agent || this.#run.agent), name: visible(call.name) });
+    const form = element("form", { class: "approval", role: "group", "aria-label": title }, element("h3", {}, title));
+    if (call.in_doubt) form.append(element("p", { class: "error" }, t("inDoubt")));
+    if (call.kind !== "input") form.append(element("pre", { tabindex: "0" }, visible(pretty(call.arguments))));
+    if (call.kind === "approval") {
+      const always = element("input", { type: "checkbox" });
+      const allow = () => {
+        if (always.checked) this.#actions.allowAlways(call.name);
+        send(true);
+      };
+      form.append(
+        element("label", {}, always, " ", t("always", { name: visible(call.name) })),
+        element("div", { class: "row" }, button(t("allow"), allow, { class: "primary" }), button(t("deny"), () => send(false))),
+      );
+    } else {
+      const reply = element("textarea", { "aria-label": t("reply"), rows: "2", required: true });
+      form.append(reply, element("button", { type: "submit", class: "primary" }, t("send")));
+      form.addEventListener("submit", () => send(reply.value));
+    }
+    form.addEventListener("submit", (event) => event.preventDefault());
+    return form;
+  }
+}
+
+const SHOWN = {
+  text: RunView.prototype.text,
+  reasoning: RunView.prototype.reasoning,
+  media: RunView.prototype.media,
+  reset: RunView.prototype.reset,
+  call: RunView.prototype.call,
+  turn_started: RunView.prototype.turnStarted,
+  turn_finished: RunView.prototype.turnFinished,
+  tool_started: RunView.prototype.toolStarted,
+  tool_progress: RunView.prototype.toolProgress,
+  tool_finished: RunView.prototype.toolFinished,
+  decided: RunView.prototype.decided,
+  note: RunView.prototype.note,
+  progress: RunView.prototype.progress,
+  retry: RunView.prototype.retry,
+  trimmed: RunView.prototype.trimmed,
+  handed_off: RunView.prototype.handedOff,
+  finished: RunView.prototype.finished,
+  failed: RunView.prototype.failed,
+};
+
+function toolBox() {
+  const name = element("span", { class: "name" });
+  const state = element("span", { class: "state" });
+  const text = element("pre", { tabindex: "0" });
+  const result = element("div", { class: "result" });
+  const box = element("details", { class: "tool" }, element("summary", {}, name, " ", state), text, result);
+  return { box, name, state, arguments: text, result, text: "" };
+}
+
+function isData(address, kind) {
+  return address.startsWith(`data:${kind}/`) && !address.startsWith("data:image/svg");
+}
+
+function chip(address) {
+  const name = /^data:[^,]*;name=([^;,]+)/.exec(address)?.[1];
+  const label = name ? decodeURIComponent(name) : address.startsWith("data:") ? address.slice(5).split(/[;,]/)[0] : address;
+  return element("div", { class: "chip" }, visible(label));
+}
+
+function addCopy(block) {
+  const copy = button(t("copy"), async () => {
+    await navigator.clipboard.writeText(block.querySelector("code")?.textContent ?? block.textContent);
+    copy.textContent = t("copied");
+    setTimeout(() => { copy.textContent = t("copy"); }, 1500);
+  }, { class: "copy" });
+  block.tabIndex = 0;
+  const frame = element("div", { class: "code" });
+  block.replaceWith(frame);
+  frame.append(block, copy);
+}

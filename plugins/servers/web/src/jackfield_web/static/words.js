@@ -1,0 +1,59 @@
+// The texts of the page, in English and Chinese.
+
+const WORDS = {
+  en: {
+    skip: "Go to the question", newChat: "New", find: "Find a conversation", menu: "Conversations", agent: "Agent",
+    export: "Export", attach: "Attach files", question: "Ask anything", send: "Send", stop: "Stop", token: "Access token",
+    open: "Open", wrongToken: "This token is not valid.", you: "You", reasoning: "Reasoning", copy: "Copy",
+    copied: "Copied", edit: "Edit", retry: "Retry", remove: "Delete", undo: "Undo", removed: "Conversation deleted.",
+    empty: "Ask a question to begin.", lost: "The connection is lost. Trying again…", waiting: "Waiting for you",
+    allow: "Allow", deny: "Deny", always: "Always allow {name} in this conversation",
+    inDoubt: "This call may have been made already.", wants: "{agent} wants to call {name}", reply: "Your reply",
+    result: "Result", running: "running…", failed: "failed: {error}", seconds: "{n} s", tokens: "{n} tokens",
+    sources: "Sources", stopped: "Stopped: {reason}", error: "The run failed: {error}", trying: "Trying again in {n} s: {error}",
+    trimmed: "{n} earlier messages no longer fit into the context.", handedOff: "{to} continues.", denied: "Denied",
+    previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.", picture: "picture", noAnswer: "No answer.",
+    reasons: {
+      empty_reply: "the model did not answer", turn_limit: "the limit of turns was reached",
+      tool_call_limit: "the limit of tool calls was reached", token_limit: "the limit of tokens was reached",
+      cost_limit: "the limit of costs was reached", time_limit: "the time is over", cancelled: "you stopped it",
+    },
+  },
+  zh: {
+    skip: "跳到输入框", newChat: "新对话", find: "查找对话", menu: "对话列表", agent: "智能体", export: "导出",
+    attach: "添加文件", question: "请输入问题", send: "发送", stop: "停止", token: "访问令牌", open: "打开",
+    wrongToken: "令牌无效。", you: "你", reasoning: "思考过程", copy: "复制", copied: "已复制", edit: "编辑",
+    retry: "重试", remove: "删除", undo: "撤销", removed: "对话已删除。", empty: "输入一个问题开始对话。",
+    lost: "连接已断开，正在重试…", waiting: "等待你的确认", allow: "允许", deny: "拒绝",
+    always: "在此对话中始终允许 {name}", inDoubt: "此调用可能已经执行过。", wants: "{agent} 想调用 {name}", reply: "你的回复",
+    result: "结果", running: "运行中…", failed: "失败：{error}", seconds: "{n} 秒", tokens: "{n} 个词元",
+    sources: "来源", stopped: "已结束：{reason}", error: "运行失败：{error}", trying: "{n} 秒后重试：{error}",
+    trimmed: "有 {n} 条较早的消息已超出上下文。", handedOff: "由 {to} 继续。", denied: "已拒绝",
+    previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。", picture: "图片", noAnswer: "没有回答。",
+    reasons: {
+      empty_reply: "模型没有回答", turn_limit: "已达到轮数上限", tool_call_limit: "已达到工具调用上限",
+      token_limit: "已达到词元上限", cost_limit: "已达到费用上限", time_limit: "时间已到", cancelled: "你已停止",
+    },
+  },
+};
+
+const language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+const words = WORDS[language];
+
+/** Return a text of the page, with `{name}` replaced by values. */
+export function t(key, values = {}) {
+  return words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** Return the reason why a run ended, in words; "" for a run that simply finished. */
+export function reasonOf(code) {
+  return words.reasons[code] ?? "";
+}
+
+/** Write the texts of the page into its elements. */
+export function translate(root) {
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  for (const element of root.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
+  for (const element of root.querySelectorAll("[data-t-label]")) element.setAttribute("aria-label", t(element.dataset.tLabel));
+  for (const element of root.querySelectorAll("[data-t-placeholder]")) element.placeholder = t(element.dataset.tPlaceholder);
+}

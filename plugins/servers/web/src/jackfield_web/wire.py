@@ -1,0 +1,162 @@
+"""Events and messages as the page reads them: flat JSON objects with a `type`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from jackfield.events import (
+    AgentEvent,
+    ApprovalDecided,
+    FunctionCallDelta,
+    HandedOff,
+    HistoryTrimmed,
+    MediaDelta,
+    ModelEvent,
+    PluginEvent,
+    PreparationProgress,
+    ReasoningDelta,
+    RetryScheduled,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import ContentItem, Message, Usage
+from jackfield.results import sources_in
+from jackfield.servers import failure_of
+
+Wire: TypeAlias = dict[str, Any]
+
+
+def wire_of(number: int, placed: RunEvent) -> Wire | None:
+    """Return an event with its number and place; None for one that the page does not show."""
+    content = _content_of(placed.event)
+    if content is None:
+        return None
+    return {"number": number, "run": placed.run_id, "agent": placed.agent, "depth": placed.depth, **content}
+
+
+def _content_of(event: ModelEvent | AgentEvent) -> Wire | None:
+    for read in (_piece_of, _step_of, _note_of):
+        if content := read(event):
+            return content
+    return None
+
+
+def _piece_of(event: ModelEvent | AgentEvent) -> Wire | None:
+    """Return a piece of an answer that is being made."""
+    match event:
+        case TextDelta():
+            return {"type": "text", "text": event.text}
+        case ReasoningDelta():
+            return {"type": "reasoning", "text": event.text}
+        case FunctionCallDelta():
+            return {"type": "call", "index": event.index, "name": event.name, "arguments": event.arguments}
+        case MediaDelta():
+            return {"type": "media", "item": item_as_wire(event.item)}
+        case StreamReset():
+            return {"type": "reset"}
+    return None
+
+
+def _step_of(event: ModelEvent | AgentEvent) -> Wire | None:
+    """Return a step of a run: a turn, a call, or its end."""
+    match event:
+        case TurnStarted():
+            return {"type": "turn_started", "turn": event.turn}
+        case TurnFinished():
+            messages = [message_as_wire(message) for message in event.messages]
+            return {"type": "turn_finished", "messages": messages, "usage": usage_as_wire(event.usage)}
+        case ToolStarted():
+            call = {"call_id": event.call_id, "name": event.call.name, "arguments": event.call.arguments}
+            return {"type": "tool_started", **call}
+        case ToolProgress():
+            return {"type": "tool_progress", "call_id": event.call_id, "text": event.text}
+        case ToolFinished():
+            return {
+                "type": "tool_finished",
+                "call_id": event.call_id,
+                "name": event.message.name,
+                "items": items_as_wire(event.message),
+                "seconds": event.seconds,
+                "error": event.error,
+                "sources": _sources(event.metadata),
+            }
+        case RunFinished():
+            return {"type": "finished", "reason": event.stop_reason, "usage": usage_as_wire(event.usage)}
+        case RunFailed():
+            return {"type": "failed", "error": str(failure_of(event))}
+    return None
+
+
+def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
+    """Return what only informs people."""
+    match event:
+        case ApprovalDecided():
+            return {"type": "decided", "call_id": event.call_id, "allowed": event.allowed, "reason": event.reason}
+        case RetryScheduled():
+            return {"type": "retry", "delay_s": event.delay_s, "error": event.error}
+        case HistoryTrimmed():
+            return {"type": "trimmed", "dropped": event.dropped, "shortened": event.shortened}
+        case HandedOff():
+            return {"type": "handed_off", "to": event.to}
+        case PreparationProgress():
+            return {"type": "progress", "text": event.text}
+        case PluginEvent():
+            note = event.data.get("note")
+            sources = _sources(event.data)
+            if isinstance(note, str) or sources:
+                return {"type": "note", "text": note if isinstance(note, str) else "", "sources": sources}
+    return None
+
+
+def message_as_wire(message: Message) -> Wire:
+    """Return a message."""
+    call = message.function_call
+    reasoning = message.reasoning_content
+    return {
+        "role": message.role,
+        "items": items_as_wire(message),
+        "reasoning": reasoning if isinstance(reasoning, str) else "",
+        "call": call and {"id": message.function_id, "name": call.name, "arguments": call.arguments},
+    }
+
+
+def items_as_wire(message: Message) -> list[Wire]:
+    """Return the content of a message, item by item."""
+    return [item_as_wire(item) for item in message.items]
+
+
+def item_as_wire(item: ContentItem) -> Wire:
+    """Return one item: a text, or a medium with its address. Only `data:` URIs are shown."""
+    if item.text is not None:
+        return {"type": "text", "text": item.text}
+    address = item.value if isinstance(item.value, str) else ""
+    return {"type": item.type, "address": address}
+
+
+def usage_as_wire(usage: Usage) -> Wire:
+    """Return the tokens, and the cost where it is known."""
+    cost = None if usage.cost is None else {"amount": str(usage.cost), "currency": usage.currency}
+    return {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cost": cost}
+
+
+def question_in(messages: Sequence[Message]) -> list[Wire]:
+    """Return what a person asked last: the items of the last messages of the user."""
+    question: list[Wire] = []
+    for message in reversed(messages):
+        if message.role != "user":
+            break
+        question = [*items_as_wire(message), *question]
+    return question
+
+
+def _sources(data: Mapping[str, Any]) -> list[str]:
+    return [str(source) for source in sources_in(data)]
