@@ -137,7 +137,7 @@ charts: .venv/.installed-dev
 
 recordings: .venv/.installed-dev
 	@rm -f docs/assets/terminal/*.svg
-	@HYPOTHESIS_PROFILE=nightly RECORD=1 $(BIN)/python -m pytest -q tests/test_gallery.py tests/test_recordings.py $(ARGS)
+	@HYPOTHESIS_PROFILE=nightly RECORD=1 $(BIN)/python -m pytest -q tests/test_gallery.py tests/test_recordings.py plugins/servers/web/tests/test_page.py $(ARGS)
 
 docs: .venv/.installed-dev
 	$(BIN)/python scripts/reference.py

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from jackfield_testkit.faces import ServedFace
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WAIT_MS = 60_000
+PICTURES = Path(__file__).parents[4] / "docs" / "assets" / "web"
 Answer = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
 
@@ -75,6 +78,13 @@ class Person:
     def press(self, name: str) -> None:
         """Press a button."""
         self.page.get_by_role("button", name=name, exact=True).click()
+
+    def take_picture(self, name: str) -> None:
+        """Take a picture for the documentation, where `RECORD` is set."""
+        if os.environ.get("RECORD"):
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            self.page.wait_for_timeout(500)  # scrolling and colours
+            self.page.screenshot(path=PICTURES / f"{name}.png", scale="css")
 
     def texts(self, selector: str) -> list[str]:
         """Return the texts of elements."""

@@ -64,6 +64,7 @@ def test_an_answer_appears_as_what_it_is(
     person.ask("When is the tide low?")
     person.wait_until_answered()
     person.wait_for(".answer math")
+    person.take_picture("answer")
     assert person.texts(".answer h1") == ["Tides"]
     assert person.texts(".answer strong") == ["six"]
     assert person.texts(".answer td") == ["Dover", "06:02"]
@@ -101,6 +102,9 @@ def test_a_pending_call_is_shown_and_made_only_if_it_is_allowed(
     person.ask("Book it")
     person.wait_for(".approval")
     assert "\\u202e" in person.page.inner_text(".approval pre"), "characters that hide the call are written out"
+    assert made == []
+    person.page.keyboard.press("Enter")  # of somebody who was typing
+    person.take_picture("approval")
     assert made == []
     person.press("Deny")
     person.wait_until_answered()
@@ -309,6 +313,7 @@ def test_the_page_fits_a_phone_in_chinese_and_in_the_dark(
     )
     person.ask("几点退潮？")
     person.wait_until_answered()
+    person.take_picture("phone")
     assert person.page.inner_text("#send") == "发送"
     assert person.page.evaluate("document.documentElement.scrollWidth") <= 390
     person.page.click("#menu")

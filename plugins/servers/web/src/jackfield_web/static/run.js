@@ -271,13 +271,14 @@ export class RunView {
   /** Ask for what the run waits for. */
   ask(waiting) {
     this.state.replaceChildren(...waiting.map((call) => this.#form(call)));
-    this.state.querySelector("button, textarea")?.focus({ preventScroll: true });
+    // Never a button: whoever is typing would press it.
+    this.state.querySelector(".approval")?.focus({ preventScroll: true });
   }
 
   #form(call) {
     const send = (answer) => this.#actions.answer(this.#run, call, answer);
     const title = call.kind === "input" ? t("waiting") : t("wants", { agent: visible(call.agent || this.#run.agent), name: visible(call.name) });
-    const form = element("form", { class: "approval", role: "group", "aria-label": title }, element("h3", {}, title));
+    const form = element("form", { class: "approval", role: "group", "aria-label": title, tabindex: "-1" }, element("h3", {}, title));
     if (call.in_doubt) form.append(element("p", { class: "error" }, t("inDoubt")));
     if (call.kind !== "input") form.append(element("pre", { tabindex: "0" }, visible(pretty(call.arguments))));
     if (call.kind === "approval") {
