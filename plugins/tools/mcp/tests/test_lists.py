@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield import sync
 from jackfield.errors import ToolServiceError
-from jackfield.jsonschemas import SchemaChecker
+from jackfield.jsonschemas import SchemaChecker, fault_of_schema
+from jackfield.tools import _schema
+from jackfield_mcp import wire
 from jackfield_mcp.listing import Keeper
 from jackfield_mcp.toolset import MCPServers
 from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP, Entries, parse_message, repair_body
@@ -130,6 +133,11 @@ def deep(levels: int) -> str:
     return '{"type": "object", "properties": {"a": ' * levels + "{}" + "}}" * levels
 
 
+def with_pattern(pattern: str) -> str:
+    schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
+    return f'{{"name": "%s", "inputSchema": {json.dumps(schema)}}}'
+
+
 # Entries of a list as a server sends them, and what is said of each; {} is where its name goes.
 MALFORMED = {
     '{"name": "%s", "inputSchema": {"type": "array"}}': "inputSchema",
@@ -142,6 +150,9 @@ MALFORMED = {
     '{"name": "%s", "inputSchema": ' + deep(120) + "}": f"nested deeper than {MOST_LEVELS} levels",
     '{"name": "%s", "inputSchema": ' + deep(20_000) + "}": f"nested deeper than {MOST_LEVELS} levels",
     '{"name": "%s", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}': "as a task only",
+    with_pattern(r"(?<!b)a"): "pattern",
+    with_pattern(r"(a+)\1"): "pattern",
+    with_pattern("a{1,1000}{1,1000}"): "pattern",
     '{"inputSchema": {"type": "object"}, "title": "%s"}': "name",
     '{"name": {"%s": 1}, "inputSchema": {"type": "object"}}': "name",
     '["%s"]': "",
@@ -188,9 +199,20 @@ def test_the_pattern_of_an_output_schema_is_matched_in_bounded_time(
     assert any("output schema of tool 'odd'" in text for text in [*caplog.messages, *_left_out(servers)])
 
 
-def test_the_event_loop_goes_on_while_a_result_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = Entries()
-    entries._take_output_schema({**SOUND, "outputSchema": {"type": "object"}})
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object"}, {"x": "y" * 20_000}),
+        ({"properties": {"x": {"pattern": "y+$"}}}, {"x": "y"}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}, {"x": "y"}),
+        ({"unevaluatedProperties": {}}, {"x": "y"}),
+    ],
+    ids=["large", "pattern", "reference", "unevaluated"],
+)
+def test_the_event_loop_goes_on_while_a_result_is_checked(
+    schema: dict[str, Any], value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = entries_with(schema)
     has_turned = threading.Event()
 
     def check(_: SchemaChecker, value: object) -> list[str]:
@@ -198,14 +220,51 @@ def test_the_event_loop_goes_on_while_a_result_is_checked(monkeypatch: pytest.Mo
         return [repr(value)]
 
     async def check_beside_another_task() -> list[str]:
-        checking = asyncio.ensure_future(entries.misfits_of_output("sound", {"x": 1}))
+        checking = asyncio.ensure_future(entries.misfits_of_output("sound", value))
         for _ in range(10):
             await asyncio.sleep(0)
         has_turned.set()
         return await checking
 
     monkeypatch.setattr(SchemaChecker, "misfits", check)
-    assert asyncio.run(check_beside_another_task()) == ["{'x': 1}"]
+    assert asyncio.run(check_beside_another_task()) == [repr(value)]
+
+
+def test_a_small_result_is_checked_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = entries_with({"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]})
+
+    async def no_worker(*_: object) -> None:
+        pytest.fail("a thread costs a third as much as the whole call")
+
+    monkeypatch.setattr(sync, "in_worker", no_worker)
+    assert asyncio.run(entries.misfits_of_output("sound", {"result": 1})) == []
+    assert asyncio.run(entries.misfits_of_output("sound", {"result": "1"})) == ["result: '1' is not of type 'integer'"]
+
+
+def entries_with(output_schema: dict[str, Any]) -> Entries:
+    entries = Entries()
+    entries._take_output_schema({**SOUND, "outputSchema": output_schema})
+    entries.check_output_schemas()
+    assert not entries.left_out
+    return entries
+
+
+def test_no_schema_of_a_list_is_checked_on_the_event_loop(
+    servers: MCPServers, listing: Lists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[object] = []
+
+    def fault_outside_of_loops(schema: Mapping[str, Any], *, ignore_patterns: bool = False) -> str:
+        assert asyncio._get_running_loop() is None, "a schema of 10,000 values takes a second"
+        checked.append(schema["title"])
+        return fault_of_schema(schema, ignore_patterns=ignore_patterns)
+
+    monkeypatch.setattr(_schema, "fault_of_schema", fault_outside_of_loops)
+    monkeypatch.setattr(wire, "fault_of_schema", fault_outside_of_loops)
+    schemas = {name: {"type": "object", "title": name} for name in ("inputSchema", "outputSchema")}
+    listing.answer = lists(tools=json.dumps([{"name": "sound", **schemas}]).encode())
+    assert list(tools_of(servers)) == ["s-sound"]
+    assert checked == ["inputSchema", "outputSchema"]
 
 
 def _left_out(servers: MCPServers) -> list[str]:

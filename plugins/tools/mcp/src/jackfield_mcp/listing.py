@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from jackfield import sync
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.privatefiles import write_private
 from jackfield.tools import check_tool_schema
@@ -218,7 +219,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
     left_out.left_out.clear()
     tools: dict[str, Definition] = {}
 
-    def add(page: ListToolsResult) -> Iterable[Tool]:
+    def add(page: ListToolsResult) -> None:
         for tool in page.tools:
             if not server.offers(tool.name):
                 continue
@@ -229,10 +230,15 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
                     f"MCP server {name!r} offers more than {server.max_tools} tools: name those that are wanted in its "
                     f"'include', such as ['read_*']"
                 )
-        return page.tools
+
+    async def fetch(cursor: str | None) -> ListToolsResult:
+        page = await client.list_tools(cursor=cursor)
+        await sync.in_worker(add, page)  # a schema of 10,000 values takes a second to check
+        return page
 
     if client.server_capabilities.tools is not None:
-        _, is_whole = await read_pages(lambda cursor: client.list_tools(cursor=cursor), add, most=_MOST_ENTRIES)
+        _, is_whole = await read_pages(fetch, lambda page: page.tools, most=_MOST_ENTRIES)
+        await sync.in_worker(left_out.check_output_schemas)
         if not is_whole:
             left_out.leave_out(
                 "tools", "and more", f"the list has more than {_MOST_ENTRIES:,} entries or too many pages"

@@ -7,6 +7,8 @@ the protocol has it. Here such a value is replaced by a text that says so, and s
 from __future__ import annotations
 
 import json
+import marshal
+import math
 import re
 from collections.abc import Mapping
 from types import TracebackType
@@ -37,6 +39,10 @@ _LISTS = {
     "prompts": "prompts/list",
 }
 _OF_OTHER_RESULTS = ("content", "contents", "messages")
+# The bytes of a schema times those of a result that the event loop checks itself. A keyword has about 20 bytes and a
+# value about 5, so this is 2,000 steps of a few microseconds. A worker thread costs a third as much as the whole call.
+_QUICK_PRODUCT = 200_000
+_COSTLY_KEYWORDS = ("$ref", "$dynamicRef", "pattern", "unevaluated")
 
 
 def parse_message(line: bytes) -> SessionMessage | None:
@@ -105,7 +111,7 @@ class Entries:
     def __init__(self) -> None:
         self.version = "2025-11-25"
         self.left_out: dict[str, str] = {}
-        self._output_checkers: dict[str, SchemaChecker] = {}
+        self._output_checkers: dict[str, OutputChecker] = {}
 
     def leave_out(self, kind: str, name: object, fault: str) -> None:
         """Note that an entry cannot be used."""
@@ -132,10 +138,22 @@ class Entries:
                     if self._is_sound(method, result, key, position, entry)
                 ]
 
+    def check_output_schemas(self) -> None:
+        """Check the output schemas of the listed tools, and leave out those that cannot be used.
+
+        Call it in a worker thread: a schema of 10,000 values takes a second.
+        """
+        for tool, checker in list(self._output_checkers.items()):
+            try:
+                checker.prepare()
+            except UncheckableError as error:
+                self.leave_out("output schema of tool", tool, str(error))
+                del self._output_checkers[tool]
+
     async def misfits_of_output(self, tool: str, structured: object) -> list[str]:
         """Check the structured result of a tool against the output schema that the server declares for it.
 
-        A worker thread does it: a result of 10,000 entries takes a third of a second.
+        A worker thread does it, unless it is quick: a result of 10,000 entries takes a third of a second.
 
         Returns:
             What does not fit, a sentence each; nothing if there is no schema, or none that can be checked.
@@ -144,6 +162,8 @@ class Entries:
         if checker is None:
             return []
         try:
+            if checker.is_quick(structured):
+                return checker.misfits(structured)
             return await sync.in_worker(checker.misfits, structured)
         except UncheckableError as error:
             self.leave_out("output schema of tool", tool, str(error))
@@ -156,12 +176,8 @@ class Entries:
         if not isinstance(name, str):
             return
         self._output_checkers.pop(name, None)
-        if not isinstance(schema, dict):
-            return
-        if fault := fault_of_schema(schema):
-            self.leave_out("output schema of tool", name, fault)
-        else:
-            self._output_checkers[name] = SchemaChecker(schema)
+        if isinstance(schema, dict):
+            self._output_checkers[name] = OutputChecker(schema)
 
     def _is_sound(self, method: str, result: Mapping[str, Any], key: str, at: int, entry: object) -> bool:
         try:
@@ -177,6 +193,45 @@ class Entries:
             self.leave_out(key.rstrip("s"), name if isinstance(name, str) else at, f"{where}: {faults[0]['msg']}")
             return False
         return True
+
+
+class OutputChecker:
+    """Checks the structured results of a tool. The first check also checks the schema, unless `prepare` did."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._checker: SchemaChecker | None = None
+        self._schema_bytes = math.inf  # until it is prepared, and if a keyword may multiply the work
+
+    def prepare(self) -> SchemaChecker:
+        """Check and compile the schema, once.
+
+        Raises:
+            UncheckableError: The schema is not valid, or has a pattern that cannot be matched in bounded time.
+        """
+        if self._checker is None:
+            if fault := fault_of_schema(self._schema):
+                raise UncheckableError(fault)
+            text = json.dumps(self._schema)
+            if not any(keyword in text for keyword in _COSTLY_KEYWORDS):
+                self._schema_bytes = len(text)
+            self._checker = SchemaChecker(self._schema)
+        return self._checker
+
+    def is_quick(self, value: object) -> bool:
+        """Return True if the check of a value does not hold up the event loop."""
+        if self._schema_bytes > _QUICK_PRODUCT:
+            return False
+        value_bytes = len(marshal.dumps(value))  # type: ignore[arg-type]
+        return self._schema_bytes * value_bytes <= _QUICK_PRODUCT
+
+    def misfits(self, value: object) -> list[str]:
+        """Return a sentence for each misfit; [] if the value fits.
+
+        Raises:
+            UncheckableError: The value cannot be checked, as in `prepare` or because it takes too many steps.
+        """
+        return self.prepare().misfits(value)
 
 
 class SiftedStream:
