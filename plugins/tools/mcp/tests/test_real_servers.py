@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,14 @@ def test_resources_and_prompts_are_tools(everything: MCPServers) -> None:
     assert prompt == "user: What's weather in Rome?"
     with pytest.raises(ToolServiceError, match=r"'every' refused the call of 'every-get_prompt': .*no-such-prompt"):
         call(everything, "every-get_prompt", name="no-such-prompt")
+
+
+def test_a_tool_may_be_called_as_a_task(everything: MCPServers) -> None:
+    reports: list[str] = []
+    context: ToolContext[Any] = replace(ToolContext(), report=reports.append)
+    result = call(everything, "every-simulate-research-query", context, topic="coal")
+    assert result.content.startswith("# Research Report: coal")
+    assert "Gathering sources..." in reports
 
 
 def test_progress_is_reported(everything: MCPServers) -> None:

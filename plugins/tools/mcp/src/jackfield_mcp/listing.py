@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FORMAT = 2
+_FORMAT = 3
 _MOST_DESCRIPTION = 16_000  # characters; more is not a description
 _MOST_PAGES = 1_000  # of one list
 _MOST_ENTRIES = 10_000
@@ -38,12 +38,17 @@ _MOST_ENTRIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tool as its server describes it."""
+    """A tool as its server describes it.
+
+    Attributes:
+        as_task: The server accepts calls as tasks only.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     hints: Mapping[str, Any] = field(default_factory=dict)
+    as_task: bool = False
 
     def digest(self) -> str:
         """Return a digest of the listing, which changes with any part of it."""
@@ -132,7 +137,8 @@ class Keeper:
             if cached["format"] != _FORMAT or cached["server"] != identity:
                 return None
             tools = tuple(
-                Definition(one["name"], one["description"], one["parameters"], one["hints"]) for one in cached["tools"]
+                Definition(one["name"], one["description"], one["parameters"], one["hints"], one["as_task"] is True)
+                for one in cached["tools"]
             )
             has_resources, has_prompts = cached["resources"] is True, cached["prompts"] is True
             listing = Listing(tools, has_resources, has_prompts, dict(cached["approved"]), dict(cached["left_out"]))
@@ -146,7 +152,13 @@ class Keeper:
     def save(self, identity: str, listing: Listing) -> None:
         """Keep what a server offers. Nobody else may read it; a folder that cannot be written to is logged."""
         tools = [
-            {"name": one.name, "description": one.description, "parameters": one.parameters, "hints": one.hints}
+            {
+                "name": one.name,
+                "description": one.description,
+                "parameters": one.parameters,
+                "hints": one.hints,
+                "as_task": one.as_task,
+            }
             for one in listing.tools
         ]
         content = {
@@ -216,14 +228,17 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
     Raises:
         ToolServiceError: It offers more tools than an agent may get.
     """
+    from jackfield_mcp.tasks import supports_tasks
+
     left_out.left_out.clear()
+    has_tasks = supports_tasks(client)
     tools: dict[str, Definition] = {}
 
     def add(page: ListToolsResult) -> None:
         for tool in page.tools:
             if not server.offers(tool.name):
                 continue
-            if fault := _add_tool(tool, tools):
+            if fault := _add_tool(tool, tools, has_tasks=has_tasks):
                 left_out.leave_out("tool", tool.name, fault)
             if len(tools) > server.max_tools:
                 raise ToolServiceError(
@@ -249,19 +264,20 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
     return Listing(tuple(tools.values()), resources, prompts, left_out=dict(left_out.left_out))
 
 
-def _add_tool(tool: Tool, tools: dict[str, Definition]) -> str:
+def _add_tool(tool: Tool, tools: dict[str, Definition], *, has_tasks: bool) -> str:
     """Add the definition of a tool; return its fault if it cannot be used."""
     from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP
 
     if tool.name in tools:
         return "another tool has this name"
-    if tool.execution is not None and tool.execution.task_support == "required":
-        return "it can be called as a task only, which is unsupported"
+    as_task = tool.execution is not None and tool.execution.task_support == "required"
+    if as_task and not has_tasks:
+        return "it can be called as a task only, and the server supports no such calls"
     hints = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
     try:
         if TOO_DEEP in json.dumps(tool.input_schema):
             return f"its schema is nested deeper than {MOST_LEVELS} levels"
-        definition = sound(tool.name, tool.description, tool.input_schema, hints)
+        definition = replace(sound(tool.name, tool.description, tool.input_schema, hints), as_task=as_task)
         definition.digest()
     except ConfigError as error:
         return str(error)

@@ -187,12 +187,19 @@ class MCPTool(_ServerTool):
     async def _sent(
         self, session: Session, arguments: dict[str, Any], context: ToolContext, accepted: str
     ) -> CallToolResult:
+        from jackfield_mcp.tasks import call_as_task
+
         name = self.definition.name
 
         async def work(peer: OpenServer) -> CallToolResult:
             if name not in peer.callable:
                 await self._check(session, peer, accepted)
-            result = await peer.client.call_tool(name, arguments, progress_callback=_reporting(context))
+            if self.definition.as_task:
+                result = await call_as_task(
+                    peer.client, name, arguments, progress=_reporting(context), report=context.report
+                )
+            else:
+                result = await peer.client.call_tool(name, arguments, progress_callback=_reporting(context))
             if not result.is_error:
                 misfits = await peer.way.entries.misfits_of_output(name, result.structured_content)
                 if misfits:

@@ -26,6 +26,9 @@ MOST_LEVELS = 150
 """Limit of nesting in a message; the SDK's parser ends at about 200 brackets."""
 TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
 
+STARTED_TASK = "jackfield/started-task"
+"""Key in the `_meta` of a result that only says which task was started."""
+
 _MOST_REPAIRED_BYTES = 2**20  # looking at each bracket takes time, which a larger message does not get
 _MOST_ENTRIES = 10_000  # of one page
 _MOST_LEFT_OUT = 100  # that are named
@@ -119,10 +122,15 @@ class Entries:
             self.left_out[f"{kind} {str(name)[:200]!r}"] = fault[:_MOST_CAUSE]
 
     def sift(self, message: object) -> None:
-        """Take the malformed entries out of a message, if it is the answer to a listing."""
+        """Take the malformed entries out of the answer to a listing, and make a started task a result."""
         if not isinstance(message, SessionMessage) or not isinstance(message.message, mcp_types.JSONRPCResponse):
             return
         result = message.message.result
+        task = result.get("task")
+        if isinstance(task, dict) and "content" not in result:
+            # The SDK accepts a result with content only.
+            message.message.result = {"content": [], "_meta": {STARTED_TASK: task}}
+            return
         for key, method in _LISTS.items():
             entries = result.get(key)
             if isinstance(entries, list) and not any(other in result for other in _OF_OTHER_RESULTS):
