@@ -551,6 +551,7 @@ NOT_TYPED = {
     "jackfield plugins enable observer.jackfield-tool-times": "the observer of its page",
     "jackfield plugins disable acme-tools": "a made-up plugin",
     "jackfield plugins enable sandbox.acme-jail": "a made-up plugin",
+    "jackfield serve agent.yaml": "it serves until it is stopped; the tests of jackfield-serve do that",
     "jackfield run --config database.yaml": "it needs PostgreSQL; a test of jackfield-pgvector-search does it",
 }
 # Where tests run, everything is installed from folders, which cannot be pinned, as the page says; and nothing is typed.

@@ -32,7 +32,7 @@ KINDS = (
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "plugin-template"
-OURS = {"jackfield-new", "jackfield-manage", "jackfield-terminal"}
+OURS = {"jackfield-manage", "jackfield-new", "jackfield-openai-server", "jackfield-serve", "jackfield-terminal"}
 WORKFLOWS = ".github/workflows"
 OTHER_JOBS = ("test", "lowest", "newest-core", "core-main", "style")
 # What a step may use that only GitHub has; its other steps are rehearsed here.
@@ -169,7 +169,13 @@ def test_made_plugins_are_built_installed_used_and_removed(
 ) -> None:
     # With what wheels hold, as those have it who have no copy of the repository.
     environment = make_view(
-        "jackfield-backends", "jackfield-http", "jackfield-new", "jackfield-terminal", "jackfield-testkit"
+        "jackfield-backends",
+        "jackfield-http",
+        "jackfield-new",
+        "jackfield-openai-server",  # with what a face requires
+        "jackfield-serve",
+        "jackfield-terminal",
+        "jackfield-testkit",
     )
     home = Path(clean_env["HOME"])
     dist = tmp_path / "dist"
@@ -251,7 +257,9 @@ def test_made_plugins_pass_their_own_tests_as_installed_from_wheels(
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    environment = make_view("jackfield-backends", "jackfield-http", "jackfield-testkit")
+    environment = make_view(
+        "jackfield-backends", "jackfield-http", "jackfield-openai-server", "jackfield-serve", "jackfield-testkit"
+    )
     environment.install(*made.values())
     # All at once, with the settings that each of them has. The suite of this backend is run by the tutorial, which
     # makes the same one and changes three of its facts.

@@ -58,6 +58,12 @@ def test_any_text_can_be_written(text: str) -> None:
     assert json.loads(write_json([text])) == [text]
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_not_written(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(["\ud83d", number])
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -191,11 +191,15 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def write_json(value: object) -> bytes:
-    """Return JSON in one line, in UTF-8; a lone surrogate, which UTF-8 cannot write, is escaped."""
+    """Return JSON in one line, in UTF-8; a lone surrogate, which UTF-8 cannot write, is escaped.
+
+    Raises:
+        ValueError: A number is not finite.
+    """
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

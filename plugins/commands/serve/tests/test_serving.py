@@ -175,9 +175,14 @@ def test_while_it_drains_it_is_not_ready() -> None:
     app = serving_app({"hello": agent()})
     with ServedFace(app) as served:
         assert served.ask(HttpRequest(method="GET", path="/readyz")).status == 200
-        app.drain()
+        app.drain(10)
         assert served.ask(HttpRequest(method="GET", path="/readyz")).status == 503
         assert served.ask(HttpRequest(method="GET", path="/healthz")).status == 200
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            ask(served.url)
+        with caught.value as error:
+            assert error.code == 503
+            assert error.headers["retry-after"]
 
 
 def test_metrics_count_the_runs_and_need_the_token_of_the_faces() -> None:

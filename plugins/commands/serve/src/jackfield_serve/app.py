@@ -112,6 +112,8 @@ class ServingApp:
         self._apps: dict[int, ASGIApp] = {}
         self._host: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drain: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self.is_draining = False
 
@@ -128,9 +130,18 @@ class ServingApp:
                 else:
                     await self._serve(scope, receive, send, self._face_of(path))
 
-    def drain(self) -> None:
-        """Begin no more runs, and say so in `/readyz`. Runs that go on are not touched."""
+    def drain(self, seconds: float) -> None:
+        """Begin no more runs, and say so in `/readyz`. Closing then waits for runs that go on, at most so long.
+
+        A signal handler may call it.
+        """
         self.is_draining = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._begin_drain, seconds)
+
+    def _begin_drain(self, seconds: float) -> None:
+        if self._drain is None:
+            self._drain = asyncio.create_task(self.serving.drain(seconds), name="jackfield-serve-drain")
 
     async def start(self) -> None:
         """Open the agents and the faces, unless they are open.
@@ -139,7 +150,8 @@ class ServingApp:
             JackfieldError: An agent or a face cannot be opened.
         """
         if self._host is None:
-            self._ready = asyncio.get_running_loop().create_future()
+            self._loop = asyncio.get_running_loop()
+            self._ready = self._loop.create_future()
             self._stop.clear()
             self._host = asyncio.create_task(self._hold_open(self._ready), name="jackfield-serve")
         assert self._ready is not None  # noqa: S101 - set with the task
@@ -149,6 +161,8 @@ class ServingApp:
         """Close the agents and the faces: runs that are going on end as `Serving` says."""
         if self._host is None:
             return
+        if self._drain is not None:
+            await self._drain
         self._stop.set()
         host, self._host = self._host, None
         await host

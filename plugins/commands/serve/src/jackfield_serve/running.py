@@ -33,7 +33,7 @@ class DrainingServer(uvicorn.Server):
         """Begin to stop; the second signal does not wait for requests."""
         app = self.config.loaded_app
         if isinstance(app, ServingApp):
-            app.drain()
+            app.drain(self.config.timeout_graceful_shutdown or 0)
         super().handle_exit(sig, frame)
 
 

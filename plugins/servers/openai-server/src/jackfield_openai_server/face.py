@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, cast
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
 from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield.plugins import Plugins, default_host
+from jackfield.retrieval import Embedder
 from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, write_json
 from jackfield_openai_server.chat import ChatCompletions
 from jackfield_openai_server.conversations import Conversations
+from jackfield_openai_server.embeddings import Embeddings
 from jackfield_openai_server.errors import ParameterError, error_object
 from jackfield_openai_server.models import Models
 from jackfield_openai_server.responses import Responses
@@ -23,18 +28,33 @@ from jackfield_serving import Serving
 class OpenAIServerConfig(Config):
     """The settings of the face."""
 
+    embedders: tuple[str | dict[str, Any], ...] = Field(
+        default=(),
+        description="Embedders that clients may use as models: each a name, or a dict with `name` and settings. The "
+        "model has the name in `model`, or else that of the embedder",
+    )
+
 
 class OpenAIServer(HttpServer):
     """Serves agents to every OpenAI client: each agent is a model."""
 
     name: ClassVar[str] = "openai"
     config_class = OpenAIServerConfig
+    config: OpenAIServerConfig
     paths = ("/v1",)
+
+    def __init__(
+        self, cfg: Config | Mapping[str, object] | None = None, *, host: Plugins | None = None, **settings: Any
+    ) -> None:
+        super().__init__(cfg, **settings)
+        plugins = default_host() if host is None else host
+        self._embedders = dict(_make_embedder(entry, plugins) for entry in self.config.embedders)
 
     def app(self, serving: ServingLike) -> ASGIApp:
         """Return the application."""
         service = cast(Serving, serving)
-        chat, models, conversations = ChatCompletions(service), Models(service), Conversations(service)
+        chat, conversations = ChatCompletions(service), Conversations(service)
+        models, embeddings = Models(service, list(self._embedders)), Embeddings(self._embedders)
         responses = Responses(service, conversations)
         routes = [
             _route("/v1/chat/completions", POST=chat.create),
@@ -46,14 +66,30 @@ class OpenAIServer(HttpServer):
             _route("/v1/conversations/{conversation_id}", GET=conversations.retrieve, DELETE=conversations.delete),
             _route("/v1/conversations/{conversation_id}/items", GET=conversations.items),
             _route("/v1/conversations/{conversation_id}/items/{item_id}", GET=conversations.item),
+            _route("/v1/embeddings", POST=embeddings.create),
             _route("/v1/models", GET=models.list_all),
             _route("/v1/models/{name:path}", GET=models.retrieve),
         ]
         return Router(routes, redirect_slashes=False)
 
+    async def aclose(self) -> None:
+        """Close the embedders."""
+        for embedder in self._embedders.values():
+            await embedder.aclose()
+
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
         """Return an error in OpenAI's form."""
         return "application/json", write_json({"error": error_object(refusal)})
+
+
+def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, Embedder]:
+    """Make an embedder, and return it with the name of its model."""
+    settings = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = settings.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError("an entry of embedders needs a `name`, the name of an installed embedder")
+    model = settings.get("model")
+    return model if isinstance(model, str) else name, host.make(host.find("embedder", name), settings, Embedder)
 
 
 _Handler = Callable[[Request], Awaitable[Response]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -12,24 +13,30 @@ from jackfield_serving import Serving
 
 
 class Models:
-    """Lists the agents.
+    """Lists agents and embedders as models.
 
     Args:
         serving: The agents.
+        others: The names of models that are not agents.
     """
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, others: Sequence[str] = ()) -> None:
         self._serving = serving
+        self._others = others
 
     async def list_all(self, request: Request) -> Response:  # noqa: ARG002
         """List the agents."""
-        return JSONResponse({"object": "list", "data": [_model(name) for name in self._serving.agents]})
+        return JSONResponse({"object": "list", "data": [_model(name) for name in self._names()]})
 
     async def retrieve(self, request: Request) -> Response:
         """Show one agent."""
         name = request.path_params["name"]
-        check_model(self._serving, name)
+        if name not in self._others:
+            check_model(self._serving, name)
         return JSONResponse(_model(name))
+
+    def _names(self) -> list[str]:
+        return [*self._serving.agents, *self._others]
 
 
 def check_model(serving: Serving, name: str) -> None:

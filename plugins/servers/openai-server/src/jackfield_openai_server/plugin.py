@@ -14,5 +14,6 @@ def servers() -> list[ServerSpec]:
             target="jackfield_openai_server.face:OpenAIServer",
             config="jackfield_openai_server.face:OpenAIServerConfig",
             summary="Agents as models of OpenAI's APIs: Chat Completions, Responses, Conversations, Embeddings.",
+            required_by={"embedders": "embedder"},
         )
     ]

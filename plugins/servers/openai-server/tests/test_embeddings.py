@@ -1,0 +1,81 @@
+"""Embeddings, as OpenAI's client asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from jackfield import FnCallAgent
+from jackfield.errors import ConfigError
+from jackfield.messages import Usage
+from jackfield.plugins import PluginHost, Settings
+from jackfield.retrieval import Embedded, Embedder, Purpose
+from jackfield.testing import ScriptedModel
+from jackfield_openai_server.face import OpenAIServer
+from jackfield_serve import serving_app
+from jackfield_testkit.faces import ServedFace
+
+
+class Lengths(Embedder):
+    """Counts characters and words."""
+
+    backend = "lengths"
+    space = "lengths"
+    dimension = 2
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        """Embed."""
+        vectors = tuple((float(len(text)), float(len(text.split()))) for text in texts)
+        return Embedded(vectors, Usage(prompt_tokens=len(texts)))
+
+
+@pytest.fixture
+def face(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    host = PluginHost(Settings())
+    monkeypatch.setattr(host, "find", lambda kind, name: (kind, name))
+    monkeypatch.setattr(host, "make", lambda row, settings, base: Lengths())
+    return OpenAIServer({"embedders": ["lengths", {"name": "lengths", "model": "other"}]}, host=host)
+
+
+@pytest.fixture
+def served(face: OpenAIServer) -> Iterator[ServedFace]:
+    with ServedFace(serving_app({"helper": FnCallAgent(llm=ScriptedModel([]))}, faces=[face])) as made:
+        yield made
+
+
+def test_texts_become_vectors_in_their_order(served: ServedFace) -> None:
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="none") as client:
+        for form in ("float", "base64", None):
+            more: Any = {} if form is None else {"encoding_format": form}
+            reply = client.embeddings.create(model="lengths", input=["one", "two words"], **more)
+            if form != "base64":
+                assert [entry.embedding for entry in reply.data] == [[3.0, 1.0], [9.0, 2.0]]
+            assert reply.usage.prompt_tokens == 2
+        assert client.embeddings.create(model="other", input="one").data[0].embedding == [3.0, 1.0]
+        assert [model.id for model in client.models.list()] == ["helper", "lengths", "other"]
+        assert client.models.retrieve("other").id == "other"
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"model": "helper"}, 404), ({"input": []}, 400), ({"input": ""}, 400), ({"input": ["a", ""]}, 400),
+        ({"input": [1, 2]}, 400), ({"dimensions": 3}, 400), ({"encoding_format": "int8"}, 400),
+        ({"input": ["a"] * 2049}, 400),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_what_is_not_supported_is_refused(served: ServedFace, change: dict[str, Any], status: int) -> None:
+    reply = httpx.post(f"{served.url}/v1/embeddings", json={"model": "lengths", "input": "a", **change})
+    assert reply.status_code == status
+    assert reply.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("entry", [{}, {"name": 1}])
+def test_an_embedder_needs_a_name(entry: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="needs a `name`"):
+        OpenAIServer({"embedders": [entry]})
