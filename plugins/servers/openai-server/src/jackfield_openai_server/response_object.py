@@ -8,9 +8,9 @@ from typing import Any
 
 from jackfield.events import RunFailed
 from jackfield.messages import Message, Usage
+from jackfield.servers import failure_of
 from jackfield_openai_server.calls import outer_id
 from jackfield_openai_server.citations import citations_of
-from jackfield_openai_server.failures import failure_of
 from jackfield_openai_server.items import AnswerEnded, CallItem, TextItem
 
 _DEFAULTS: Mapping[str, Any] = {
