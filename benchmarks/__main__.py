@@ -20,6 +20,7 @@ from benchmarks import (
     sandbox,
     search,
     server,
+    serving,
     start,
     terminal,
 )
@@ -50,6 +51,7 @@ def main() -> None:
             "together": agents_together.together,
             "records": lambda: records.recorded(servers),
             "resume": records.resuming,
+            "serving": serving.served,
             "observers": lambda: observing.observed(servers),
             "parse": lambda: documents.parsing(qwen_python),
             "chunk": documents.chunking,

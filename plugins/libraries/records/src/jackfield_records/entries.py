@@ -35,6 +35,8 @@ Step: TypeAlias = ModelEvent | AgentEvent
 """An event of the run itself; those of agents that it asks are theirs."""
 
 RESUMED, ADDED = "Resumed", "Added"
+FACTS = "facts"
+"""The key under which the first entry has facts about the run for the process that begins it."""
 DIGESTS = "digests"
 """The key under which a question for approval has a digest of each call, as it was shown to be approved."""
 _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says

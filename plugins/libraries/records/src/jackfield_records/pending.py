@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jackfield.events import PluginEvent, RunFailed, RunStarted
 from jackfield.messages import Message
 from jackfield.stores import RUNNING, StoredRun
-from jackfield_records.entries import Step, entry_of, hide_entry
-from jackfield_records.recording import AgentRecorder, title_of
+from jackfield_records.entries import FACTS, entry_of, hide_entry
+from jackfield_records.recording import AgentRecorder, PendingRun, title_of
 
 
 async def record_pending(
@@ -18,22 +20,19 @@ async def record_pending(
     run_id: str,
     session: str = "",
     owner: str = "",
-    notes: Sequence[PluginEvent] = (),
-) -> tuple[int, StoredRun, list[str]]:
+    facts: Mapping[str, Any] | None = None,
+) -> PendingRun:
     """Record a run that has not begun, and hold it.
 
-    To every process, it is an interrupted run without a step: `Agent.aresume` begins it.
+    To every other process, it is an interrupted run without a step.
 
     Args:
         recorder: Of the agent and the store.
-        messages: The messages that the run begins with, as `Agent.make_run` has them.
+        messages: The messages that the run begins with, with the agent's system message.
         run_id: The id of the run.
         session: The conversation that it belongs to.
         owner: The identity that it is started for.
-        notes: Facts for the process that begins it, written after the messages.
-
-    Returns:
-        The number of the hold, the run, and its entries.
+        facts: Facts for the process that begins it, as JSON: `Progress.facts`.
 
     Raises:
         StoreError: There is a run of this id, or it cannot be written.
@@ -47,9 +46,12 @@ async def record_pending(
         title=title_of(messages, recorder.secrets),
         is_held=True,
     )
-    events: list[Step] = [RunStarted(tuple(messages)), *notes]
-    entries = [await hide_entry(entry_of(event, whole=True), recorder.secrets) for event in events]
-    return await recorder.store.create(stored, entries), stored, entries
+    entry = entry_of(RunStarted(tuple(messages)), whole=True)
+    if facts is not None:
+        entry = f'{entry[:-1]}, "{FACTS}": {json.dumps(facts)}}}'
+    entries = [await hide_entry(entry, recorder.secrets)]
+    hold = await recorder.store.create(stored, entries)
+    return PendingRun(run=stored, messages=tuple(messages), hold=hold, entries=entries)
 
 
 async def append_events(

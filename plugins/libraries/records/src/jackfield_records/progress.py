@@ -23,7 +23,17 @@ from jackfield.messages import FunctionCall, Message
 from jackfield.runs import Part, Run, RunState, Spent, open_calls
 from jackfield.secrets import SEAL, Secrets, placeholders_in
 from jackfield.tools import STOPPED
-from jackfield_records.entries import ADDED, DIGESTS, RESUMED, Step, event_in, is_as_approved, messages_in, read_entry
+from jackfield_records.entries import (
+    ADDED,
+    DIGESTS,
+    FACTS,
+    RESUMED,
+    Step,
+    event_in,
+    is_as_approved,
+    messages_in,
+    read_entry,
+)
 
 _log = logging.getLogger(__name__)
 _NOT_MADE = "CutOff"  # the error of a call that the answer was cut off in
@@ -54,6 +64,7 @@ class Progress(RunState):
         entries, below: The number of entries and of nested runs in the record.
         state: The state that the store had for it; ''.
         digests: The digests of the calls that wait for approval, by their ids.
+        facts: Facts about the run from the process that recorded it.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
     """
 
@@ -69,6 +80,7 @@ class Progress(RunState):
     below: int = 0
     state: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] | None = None
     hidden: set[str] = field(default_factory=set)
     _compared: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     _allowed: set[str] = field(default_factory=set)
@@ -332,6 +344,9 @@ class EntryReader:
         if told.get("bare"):
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
         run = _run_of(told, self._runs)
+        if FACTS in told:
+            facts = told.pop(FACTS)
+            run.facts = facts if isinstance(facts, dict) else {}
         if name == RESUMED:
             approvals = told.get("approvals")
             run.resumed(approvals if isinstance(approvals, dict) else {})

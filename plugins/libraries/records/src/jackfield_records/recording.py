@@ -100,6 +100,8 @@ class AgentRecorder:
         Raises:
             StoreError: It cannot be written, or another process runs it; the run ends there.
         """
+        if isinstance(recorded, PendingRun):
+            return _recorded(events_of, run, partial(self._begin_pending, recorded))
         if not isinstance(recorded, Progress):
             return _recorded(events_of, run, self._begin)
         if recorded.state == "finished" and recorded.has_finished:
@@ -110,21 +112,30 @@ class AgentRecorder:
         if self.recovery is not None:
             self.recovery.begin()
         whole = self.store.content
-        if run.session and run.toolbox is not None and run.toolbox.sets:
-            reported = await self._reported_before(run.session)
-            run = replace(run, start=replace(run.start, reported=reported))
+        run = await self._with_reports(run)
         title = title_of(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, model=self.model, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
         hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
         return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
 
-    async def _reported_before(self, session: str) -> tuple[PluginEvent, ...]:
+    async def _begin_pending(self, pending: PendingRun, run: Run) -> tuple[Run, RunRecord]:
+        run = await self._with_reports(run)
+        return run, RunRecord(Writer(self.store, run, pending.hold, self.secrets), Progress.of_messages(run.messages))
+
+    async def _with_reports(self, run: Run) -> Run:
+        if not (run.session and run.toolbox is not None and run.toolbox.sets):
+            return run
+        reported = await self._reported_before(run.session, run.id)
+        return replace(run, start=replace(run.start, reported=reported))
+
+    async def _reported_before(self, session: str, run_id: str) -> tuple[PluginEvent, ...]:
         """Return the reports of plugins in the last run of a conversation, for plugins that continue from there."""
-        last = await self.store.runs(session=session, limit=1)
-        if not last:
+        last = await self.store.runs(session=session, limit=2)
+        before = [one.run_id for one in last if one.run_id != run_id][:1]
+        if not before:
             return ()
-        _, entries = await self.store.read(last[0].run_id)
+        _, entries = await self.store.read(before[0])
         if has_seals(entries):
             return await in_worker(reported_in, entries, self.secrets)
         return reported_in(entries, self.secrets)
@@ -145,6 +156,27 @@ class AgentRecorder:
         stored, now = await self.store.read(run_id)
         if len(now) != progress.entries or stored.state != progress.state:
             raise RunBusyError(f"run {run_id} was resumed elsewhere in the meantime: read it, or resume it again")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingRun:
+    """A recorded run that has not begun, and that this process holds; `pending.record_pending` makes one.
+
+    Attributes:
+        run: The run as it is stored.
+        messages: The messages that it begins with.
+        hold: The number of the hold.
+        entries: Its record.
+    """
+
+    run: StoredRun
+    messages: tuple[Message, ...]
+    hold: int
+    entries: list[str]
+
+    def resume(self, run: Run) -> Run:
+        """Return the run with its id."""
+        return replace(run, id=self.run.run_id, context=replace(run.context, run_id=self.run.run_id))
 
 
 def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:

@@ -13,6 +13,7 @@ from jackfield.agents import Agent
 from jackfield.errors import StoreError
 from jackfield.streams import closing
 from jackfield_records.pending import append_failure
+from jackfield_records.recording import PendingRun
 from jackfield_serving.agents import ServedAgent
 from jackfield_serving.clienttools import ClientTools
 from jackfield_serving.limits import ServingLimits
@@ -47,12 +48,20 @@ class Driver:
         live = self.live.get(run_id)
         return None if live is None or live.is_over else live
 
-    def start(self, served: ServedAgent, live: LiveRun, held: HeldRun) -> None:
+    def begin(self, served: ServedAgent, live: LiveRun, pending: PendingRun) -> None:
         """Run an agent in a task, once there is room."""
+        self._store.pass_on_pending(pending)
+        self._start(served, live, pending.hold)
+
+    def resume(self, served: ServedAgent, live: LiveRun, held: HeldRun) -> None:
+        """Continue a run in a task, once there is room."""
         self._store.pass_on(held)
+        live.is_resumed = True
+        self._start(served, live, held.hold)
+
+    def _start(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
         self.live[live.run_id] = live
-        name = f"jackfield-run-{live.run_id}"
-        live.task = asyncio.create_task(self._run(served, live, held.hold), name=name)
+        live.task = asyncio.create_task(self._run(served, live, hold), name=f"jackfield-run-{live.run_id}")
 
     async def drain(self, seconds: float) -> None:
         """Wait for the runs, and then leave them to other processes; without a shared store, cancel them."""
@@ -93,7 +102,8 @@ class Driver:
         events = agent.astream(
             (),
             run_id=live.run_id,
-            resume=dict(live.answers.approvals) or True,
+            resume=(dict(live.answers.approvals) or True) if live.is_resumed else False,
+            session=live.run.session,
             cancel=live.cancel,
             deps=live.deps,
             config=request.config,

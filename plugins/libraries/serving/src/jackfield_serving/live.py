@@ -54,6 +54,7 @@ class LiveRun:
         cancel: Ends the run from outside.
         is_over: It has ended, paused, or is no longer driven by this process; there will be no more events.
         is_queued: It waits for its turn.
+        is_resumed: It began before, in this process or another one.
         deps: The dependencies of its tools.
     """
 
@@ -65,6 +66,7 @@ class LiveRun:
         self.cancel = CancelToken()
         self.is_over = False
         self.is_queued = True
+        self.is_resumed = False
         self.deps: Any = None
         self.results: dict[str, Any] = {}
         self.task: asyncio.Task[None] | None = None

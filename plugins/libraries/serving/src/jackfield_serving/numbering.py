@@ -16,6 +16,7 @@ from jackfield.events import AgentEvent, FunctionCallDelta, ModelEvent, Reasonin
 STRIDE = 1 << 24
 """The distance of the numbers of two entries. Numbers of 500 million entries fit into a double."""
 HALF = STRIDE // 2
+_TEXTS = (TextDelta, ReasoningDelta)  # a union would be made for each event
 
 
 class Numbered(NamedTuple):
@@ -27,7 +28,7 @@ class Numbered(NamedTuple):
 
 def width_of(event: ModelEvent | AgentEvent) -> int:
     """Return how many numbers a live event takes."""
-    if isinstance(event, TextDelta | ReasoningDelta):
+    if isinstance(event, _TEXTS):
         return len(event.text) or 1
     return _width_of_call(event) or 1 if isinstance(event, FunctionCallDelta) else 1
 

@@ -16,7 +16,7 @@ from jackfield_records import Replay
 from jackfield_records.recovering import MOST_TRIES, count_tries
 from jackfield_serving.errors import NotWaitingError
 from jackfield_serving.numbering import STRIDE
-from jackfield_serving.requests import ANSWERS, Answer, Answers, Request, request_in
+from jackfield_serving.requests import ANSWERS, Answer, Answers, Request, request_of
 from jackfield_serving.views import INPUT, RunInfo, RunPhase, RunSummary, WaitingCall
 
 _WAITING = ("approval_needed", "input_needed")
@@ -139,7 +139,6 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
     """
     record = RunRecord(run=run, entries=entries)
     replay = Replay(run)
-    notes: list[PluginEvent] = []
     for entry in entries:
         events = replay.feed(entry)
         if not events:
@@ -148,10 +147,8 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
         if events[-1].depth:
             continue
         match events[-1].event:
-            case PluginEvent() as note:
-                notes.append(note)
-                if note.name == ANSWERS:
-                    _take_answers(record, note)
+            case PluginEvent(name=name) as note if name == ANSWERS:
+                _take_answers(record, note)
             case ApprovalNeeded() as needed:
                 record.needed, record.answers = needed, Answers()
             case RunFinished() | RunFailed() as end:
@@ -160,7 +157,7 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
         raise StoreError(f"run {run.run_id} has no record")
     replay.settle()
     progress = replay.progress
-    record.recorded_request = request_in(notes)
+    record.recorded_request = request_of(progress.facts)
     record.messages, record.response, record.usage = progress.messages, progress.now(), progress.spent.usage
     return record
 

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jackfield.errors import StoreUnavailableError
+from jackfield.messages import Message
+from jackfield.runs import AgentLike, Recorded, Recorder
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield_records import RecordingStore
+from jackfield_records.recording import AgentRecorder, PendingRun, recorder_of
 
 
 @dataclass(slots=True)
@@ -17,6 +20,21 @@ class HeldRun:
     run: StoredRun
     entries: list[str]
     hold: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedRecorder(AgentRecorder):
+    """Records the runs of an agent in the store of a service.
+
+    Attributes:
+        served: The store.
+    """
+
+    served: ServedStore
+
+    async def load(self, run_id: str | None, messages: Sequence[Message]) -> Recorded | None:  # type: ignore[override]
+        """See `Recorder`; a run that has not begun needs no reading."""
+        return self.served.take_pending(run_id) or await super().load(run_id, messages)
 
 
 class ServedStore(RecordingStore):
@@ -34,11 +52,24 @@ class ServedStore(RecordingStore):
         self.name = getattr(store, "name", type(store).__name__)
         self._on_written = on_written
         self._held: dict[str, HeldRun] = {}
+        self._pending: dict[str, PendingRun] = {}
         self._abandoned: set[str] = set()
 
     def pass_on(self, held: HeldRun) -> None:
         """Let the next `hold` of the run have this hold, which already began."""
         self._held[held.run.run_id] = held
+
+    def pass_on_pending(self, pending: PendingRun) -> None:
+        """Let the agent begin a run that was recorded."""
+        self._pending[pending.run.run_id] = pending
+
+    def take_pending(self, run_id: str | None) -> PendingRun | None:
+        """Return a run that was recorded here and has not begun; None for any other."""
+        return self._pending.pop(run_id, None) if run_id is not None else None
+
+    def recorder(self, agent: AgentLike) -> Recorder:
+        """See `Store`."""
+        return ServedRecorder(**vars(recorder_of(agent, self)), served=self)
 
     def abandon(self, run_id: str) -> None:
         """Write no end of a run from now on, so that another process continues it."""
@@ -65,6 +96,7 @@ class ServedStore(RecordingStore):
     async def release(self, run_id: str, hold: int) -> None:
         """See `Store`."""
         self._held.pop(run_id, None)
+        self._pending.pop(run_id, None)
         self._abandoned.discard(run_id)
         await self.inner.release(run_id, hold)
 

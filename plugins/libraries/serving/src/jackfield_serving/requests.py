@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from jackfield.messages import Message
 from jackfield.tools import FunctionSchema
 
 PREFIX = "jackfield-serving."
-REQUEST, ANSWERS = f"{PREFIX}request", f"{PREFIX}answers"
+ANSWERS = f"{PREFIX}answers"
 Answer: TypeAlias = Any
 """The answer to a call: True or False for an approval; for a client's tool, its result as a text or any JSON value."""
 
@@ -34,8 +34,8 @@ class Request:
     client_tools: Sequence[FunctionSchema] = ()
     continues: str = ""
 
-    def as_note(self) -> PluginEvent:
-        """Return the request as an event for the record.
+    def as_facts(self) -> dict[str, Any]:
+        """Return the request as facts for the record.
 
         Raises:
             ConfigError: A part of it is not JSON.
@@ -47,7 +47,7 @@ class Request:
             "continues": self.continues,
         }
         parts = {name: value for name, value in fields.items() if value}
-        return PluginEvent(REQUEST, _as_json(parts, "config, output and client_tools of a request"))
+        return _as_json(parts, "config, output and client_tools of a request") if parts else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +74,16 @@ class Answers:
         return PluginEvent(ANSWERS, _as_json(fields, "results of a client's tools"))
 
 
-def request_in(events: Iterable[PluginEvent]) -> Request | None:
-    """Return the request among the reports of a run; None if the run was not started by a service."""
-    for event in events:
-        if event.name == REQUEST:
-            data = event.data
-            return Request(
-                config=data.get("config"),
-                output=data.get("output"),
-                client_tools=tuple(data.get("client_tools", ())),
-                continues=str(data.get("continues", "")),
-            )
-    return None
+def request_of(facts: Mapping[str, Any] | None) -> Request | None:
+    """Return the request among the facts of a run; None if the run was not started by a service."""
+    if facts is None:
+        return None
+    return Request(
+        config=facts.get("config"),
+        output=facts.get("output"),
+        client_tools=tuple(facts.get("client_tools", ())),
+        continues=str(facts.get("continues", "")),
+    )
 
 
 def is_internal(event: object) -> bool:

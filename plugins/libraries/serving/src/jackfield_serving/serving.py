@@ -172,24 +172,20 @@ class Serving:
         served.check(request)
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
-        run = served.agent.make_run(history, language_of(history))
+        if served.agent.files:
+            history = served.agent.make_run(history, language_of(history)).messages
         run_id = run_id or uuid.uuid4().hex
         with self._starting_in(session, owner):
             if session:
                 await self._check_session(session, owner)
-            hold, stored, entries = await record_pending(
-                served.recorder,
-                run.messages,
-                run_id=run_id,
-                session=session,
-                owner=owner,
-                notes=[request.as_note()],
+            pending = await record_pending(
+                served.recorder, history, run_id=run_id, session=session, owner=owner, facts=request.as_facts()
             )
-        live = LiveRun(stored, agent, request, entries=entries, limits=self.limits)
+        live = LiveRun(pending.run, agent, request, entries=pending.entries, limits=self.limits)
         live.deps = deps
-        live.publish_start(RunEvent(run_id, 1, served.recorder.agent, 0, RunStarted(run.messages)))
+        live.publish_start(RunEvent(run_id, 1, served.recorder.agent, 0, RunStarted(history)))
         self._remember_owner(run_id, owner)
-        self._driver.start(served, live, HeldRun(stored, entries, hold))
+        self._driver.begin(served, live, pending)
         return run_id
 
     async def attach(
@@ -342,7 +338,7 @@ class Serving:
         """
         await self._check_owner(run_id, owner)
         self._check_room(owner)
-        copy_id = await fork(self._store.inner, run_id, at=None if at is None else max(2, at // STRIDE))
+        copy_id = await fork(self._store.inner, run_id, at=None if at is None else max(1, at // STRIDE))
         held = await self._take(copy_id)
         async with self._releasing_after_error(held):
             self._continue(self._served(read_run(held.run, held.entries)), held)
@@ -451,7 +447,7 @@ class Serving:
         live.results.update(record.results)
         if is_cancelled:
             live.cancel.cancel()
-        self._driver.start(served, live, held)
+        self._driver.resume(served, live, held)
 
     async def _take(self, run_id: str) -> HeldRun:
         """Hold a run, and read it.
