@@ -94,16 +94,23 @@ class ConsentNeededError(ConfigError):
 
 
 class MissingSecretError(ConfigError):
-    """An API key or token is needed but not set; `variable` is the environment variable to set."""
+    """An API key or token is needed but not set.
 
-    def __init__(self, variable: str, *, needed_by: str) -> None:
+    Attributes:
+        variable: The environment variable to set.
+        needed_by: The component that needs it.
+        others: What else the agent needs and has not, one text for each component: its variables, and its name.
+    """
+
+    def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:
         from jackfield._folders import user_folder  # for this error only
 
         super().__init__(
             f"{needed_by} needs an API key: set the environment variable {variable}, "
             f"run `jackfield keys set {variable}`, or write it under [secrets] in {user_folder() / 'config.toml'}"
+            + (f". Also not set: {', '.join(others)}" if others else "")
         )
-        self.variable = variable
+        self.variable, self.needed_by, self.others = variable, needed_by, tuple(others)
 
 
 class InvalidMessageError(JackfieldError, ValueError):
@@ -115,7 +122,11 @@ class PluginError(JackfieldError):
 
 
 class PluginNotFoundError(PluginError, LookupError):
-    """No installed plugin offers the name."""
+    """No installed plugin offers the name; `component` is `kind.name`, '' if it is not known."""
+
+    def __init__(self, message: str, *, component: str = "") -> None:
+        super().__init__(message)
+        self.component = component
 
 
 class AmbiguousPluginError(PluginError):

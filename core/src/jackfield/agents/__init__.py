@@ -8,6 +8,7 @@ from jackfield._runstate import RunState, Spent
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._missing import NameAllMissing
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
@@ -16,6 +17,7 @@ from jackfield.tools._base import Deps
 from jackfield.tools._toolset import ToolEntry
 
 if TYPE_CHECKING:
+    from jackfield.agents._components import components_of, models_in
     from jackfield.agents._configs import CORE_KINDS, AgentConfig, is_agent
     from jackfield.agents._creating import CreateOptions, create_agent
     from jackfield.agents._handoffs import run_as
@@ -35,6 +37,7 @@ __all__ = [
     "Event",
     "FnCallAgent",
     "Handoff",
+    "NameAllMissing",
     "ParentRun",
     "Part",
     "Response",
@@ -47,9 +50,11 @@ __all__ = [
     "ToolEntry",
     "TurnView",
     "approve_of",
+    "components_of",
     "create_agent",
     "effects_of",
     "is_agent",
+    "models_in",
     "open_calls",
     "run_as",
     "run_below",
@@ -67,6 +72,10 @@ def __getattr__(name: str) -> object:
         from jackfield.agents import _creating
 
         value = getattr(_creating, name)
+    elif name in ("components_of", "models_in"):
+        from jackfield.agents import _components
+
+        value = getattr(_components, name)
     elif name == "run_as":
         from jackfield.agents._handoffs import run_as as value
     elif name in ("AgentTool", "approve_of", "effects_of", "run_below"):

@@ -20,6 +20,7 @@ from jackfield.agents import _asking as asking
 from jackfield.agents._asking import KnownOptions, RunOptions
 from jackfield.agents._files import attach_files, check_files, files_in
 from jackfield.agents._loop import Loop
+from jackfield.agents._missing import NameAllMissing, complete_error
 from jackfield.agents._qwen import QwenMethods
 from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError
@@ -189,8 +190,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         host: Plugins | None = None,
     ) -> None:
         self._check_kind()
-        with ForgetLocals():  # a key may be among them
-            self.host = checked_host(host)
+        self.host = checked_host(host)
+        parts = {
+            "llm": llm, "function_list": function_list, "observers": observers, "store": store, "handoffs": handoffs,
+            "files": () if self.reads_files else files,
+        }  # fmt: skip
+        with ForgetLocals(), NameAllMissing("fncall", parts, self.host):  # a key may be among them
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
             _check_texts(system_message=system_message, name=name, description=description)
             self.system_message = system_message or ""
@@ -362,11 +367,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                         yield event if isinstance(event, RunEvent) else places.of(event)
                 places.check_end(type(self).__name__)
             except Exception as error:  # noqa: BLE001 - raised again
-                from jackfield.plugins._misfits import explain_error  # for errors only
-
-                explained = explain_error(error)
-                yield places.of(RunFailed(str(explained), type(explained).__name__))
-                raise explained  # noqa: B904 - with the error as its cause, or the error itself
+                complete = complete_error(error, self)
+                yield places.of(RunFailed(str(complete), type(complete).__name__))
+                raise complete  # noqa: B904 - with the error as its cause, or the error itself
             except BaseException as error:
                 # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
                 if not isinstance(places.last, RunFinished):

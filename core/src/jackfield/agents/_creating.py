@@ -11,15 +11,14 @@ from jackfield._frames import ForgetLocals
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._configs import AgentConfig, is_agent
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
+from jackfield.agents._missing import NameAllMissing
 from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
-from jackfield.models._factory import backend_of
-from jackfield.plugins import Plugins, known_components
+from jackfield.plugins import Plugins
 from jackfield.plugins._host import checked_host
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
-from jackfield.tools._entries import name_of_entry
 from jackfield.tools._toolset import ToolEntry
 
 _PLAIN: Mapping[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool, "None": NoneType}
@@ -70,13 +69,18 @@ def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, opti
         raise ConfigError(f"kind must be a name such as 'fncall', a dict or an AgentConfig, not {type(kind).__name__}")
     if not isinstance(kind, str):
         return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
+    with NameAllMissing(kind, options, host):
+        agent = _made_of_kind(kind, host, options)
+    agent.kind = kind
+    return agent
+
+
+def _made_of_kind(kind: str, host: Plugins, options: Mapping[str, object]) -> Agent:
     agent_class = _CORE_KINDS.get(kind) or _loaded(kind, host)
     if not (isinstance(agent_class, type) and issubclass(agent_class, Agent)):
         raise BrokenPluginError(f"agent kind {kind!r} is not a subclass of jackfield.Agent")
     _check_options(kind, agent_class, options)
-    agent = agent_class(host=host, **_with_agents(options, host))
-    agent.kind = kind
-    return agent
+    return agent_class(host=host, **_with_agents(options, host))
 
 
 def _label(kind: Mapping[str, object] | AgentConfig) -> str:
@@ -87,10 +91,7 @@ def _from_config(config: AgentConfig, host: Plugins, options: Mapping[str, objec
     given = {
         key: getattr(config, key) for key in config.model_fields_set - {"agent", "options", "prompt"}
     } | config.options
-    try:
-        return _created(config.agent, host, {**given, **options})
-    except PluginNotFoundError as error:
-        raise PluginNotFoundError(f"{error}{_all_that_is_missing(config, host)}") from error
+    return _created(config.agent, host, {**given, **options})
 
 
 def _loaded(kind: str, host: Plugins) -> object:
@@ -101,7 +102,7 @@ def _loaded(kind: str, host: Plugins) -> object:
     except PluginNotFoundError as error:
         if not close_names(kind, _CORE_KINDS):
             raise
-        raise PluginNotFoundError(f"{error}{suggest(kind, _CORE_KINDS)}") from error
+        raise PluginNotFoundError(f"{error}{suggest(kind, _CORE_KINDS)}", component=error.component) from None
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
@@ -141,40 +142,6 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
     if history not in ("all", "question"):
         raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
-
-
-def _all_that_is_missing(config: AgentConfig, host: Plugins) -> str:
-    """Return what to install for the whole agent, if it is more than one package; '' otherwise."""
-    missing = sorted(_lacking(config, host))
-    return f". To install everything that this agent is missing: pip install {' '.join(missing)}" if missing[1:] else ""
-
-
-def _lacking(config: AgentConfig, host: Plugins) -> set[str]:
-    """Return the known distributions that are not installed and provide a component that the agent needs."""
-    lacking = set[str]().union(*(_lacking(inner, host) for inner in config.inner()))
-    wanted = _named_in(config, host)
-    for component in wanted:  # it grows while it is walked
-        kind, _, name = component.partition(".")
-        if known := known_components().get(component):
-            lacking |= set() if name in host.names(kind) else {known.distribution}
-            wanted += {*known.asks_for(config.settings_of(name))}.difference(wanted)
-    return lacking
-
-
-def _named_in(config: AgentConfig, host: Plugins) -> list[str]:
-    """Return the components that an agent names, as `kind.name`."""
-    named = {
-        "agent": [config.agent],
-        "observer": config.observers,
-        "tool": [name_of_entry(entry) for entry in config.function_list if not is_agent(entry)],
-        "store": [name_of_entry(config.store)] if config.store else [],
-        "llm": [] if config.llm is None else [backend_of(config.llm, [*host.names("llm"), *_known_backends()])],
-    }
-    return [f"{kind}.{name}" for kind, names in named.items() for name in names]
-
-
-def _known_backends() -> list[str]:
-    return [component.removeprefix("llm.") for component in known_components() if component.startswith("llm.")]
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:

@@ -62,7 +62,7 @@ class Resolver:
         if len(allowed) > 1:
             raise AmbiguousPluginError(_ambiguity(allowed))
         if not candidates:
-            raise PluginNotFoundError(self._absence(kind, address, squatters))
+            raise PluginNotFoundError(self._absence(kind, address, squatters), component=f"{kind}.{address}")
         # A component that the project takes away leaves no room for another, which may be the one nobody meant.
         row = (allowed or candidates)[0]
         if reason := self.policy.why_not(row):

@@ -134,7 +134,7 @@ def test_an_agent_that_lacks_plugins_is_told_the_whole_line_at_once(nothing: Plu
     with pytest.raises(PluginNotFoundError) as caught:
         create_agent({"agent": "assistant", "llm": "openai:m", "function_list": ["code_interpreter"]}, host=nothing)
     assert str(caught.value).endswith(
-        "To install everything that this agent is missing: pip install jackfield-assistant jackfield-code-interpreter "
+        "Install everything that this agent is missing: pip install jackfield-assistant jackfield-code-interpreter "
         "jackfield-keyword-search jackfield-openai jackfield-retrieval"
     )
 

@@ -268,6 +268,7 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
     """
     # Imported here, because neither --help nor an invalid option needs an agent.
     from jackfield import create_agent
+    from jackfield.agents import NameAllMissing
     from jackfield.defaults import AGENT_WITH_FILES
     from jackfield.plugins import default_host
     from jackfield_documents import why_nothing_reads
@@ -296,11 +297,14 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
         if config["agent"] == AGENT_WITH_FILES:
             config["rag_cfg"] = _allow_hosts(config.get("rag_cfg") or {}, options.file)
     config |= _overrides(options, config)
-    # The other commands have a store of their own.
-    if hasattr(options, "no_record") and not config.get("store"):
-        recording = None if options.no_record else open_recording(default_host())
-        return create_agent(config, store=recording), documents
-    return create_agent(config), documents
+    # Without parsers, no document is in the configuration.
+    files = [*names, *config.get("files", ()), *options.attach]
+    with NameAllMissing(config["agent"], {**config, "files": files}, default_host()):
+        # The other commands have a store of their own.
+        if hasattr(options, "no_record") and not config.get("store"):
+            recording = None if options.no_record else open_recording(default_host())
+            return create_agent(config, store=recording), documents
+        return create_agent(config), documents
 
 
 def _allow_hosts(rag_cfg: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

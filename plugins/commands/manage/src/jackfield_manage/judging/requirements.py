@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jackfield import AgentConfig
-from jackfield.errors import ConfigError, PluginNotFoundError
-from jackfield.models import backend_of
+from jackfield.agents import components_of, models_in
+from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import Known, PluginHost, known_components, parser_of_extension
 from jackfield.settings import normalise
 from jackfield.suggestions import suggest
-from jackfield.tools import name_of_entry
 from jackfield_manage.distributions import CORE
 from jackfield_manage.judging.python_files import PythonUses
 from jackfield_manage.judging.source import described_in_source
-
-CORE_AGENTS = ("basic", "fncall")
-NATIVE = "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,69 +142,12 @@ def _with_core_first(distributions: Mapping[str, tuple[str, ...]]) -> dict[str, 
     return {CORE: distributions.get(CORE, ()), **{name: distributions[name] for name in sorted(distributions)}}
 
 
-# --- the components that a configuration names, as `kind.address` ---
-
-
 def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
-    if config.agent not in CORE_AGENTS:
-        yield f"agent.{config.agent}"
-    if config.llm is not None:
-        yield from _components_of_model(config.llm, host)
-    for entry in config.function_list:
-        if entry not in config.agents:
-            yield from _components_of_entry("tool", entry, host)
-    for inner in config.inner():
-        yield from _components(inner, host)
-    for observer in config.observers:
-        yield f"observer.{observer}"
+    """Yield the components that an agent names or that act without being named, as `kind.address`."""
+    yield from components_of(config, host, parser_of=lambda file: _find_parser(Path(file), host))
     for component in host.settings.enabled:
         yield component
-        yield from _models_in(host.settings.options_of(*component.split(".", 1)), host)
-    if config.files and config.agent in CORE_AGENTS and not config.function_list:
-        yield "processor.multimodal"  # it reads files with the parsers
-    for file in config.files:
-        yield f"parser.{_find_parser(Path(file), host)}"
-
-
-def _components_of_model(llm: str | Mapping[str, Any], host: PluginHost) -> Iterator[str]:
-    yield f"llm.{backend_of(llm, _backends(host))}"
-    settings = {} if isinstance(llm, str) else llm
-    for entry in settings.get("processors", ()):
-        yield from _components_of_entry("processor", entry, host)
-    call_format = dict(settings.get("generate_cfg") or {}).get("fncall_prompt_type") or NATIVE
-    if call_format != NATIVE:
-        yield f"call_format.{call_format}"
-
-
-def _components_of_entry(kind: str, entry: str | Mapping[str, object], host: PluginHost) -> Iterator[str]:
-    """Yield the component of a list entry, which is an address or a mapping with settings, and models in these."""
-    yield f"{kind}.{name_of_entry(entry)}"
-    if not isinstance(entry, str):
-        yield from _models_in(entry, host)
-
-
-def _models_in(settings: object, host: PluginHost) -> Iterator[str]:
-    """Yield the models in a component's settings, such as a fallback, a judge or a summariser."""
-    match settings:
-        case str():
-            backend, _, model = settings.partition(":")
-            if model and backend in _backends(host):
-                yield f"llm.{backend}"
-        case Mapping() if settings.keys() & {"model", "model_type"}:
-            # A mapping with these keys may be something else. Then it names no backend, and nothing is needed for it.
-            with suppress(ConfigError):
-                yield from _components_of_model(settings, host)
-        case Mapping():
-            for value in settings.values():
-                yield from _models_in(value, host)
-        case list() | tuple():
-            for value in settings:
-                yield from _models_in(value, host)
-
-
-def _backends(host: PluginHost) -> list[str]:
-    known = [component.removeprefix("llm.") for component in known_components() if component.startswith("llm.")]
-    return [*host.names("llm"), *known]
+        yield from models_in(host.settings.options_of(*component.split(".", 1)), host)
 
 
 def _find_parser(file: Path, host: PluginHost) -> str:

@@ -1,0 +1,121 @@
+"""Name everything that an agent is missing in one error: packages with one command that installs them, and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jackfield.errors import JackfieldError, MissingSecretError, PluginNotFoundError
+from jackfield.plugins._protocol import Plugins
+from jackfield.secrets import is_secret
+
+if TYPE_CHECKING:
+    from jackfield.agents._base import Agent
+
+
+@dataclass(frozen=True)
+class NameAllMissing:
+    """A context manager that extends a `PluginNotFoundError` by everything else that the agent is missing.
+
+    Args:
+        kind: The agent's kind.
+        options: Its options; those that are objects already, such as a model, need nothing.
+        host: The plugins that are installed.
+    """
+
+    kind: str
+    options: Mapping[str, object]
+    host: Plugins
+
+    def __enter__(self) -> None:
+        """Do nothing yet."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, PluginNotFoundError) and (complete := self.complete(error)) is not error:
+            raise complete
+
+    def complete(self, error: PluginNotFoundError) -> PluginNotFoundError:
+        """Return an error that also names the other missing parts, or the error itself if it is complete."""
+        from jackfield.agents._components import config_of, missing_components  # for errors only
+
+        first = _innermost(error)
+        try:
+            missing = missing_components(config_of(self.kind, self.options), self.host)
+        except JackfieldError:  # an option is wrong as well; that is an error once the plugin is there
+            missing = {}
+        text = _text(first, missing)
+        if text == str(error):
+            return error
+        complete = PluginNotFoundError(text, component=first.component)
+        complete.__cause__ = first
+        return complete
+
+
+def complete_error(error: BaseException, agent: Agent) -> BaseException:
+    """Return an error of a run with everything that the agent is missing, or the error itself."""
+    match error:
+        case PluginNotFoundError():
+            return NameAllMissing(agent.kind or "fncall", _options_of(agent), agent.host).complete(error)
+        case MissingSecretError(others=()):
+            others = [text for text in _unset_secrets(agent) if error.variable not in text.split()]
+            if others:
+                complete = MissingSecretError(error.variable, needed_by=error.needed_by, others=others)
+                complete.__cause__ = error
+                return complete
+    from jackfield.plugins._misfits import explain_error  # for errors only
+
+    return explain_error(error)
+
+
+def _options_of(agent: Agent) -> dict[str, object]:
+    """Return the options of an agent as far as they name components."""
+    from jackfield.tools._plugin_tool import PluginTool
+
+    tools = [tool for tool in agent.function_map.values() if isinstance(tool, PluginTool)]
+    return {"function_list": [{**tool.cfg, "name": tool.name} for tool in tools], "files": agent.files}
+
+
+def _unset_secrets(agent: Agent) -> list[str]:
+    """Return the variables of each tool, and of each provider's model, that has none of them set, and its name."""
+    from jackfield.agents._subagents import reachable_agents
+    from jackfield.descriptors import ComponentSpec
+    from jackfield.tools._plugin_tool import PluginTool
+
+    texts: dict[str, None] = {}
+    for one in reachable_agents(agent):
+        parts = [
+            (tool.row, tool.cfg) for tool in getattr(one, "function_map", {}).values() if isinstance(tool, PluginTool)
+        ]
+        model = getattr(one, "llm", None)
+        if model is not None and not model.config.server_url:  # an own server may need no key
+            with suppress(JackfieldError):
+                parts.append((agent.host.find("llm", model.config.model_type or model.backend), {}))
+        for row, settings in parts:
+            variables = agent.host.spec_of(row, ComponentSpec).secrets
+            has_key = any(is_secret(name, value) for name, value in settings.items())
+            if variables and not has_key and not any(map(agent.host.settings.secret, variables)):
+                texts[f"{' or '.join(variables)} ({row.kind} {row.name!r})"] = None
+    return list(texts)
+
+
+def _innermost(error: PluginNotFoundError) -> PluginNotFoundError:
+    """Return the error about one component that inner agents have extended."""
+    while isinstance(error.__cause__, PluginNotFoundError):
+        error = error.__cause__
+    return error
+
+
+def _text(first: PluginNotFoundError, missing: Mapping[str, str]) -> str:
+    others = {component: package for component, package in missing.items() if component != first.component}
+    if not others:
+        return str(first)
+    command = f"pip install {' '.join(sorted(set(missing.values())))}"
+    if first.component in missing:
+        return f"not installed: {_list(missing)}. Install everything that this agent is missing: {command}"
+    return f"{first}. It also needs {_list(others)}, not installed: {command}"
+
+
+def _list(components: Iterable[str]) -> str:
+    return ", ".join(f"{kind} {name!r}" for kind, _, name in (one.partition(".") for one in components))
