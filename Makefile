@@ -51,7 +51,7 @@ help:
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"
 	@echo "make size         measure the minimal install beside Qwen-Agent's (QWEN_PYTHON=…), into docs/"
 	@echo "make constraints  move constraints.txt to the newest versions"
-	@echo "make known        write anew what is made from the code: known plugins, index of the core's API"
+	@echo "make known        write anew what is made from the code: known plugins, pins, the core's API, public names"
 	@echo "make charts       draw the recorded figures of benchmarks/figures.toml, into docs/"
 	@echo "make recordings   record the terminal's pictures anew, into docs/"
 	@echo "make docs         build the documentation, into site/"
@@ -131,6 +131,7 @@ known: .venv/.installed-dev
 	$(BIN)/python scripts/known_plugins.py
 	$(BIN)/python scripts/api_index.py
 	$(BIN)/python scripts/pins.py
+	$(BIN)/python scripts/public_names.py
 
 charts: .venv/.installed-dev
 	@$(BIN)/python scripts/charts.py

@@ -1,72 +1,35 @@
-"""What is public of the core and the libraries: what others may import, and what `docs/versions.md` promises to keep.
+"""The public names of the core and the libraries, their methods and signatures, are those that are pinned.
 
-The list beside this file is what was meant. A name that goes, or comes, is a decision: write it there, and into the
-changelog.
+`tests/public_names.txt` is what `docs/versions.md` promises to keep. A line that goes or changes is a decision: run
+`make known`, and write it into the changelog.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import difflib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LIST = Path(__file__).with_name("public_names.txt")
+from scripts.public_names import LIST, Package, public_text
+
 PUBLIC_IN_PACKAGES = {"jackfield.cli.main"}  # where the command line begins
+MAX_SHOWN_LINES = 60
 
 
-def names_of(module: ast.Module) -> list[str]:
-    """The public names of a module: those of `__all__`, else what is defined there without an underscore."""
-    exported = [
-        ast.literal_eval(node.value)
-        for node in module.body
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets)
-    ]
-    names = exported[0] if exported else defined_in(module)
-    return sorted({name for name in names if not name.startswith("_") or name == "__version__"})
+def test_what_is_public_is_what_was_meant_to_be() -> None:
+    pinned, current = LIST.read_text(encoding="utf-8"), public_text()
+    if current != pinned:
+        changes = difflib.unified_diff(pinned.splitlines(), current.splitlines(), "pinned", "current", "", "", 2, "")
+        shown = "\n".join(list(changes)[:MAX_SHOWN_LINES])
+        pytest.fail(
+            f"public names have changed; if that is meant, run `make known` and note it in the changelog\n{shown}"
+        )
 
 
-def defined_in(module: ast.Module) -> Iterator[str]:
-    """What a module defines at its top."""
-    for node in module.body:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name
-            case ast.Assign():
-                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                yield name
-
-
-def public_modules(source: Path) -> Iterator[tuple[str, ast.Module]]:
-    """The modules below a folder that have no underscore anywhere in their path, by name."""
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
-        if not any(part.startswith("_") and part != "__init__" for part in parts) and parts[-1] != "__main__":
-            name = ".".join(part for part in parts if part != "__init__")
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def public(distributions: list[Any]) -> dict[str, list[str]]:
-    """The public names of the core and the libraries, by module."""
-    sources = [one.folder / "src" for one in distributions if one.is_core or one.folder.parent.name == "libraries"]
-    return {name: names_of(tree) for source in sources for name, tree in public_modules(source)}
-
-
-def as_lines(public: dict[str, list[str]]) -> list[str]:
-    """A line for each module that has a public name."""
-    return [f"{module}: {' '.join(names)}" for module, names in sorted(public.items()) if names]
-
-
-def test_what_is_public_is_what_was_meant_to_be(public: dict[str, list[str]]) -> None:
-    meant = LIST.read_text(encoding="utf-8").splitlines()
-    assert as_lines(public) == meant, f"if that is meant, write it into {LIST.name} and the changelog"
-
-
-def test_a_package_of_the_core_is_public_as_a_whole_and_its_modules_are_not(public: dict[str, list[str]]) -> None:
+def test_a_package_of_the_core_is_public_as_a_whole_and_its_modules_are_not(root: Path) -> None:
+    public = Package(root / "core/src").public_modules()
     inside = {name for name in public if name.count(".") > 1 and name.startswith("jackfield.")}
     assert inside == PUBLIC_IN_PACKAGES
 
@@ -77,5 +40,138 @@ def test_every_package_of_the_core_and_of_a_library_lists_its_names(distribution
             continue
         for path in one.source.rglob("__init__.py"):
             text = path.read_text(encoding="utf-8")
-            body = [node for node in ast.parse(text).body if not isinstance(node, ast.Expr)]
-            assert not body or "\n__all__ = [" in text, f"{path} has names and no __all__"
+            assert "\n__all__ = [" in text or not {"import", "def", "class"} & set(text.split('"""')[-1].split()), path
+
+
+# --- what changes a line ---
+
+BEFORE = """
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, overload
+from wool._spinning import spun
+from wool import _spinning as spinning
+from wool._spinning import Spindle
+
+__all__ = ["Mill", "Yarn", "LIMIT", "spin", "spun", "Loom"]
+LIMIT = 3
+
+def spin(wool, /, length=1, *rest, speed, slow=False, **options): ...
+
+@dataclass(frozen=True)
+class Yarn:
+    colour: str
+    length: int = field(default=1, repr=False)
+    kinds: ClassVar[int] = 2
+
+    @property
+    def weight(self): ...
+
+class Mill(Spindle):
+    name = "mill"
+
+    def __init__(self, wool, *, fast=True):
+        self.wool, self._own = wool, 1
+        with wool:
+            self.speed: int = 2
+
+    async def work(self, hours=8): ...
+    @classmethod
+    def open(cls, key=None): ...
+    @staticmethod
+    def close(door): ...
+    def _private(self): ...
+    run, walk = spinning.run, spinning.walk
+
+class Loom:
+    @overload
+    def weave(self, a: int): ...
+    @overload
+    def weave(self, a: str): ...
+    def weave(self, a): ...
+"""
+SPINNING = """
+def spun(yarn): ...
+def run(self, far): ...
+def walk(self, slowly=True): ...
+class Spindle:
+    def turn(self, times): ...
+"""
+LINES = """\
+wool:
+  LIMIT
+  class Loom()
+    weave(a)
+  class Mill(Spindle)
+    __init__(wool, *, fast=True)
+    close(door)
+    name = 'mill'
+    open(key=None)
+    run(far)
+    speed: attribute
+    turn(times)
+    walk(slowly=True)
+    wool: attribute
+    async work(hours=8)
+  class Yarn()
+    __init__(colour, length=1)
+    colour: field
+    kinds: class variable = 2
+    length: field = 1
+    weight: property
+  spin(wool, /, length=1, *rest, speed, slow=False, **options)
+  spun(yarn)
+wool.mills:
+  Mill is wool.Mill
+"""
+CHANGES = {
+    "a renamed function": ("def spin(", "def twist("),
+    "a renamed method": ("def open(", "def start("),
+    "a renamed parameter": ("hours=8", "days=8"),
+    "another default": ("hours=8", "hours=9"),
+    "a parameter that became required": ("hours=8", "hours"),
+    "a new required parameter": ("cls, key=None", "cls, door, key=None"),
+    "a keyword that became positional": ("wool, *, fast", "wool, fast"),
+    "a parameter that lost its place": ("wool, /, length", "wool, length"),
+    "a method that waits": ("def open(", "async def open("),
+    "a field without its default": ("field(default=1, repr=False)", "field(repr=False)"),
+    "a field in another place": ("colour: str\n", "weight_g: int = 0\n    colour: str = ''\n"),
+    "a property that became a method": ("@property", ""),
+    "an attribute of the constructor": ("self.speed", "self.pace"),
+    "a name that is not exported": ('"LIMIT", ', ""),
+    "a method of a private base": ("def turn(", "def rotate("),
+    "a borrowed method": ("slowly=True", "slowly=False"),
+    "a function of a private module": ("def spun(yarn)", "def spun(wool)"),
+}  # fmt: skip
+NO_CHANGES = {
+    "a private method": ("def _private(self)", "def _other(self, more)"),
+    "a body": ("self._own = wool, 1", "self._own = wool, 2"),
+    "a type": ("colour: str", "colour: bytes"),
+    "an overload": ("a: str", "a: bytes"),
+}
+
+
+def lines_of(folder: Path, old: str = "", new: str = "") -> str:
+    (folder / "wool").mkdir(exist_ok=True)
+    for name, text in {
+        "__init__": BEFORE,
+        "_spinning": SPINNING,
+        "mills": "from wool import Mill\n__all__ = ['Mill']",
+    }.items():
+        (folder / f"wool/{name}.py").write_text(text.replace(old, new) if old else text, encoding="utf-8")
+    return "".join(f"{line}\n" for line in Package(folder).lines())
+
+
+def test_each_name_has_a_line_with_its_signature(tmp_path: Path) -> None:
+    assert lines_of(tmp_path) == LINES
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_breaks_callers_changes_a_line(tmp_path: Path, change: str) -> None:
+    assert CHANGES[change][0] in BEFORE + SPINNING
+    assert lines_of(tmp_path, *CHANGES[change]) != LINES
+
+
+@pytest.mark.parametrize("change", NO_CHANGES)
+def test_what_breaks_no_caller_changes_none(tmp_path: Path, change: str) -> None:
+    assert NO_CHANGES[change][0] in BEFORE + SPINNING
+    assert lines_of(tmp_path, *NO_CHANGES[change]) == LINES
