@@ -367,7 +367,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                         yield event if isinstance(event, RunEvent) else places.of(event)
                 places.check_end(type(self).__name__)
             except Exception as error:  # noqa: BLE001 - raised again
-                complete = complete_error(error, self)
+                complete = complete_error(error, self, kind=self.kind, files=self.files)
                 yield places.of(RunFailed(str(complete), type(complete).__name__))
                 raise complete  # noqa: B904 - with the error as its cause, or the error itself
             except BaseException as error:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jackfield.errors import JackfieldError, MissingSecretError, PluginNotFoundError
 from jackfield.plugins._protocol import Plugins
+from jackfield.runs._run import AgentLike
 from jackfield.secrets import is_secret
-
-if TYPE_CHECKING:
-    from jackfield.agents._base import Agent
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,11 @@ class NameAllMissing:
         return complete
 
 
-def complete_error(error: BaseException, agent: Agent) -> BaseException:
+def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: Sequence[str]) -> BaseException:
     """Return an error of a run with everything that the agent is missing, or the error itself."""
     match error:
         case PluginNotFoundError():
-            return NameAllMissing(agent.kind or "fncall", _options_of(agent), agent.host).complete(error)
+            return NameAllMissing(kind or "fncall", {**_options_of(agent), "files": files}, agent.host).complete(error)
         case MissingSecretError(others=()):
             others = [text for text in _unset_secrets(agent) if error.variable not in text.split()]
             if others:
@@ -69,15 +66,15 @@ def complete_error(error: BaseException, agent: Agent) -> BaseException:
     return explain_error(error)
 
 
-def _options_of(agent: Agent) -> dict[str, object]:
+def _options_of(agent: AgentLike) -> dict[str, object]:
     """Return the options of an agent as far as they name components."""
     from jackfield.tools._plugin_tool import PluginTool
 
     tools = [tool for tool in agent.function_map.values() if isinstance(tool, PluginTool)]
-    return {"function_list": [{**tool.cfg, "name": tool.name} for tool in tools], "files": agent.files}
+    return {"function_list": [{**tool.cfg, "name": tool.name} for tool in tools]}
 
 
-def _unset_secrets(agent: Agent) -> list[str]:
+def _unset_secrets(agent: AgentLike) -> list[str]:
     """Return the variables of each tool, and of each provider's model, that has none of them set, and its name."""
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
