@@ -38,6 +38,18 @@ from jackfield.plugins import LLMSpec, hook
 def llms():
     return [LLMSpec(name="acme", target="{package}.tool:Acme", secrets=("ACME_KEY",))]
 """
+CONFIGURED = f"""
+from jackfield.config import Config
+
+
+class AcmeConfig(Config): ...
+
+
+class OtherConfig(Config): ...
+
+{TOOL}
+    config_class = AcmeConfig
+"""
 MODEL = """
 import socket
 
@@ -360,6 +372,14 @@ BROKEN: dict[str, tuple[Dist, str]] = {
     "odd-config": (
         replace(OK, light=LIGHT.replace("secrets=", "config='{package}.tool:Acme', secrets=")),
         "test_its_configurations_are_configurations",
+    ),
+    "secret-config": (
+        replace(OK, tool=CONFIGURED),
+        "test_its_descriptors_name_the_configurations_of_its_classes",
+    ),
+    "other-config": (
+        replace(OK, tool=CONFIGURED, light=LIGHT.replace("secrets=", "config='{package}.tool:OtherConfig', secrets=")),
+        "test_its_descriptors_name_the_configurations_of_its_classes",
     ),
 }
 """A distribution, and the test that is made for its fault."""

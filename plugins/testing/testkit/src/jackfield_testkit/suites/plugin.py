@@ -151,6 +151,15 @@ class PluginSuite(Suite):
                 made = host.load_target(row, spec.config)
                 assert issubclass(made, Config), f"{row.id}: {spec.config} is not a jackfield.config.Config"
 
+    def test_its_descriptors_name_the_configurations_of_its_classes(self) -> None:
+        host = plain_host()
+        for row, spec in _specs(self.dist):
+            wanted = getattr(host.load_target(row, spec.target), "config_class", None) if spec.target else None
+            if wanted is None or wanted.__module__.partition(".")[0] == "jackfield":  # settings of all such components
+                continue
+            assert spec.config, f"{row.id}: say config=, so that its settings are known before it is loaded"
+            assert host.load_target(row, spec.config) is wanted, f"{row.id}: its class has another `config_class`"
+
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
         host = plain_host()
         for row, spec in _specs(self.dist):
