@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from jackfield.sandboxes import Limits
-from jackfield_confine import guard
+from jackfield_confine import barriers, guard
 from jackfield_confine.barriers import LANDLOCK, NAMESPACES, NONE, best_barrier, restricts_files
 from jackfield_confine.guarding import GUARD, FileRules, guarded
 from jackfield_confine.interpreters import find_python
 from jackfield_confine.syscalls import filters_this_machine
 
+HAS_SIGNAL_SCOPES = sys.platform == "linux" and barriers._landlock_abi() >= barriers._LANDLOCK_ABI_WITH_SIGNALS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are Linux's")
 
 FORK_UNTIL_STOPPED = """
@@ -170,3 +171,36 @@ def test_what_root_gives_away_is_what_is_in_the_folder_and_nothing_through_links
     owners = {path.name: path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
     assert owners == {"folder": 12345, "inner": 12345, "file": 12345, "link": 12345, "second-name": 0}
     assert outside.stat().st_uid == 0
+
+
+RESTRICTED = """
+import os, signal, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import barriers
+if sys.argv[2] == "signals":
+    barriers.forbid_signals_outward()
+else:
+    barriers.restrict_files(readable=["/"], writable=[], network=True)
+try:
+    os.kill(int(sys.argv[3]), 0)
+    print("outward")
+except PermissionError:
+    print("refused")
+if os.fork() == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+print(os.WTERMSIG(os.wait()[1]))
+"""
+
+
+@pytest.mark.skipif(not HAS_SIGNAL_SCOPES, reason="Landlock restricts signals since Linux 6.12")
+@pytest.mark.parametrize("how", ["signals", "files"])
+def test_a_restricted_process_signals_only_those_restricted_with_it(how: str) -> None:
+    command = [sys.executable, "-c", RESTRICTED, str(GUARD), how, str(os.getpid())]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.split() == ["refused", "9"]
+
+
+@pytest.mark.parametrize(("abi", "rights"), [(1, 13), (2, 14), (3, 15), (4, 15), (5, 16), (7, 16)])
+def test_every_right_that_the_kernel_knows_is_restricted(abi: int, rights: int) -> None:
+    # https://docs.kernel.org/userspace-api/landlock.html: refer since 2, truncate since 3, ioctl_dev since 5.
+    assert barriers.rights_of(abi) == 2**rights - 1

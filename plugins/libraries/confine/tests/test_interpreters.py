@@ -85,3 +85,12 @@ def test_a_program_that_embeds_python_uses_that_of_its_prefix(venv: Path, monkey
     monkeypatch.setattr(sys, "base_prefix", str(venv / "missing"))
     with pytest.raises(SandboxError, match="no Python interpreter of its own"):
         this_python()
+
+
+@pytest.mark.parametrize(("script", "words"), [("echo no such thing >&2", "no such thing"), ("echo hello", "hello")])
+def test_what_is_no_interpreter_is_named_with_what_it_says(tmp_path: Path, script: str, words: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    with pytest.raises(SandboxError, match=f"program is not a Python interpreter: {words}"):
+        find_python(str(program))

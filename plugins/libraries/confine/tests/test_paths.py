@@ -125,3 +125,20 @@ def test_a_terminal_does_not_become_that_of_the_opener() -> None:
         os.close(near)
         os.close(far)
     assert done.stdout.splitlines()[1:] == ["No such device or address"], done
+
+
+def test_no_descriptor_stays_open(note: Path) -> None:
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as the kernel has it
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("there is no list of open files")
+    before = count()
+    for opener in (open_folder, open_listed_folder):
+        with opener(note.parent):
+            pass
+        with pytest.raises(OSError, match="missing"), opener(note.parent / "missing" / "inner"):
+            pass
+        with pytest.raises(KeyError), opener(note.parent):
+            raise KeyError
+    assert count() == before

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -108,3 +110,18 @@ def test_a_book_with_copy_protection_is_refused_and_one_with_hidden_fonts_is_rea
     with pytest.raises(DocParserError, match=r"^x\.epub is encrypted: books with copy protection"):
         blocks(locked("OEBPS/one.xhtml"))
     assert blocks(locked("OEBPS/font.otf"))
+
+
+def test_a_chapter_with_a_heading_keeps_it_and_gets_no_other(book: Any) -> None:
+    item = '<item id="toc" href="toc.x" media-type="application/xhtml+xml" properties="nav"/>'
+    contents = "<nav><a href='one.xhtml'>The beginning</a></nav>"
+    data = book({"one.xhtml": "<p>a</p><h2>Tea</h2><p>b</p>"}, manifest=item, **{"OEBPS/toc.x": contents})
+    assert blocks(data) == [("paragraph", "a"), ("heading", "Tea"), ("paragraph", "b")]
+
+
+def test_a_container_without_a_book_is_damaged() -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as book:
+        book.writestr("META-INF/container.xml", "<container><rootfiles><rootfile/></rootfiles></container>")
+    with pytest.raises(DocParserError, match=r"x\.epub is damaged: it does not say where its book is"):
+        EpubParser().parse(data.getvalue(), source="x.epub")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from jackfield_html.plugin import parsers
 from jackfield_testkit.suites import ParserSuite, PluginSuite
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>Tea</title></head><body>
@@ -55,3 +56,8 @@ class TestHtml(ParserSuite):
     @staticmethod
     def make_file(count: int) -> bytes:
         return b"<p>A paragraph of <b>some</b> words.<table><tr><td>a<td>b<tr><td>c<td>d</table>" * (40 * count)
+
+
+def test_a_page_is_recognised_by_each_media_type_of_html() -> None:
+    (spec,) = parsers()
+    assert set(spec.media_types) == {"text/html", "application/xhtml+xml"}

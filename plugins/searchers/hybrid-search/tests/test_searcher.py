@@ -43,6 +43,11 @@ class Fixed(Searcher):
         score = self.cfg.get("score", 1.0)
         return [Hit(corpus.chunks[number], score, {"fixed": rank}) for rank, number in enumerate(numbers, 1)]
 
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        if on_progress is not None and "reports" in self.cfg:
+            on_progress(self.cfg["reports"], len(corpus.chunks))
+        await super().prepare(corpus, on_progress=on_progress)
+
     async def aclose(self) -> None:
         self.closed += 1
 
@@ -152,6 +157,8 @@ def test_infinity_stands_first(make: Make) -> None:
 def test_equal_scores_are_in_the_order_of_the_corpus_and_not_of_names(make: Make) -> None:
     hits = search(make(searchers=[fixed(1), other(0)]))
     assert [hit.chunk.source for hit in hits] == ["b", "a"]
+    of_one_document = search(make(searchers=[fixed(4, score=1), other(2, score=1)]))
+    assert [hit.chunk.index for hit in of_one_document] == [1, 2]
     assert [hit.chunk.source for hit in fuse({"fixed": hits[1:], "other": hits[:1]})] == ["a", "b"]
 
 
@@ -295,3 +302,19 @@ def test_all_searchers_are_prepared_and_closed_and_one_that_fails_stops_no_other
     assert reports[-1] == (20, 20)
     asyncio.run(made.aclose())
     assert [one.closed for one in made._searchers.values()] == [1, 1]  # type: ignore[attr-defined]
+
+
+def test_each_searcher_reports_its_part_of_the_preparation(make: Make) -> None:
+    reports: list[tuple[int, int]] = []
+    made = make(searchers=[fixed(1, reports=4), other(1)])
+    asyncio.run(made.prepare(CORPUS, on_progress=lambda done, total: reports.append((done, total))))
+    assert (reports[0], reports[-1]) == ((2, 20), (20, 20))
+    assert (10, 20) in reports
+
+
+def test_an_empty_corpus_is_not_searched_and_nothing_is_loaded(make: Make) -> None:
+    made = make(searchers=[fixed(1)])
+    assert asyncio.run(made.search("anything", Corpus(()), limit=5)) == []
+    assert made._searchers == {}
+    assert search(made, 0) == search(made, -1) == []
+    assert made._searchers == {}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -192,3 +193,9 @@ def test_words_about_the_document_find_nothing_in_it(corpus_of: MakeCorpus, quer
 def test_what_a_question_about_the_document_asks_for_is_found(corpus_of: MakeCorpus) -> None:
     corpus = corpus_of(["This paper summarizes papers. It is a paper.", "Wood burns."])
     assert found(corpus, "Does the paper mention wood?") == [1]
+
+
+@pytest.mark.parametrize("settings", [{"k1": -0.1}, {"b": -0.1}, {"b": 1.1}, {"chinese": "signs"}])
+def test_a_weight_out_of_its_range_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        KeywordSearcher(settings)

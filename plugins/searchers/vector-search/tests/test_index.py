@@ -20,9 +20,11 @@ from jackfield_testkit.embeddings import texts_in
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
 from jackfield_vector_search import graph
+from jackfield_vector_search import index as index_module
 from jackfield_vector_search.graph import Matrix
 from jackfield_vector_search.index import Index
 from jackfield_vector_search.searcher import VectorSearcher
+from jackfield_vector_search.store import VectorStore
 
 ROWS = st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), max_size=20)
 
@@ -155,3 +157,44 @@ def test_a_corpus_on_disk_is_embedded_and_read_once_for_all_processes(
     monkeypatch.undo()
     found(make(max_chars=3))
     assert [texts_in(request)[0] for request in server.requests[3:]] == ["gre", "vio"]
+
+
+def test_sizes_below_zero_are_refused_even_if_they_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    Index(clustered(1)[:, :0], [0]).write(path)
+    content = bytearray(path.read_bytes())
+    header = np.frombuffer(content, dtype=index_module._HEADER, count=1)
+    header["graph"] = -8  # as long as the number of the one row
+    path.write_bytes(content[:-8])
+    with pytest.raises(ValueError, match="is not an index of this version, or is not whole"):
+        Index.from_file(path)
+
+
+def test_a_search_for_many_hits_does_not_use_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(clustered(600), range(600), approximate_from=600)
+    asked: list[int] = []
+
+    def near(_: graph.Graph, __: Matrix, limit: int) -> Any:
+        asked.append(limit)
+        return np.arange(limit)
+
+    monkeypatch.setattr(graph.Graph, "near", near)
+    most = next(limit for limit in range(1, 600) if index_module._CANDIDATES * limit >= 600)
+    index.search(clustered(1)[0], most)
+    assert asked == []
+    index.search(clustered(1)[0], most - 1)
+    assert asked == [index_module._CANDIDATES * (most - 1)]
+
+
+def test_a_closed_store_keeps_no_file_open_and_can_be_used_again(tmp_path: Path) -> None:
+    store = VectorStore(tmp_path / "vectors.db")
+    vector = clustered(1)[0]
+    store.put("space", {"a": vector})
+    store.close()
+    assert [name for name in open_files() if name.startswith(str(tmp_path))] == []
+    assert list(store.get("space", ["a"])) == ["a"]
+    store.close()
+
+
+def open_files() -> list[str]:
+    return [str(entry.resolve()) for entry in Path("/proc/self/fd").iterdir()] if Path("/proc/self/fd").is_dir() else []

@@ -169,11 +169,16 @@ def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network:
     is not restricted as they are.
     """
     abi = _landlock_abi()
-    every = (1 << min(16, 13 + (abi >= 2) + (abi >= 3) + (abi >= 5))) - 1
+    every = rights_of(abi)
     tcp = 0 if network or abi < _LANDLOCK_ABI_WITH_NETWORK else _LANDLOCK_CONNECT_TCP
     scopes = _LANDLOCK_SCOPE_ABSTRACT_SOCKET | _LANDLOCK_SCOPE_SIGNAL if abi >= _LANDLOCK_ABI_WITH_SIGNALS else 0
     rules = [(path, _READ) for path in readable] + [(path, every) for path in writable]
     _restrict(_LandlockRuleset(every, tcp, scopes), rules)
+
+
+def rights_of(abi: int) -> int:
+    """Return all rights to files that a version of Landlock can restrict: 13 at first, one more in 2, 3 and 5."""
+    return (1 << 13 + (abi >= 2) + (abi >= 3) + (abi >= 5)) - 1
 
 
 def _restrict(ruleset: _LandlockRuleset, rules: Sequence[tuple[str, int]]) -> None:

@@ -33,7 +33,6 @@ class HtmlParser(Parser):
         """
         decoded = decode_html(data, source=source)
         root = html_tree(decoded.text, source=source)
-        title = title_of(root)
         metadata = metadata_of(root)
         blocks = tuple(blocks_of(root)) if self.config.whole_page else tuple(main_blocks(root))
         if not blocks:
@@ -42,6 +41,6 @@ class HtmlParser(Parser):
             source,
             blocks,
             content_hash="",
-            title=title or title_of(root, blocks),
+            title=title_of(root, blocks),
             metadata={"encoding": decoded.encoding, **metadata},
         )
