@@ -29,6 +29,7 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     resources: RunResources | None
     resume: bool | Mapping[str, bool]
     approve: Approve | None
+    ask: Approve | None
     deps: Deps
     config: RunConfig
     way: Way | None

@@ -261,6 +261,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         resources: RunResources | None = None,
         resume: bool | Mapping[str, bool] = False,
         approve: Approve | None = None,
+        ask: Approve | None = None,
         deps: Deps | None = None,
         config: RunConfig = None,
         output: Output[Any] | Form[Any] = None,
@@ -282,6 +283,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
                 True, what somebody has said to them: `{call id: True or False}`.
             approve: Replaces the agent's own, for this run.
+            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`. Calls that
+                need approval still pause the run.
             deps: Anything that the caller's own tools need, such as a connection or the user: they find it in
                 `ToolContext.deps`.
             config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns those of
@@ -338,6 +341,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 deps=deps,
                 asked=asked,
                 approve=approve,
+                ask=ask,
                 rules=NO_RULES if parent is None else parent.run.rules_below,
                 resume=resume is not False,
                 answers=resume if isinstance(resume, Mapping) else {},

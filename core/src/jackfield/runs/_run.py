@@ -251,6 +251,8 @@ class Run:
         caller_config: The caller's options, or a function that returns those of each turn. Agents that continue the run
             get them too.
         approve: The function that is asked before calls that need approval, in place of the agent's own.
+        ask: The function that answers questions of calls if there is no approval function; calls that need approval
+            still pause the run.
         rules: The rules of parent agents, which hold besides the agent's own.
         resume: Calls without results at the end of `messages` are to be run.
         answers: The decisions about such calls, by their ids.
@@ -280,6 +282,7 @@ class Run:
     config: GenerateConfig | None = None
     caller_config: RunConfig = None
     approve: Approve | None = None
+    ask: Approve | None = None
     rules: CallRules = NO_RULES
     resume: bool = False
     answers: Mapping[str, bool] = field(default_factory=dict)
@@ -439,6 +442,12 @@ class ParentRun(CallingRun):
         if not observers.surround_work:
             return super().surround_call(call_id, tool)
         return surrounded(Work(kind="tool_call", run_id=self.run.id, call_id=call_id, name=tool), observers)
+
+    def asker(self) -> Approve | None:
+        """See `CallingRun`; a nested run asks as its parents do."""
+        if self.run.ask is not None or self.run.parent is None:
+            return self.run.ask
+        return self.run.parent.asker()
 
     async def before_call(self) -> str:
         """See `CallingRun`: a run that is recorded must still be held."""

@@ -61,6 +61,10 @@ class CallingRun:
         """Return the context in which a call is made, as observers of the run define it."""
         return nullcontext()
 
+    def asker(self) -> Callable[..., Any] | None:
+        """Return the function that answers questions of calls if no approval function is set; None if there is none."""
+        return None
+
     async def before_call(self) -> str:
         """Check right before a call that the run may still act; return '' if so, else the reason for the model."""
         return ""

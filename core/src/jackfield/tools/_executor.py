@@ -259,7 +259,8 @@ class ToolExecutor:
 
     def _open_turn(self, plan: CallPlan, context: ToolContext) -> Turn:
         """Return a turn whose queue also takes the events of nested runs."""
-        make, refusal = partial(self._make, context, plan.approve), partial(_refusal, context)
+        asker = plan.approve or (context.run.asker() if context.run is not None else None)
+        make, refusal = partial(self._make, context, asker), partial(_refusal, context)
         turn = Turn(make, self._failed, refusal, self.timeout_s)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait

@@ -11,6 +11,7 @@ from jackfield import FnCallAgent, tool
 from jackfield.errors import ConfigError, RunNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
+    PluginEvent,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -19,10 +20,12 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serving import (
     INPUT,
+    QUESTION,
     AgentNotFoundError,
     InputTooLargeError,
     NotWaitingError,
@@ -328,5 +331,36 @@ def test_a_service_in_memory_forgets_the_oldest_runs() -> None:
                 ids.append(await serving.start("a", "Hi"))
                 await read(serving, ids[-1])
             assert {run.run_id for run in await serving.runs()} == {*ids[-2:]}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("decision", [True, False])
+def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) -> None:
+    @tool
+    async def order(what: str, context: ToolContext) -> str:
+        """Order."""
+        is_agreed = await context.ask({"server_asks": f"Really {what}?"})
+        return "ordered" if is_agreed else "not ordered"
+
+    async def main() -> None:
+        script = [calls(("order", {"what": "tea"})), answer("Done.")]
+        async with Serving({"a": agent(*script, tools=[order])}) as serving:
+            run_id = await serving.start("a", "Tea.")
+            async for _number, event in serving.attach(run_id):
+                if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
+                    [waiting] = (await serving.run(run_id)).waiting
+                    assert (waiting.kind, waiting.call_id) == ("question", event.event.data["call_id"])
+                    assert "Really tea?" in waiting.call.arguments
+                    with pytest.raises(NotWaitingError):
+                        await serving.answer(run_id, {"other": True})
+                    with pytest.raises(NotWaitingError):
+                        await serving.answer(run_id, {waiting.call_id: "yes"})
+                    await serving.answer(run_id, {waiting.call_id: decision})
+            run = await serving.run(run_id)
+            results = [message.get_text_content() for message in run.response if message.role == "function"]
+            assert results == ["ordered" if decision else "not ordered"]
+            with pytest.raises(NotWaitingError):
+                await serving.answer(run_id, {waiting.call_id: decision})
 
     asyncio.run(main())

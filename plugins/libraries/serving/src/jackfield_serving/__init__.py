@@ -15,6 +15,7 @@ from jackfield_serving.errors import (
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.memory import MemoryStore
 from jackfield_serving.numbering import Numbered
+from jackfield_serving.questions import QUESTION
 from jackfield_serving.requests import Answer
 from jackfield_serving.serving import Serving
 from jackfield_serving.views import (
@@ -30,6 +31,7 @@ from jackfield_serving.views import (
 
 __all__ = [
     "INPUT",
+    "QUESTION",
     "AgentInfo",
     "AgentNotFoundError",
     "AgentSource",

@@ -105,6 +105,7 @@ class Driver:
             resume=(dict(live.answers.approvals) or True) if live.is_resumed else False,
             session=live.run.session,
             cancel=live.cancel,
+            ask=live.questions.ask,
             deps=live.deps,
             config=request.config,
             **options,

@@ -12,6 +12,7 @@ from typing import Any
 from jackfield.agents import CancelToken
 from jackfield.events import (
     ApprovalNeeded,
+    PluginEvent,
     ResponseReplaced,
     RunEvent,
     RunFailed,
@@ -23,7 +24,9 @@ from jackfield_records.entries import event_in, read_entry
 from jackfield_serving.buffer import EventBuffer
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.numbering import STRIDE, Numbered
+from jackfield_serving.questions import QUESTION, Questions
 from jackfield_serving.requests import Answers, Request, is_internal
+from jackfield_serving.views import WaitingCall
 
 _ENTRY = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
 _ASKED = re.compile(r'\{"below": (\d+), "asked": .*?"run_id": "([^"]*)"')
@@ -56,6 +59,7 @@ class LiveRun:
         is_queued: It waits for its turn.
         is_resumed: It began before, in this process or another one.
         deps: The dependencies of its tools.
+        questions: The questions of running calls that wait for an answer.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class LiveRun:
         self.is_resumed = False
         self.deps: Any = None
         self.results: dict[str, Any] = {}
+        self.questions = Questions(self._publish_question)
         self.task: asyncio.Task[None] | None = None
         self.end: RunFinished | RunFailed | None = None
         self.waiting: ApprovalNeeded | None = None
@@ -124,6 +129,12 @@ class LiveRun:
         self._wake()
 
     # --- for the run ---
+
+    def _publish_question(self, question: WaitingCall) -> None:
+        data = {"call_id": question.call_id, "name": question.call.name, "arguments": question.call.arguments}
+        agent, depth = self._labels[self.run_id]
+        self._buffer.add(RunEvent(self.run_id, 0, agent, depth, PluginEvent(QUESTION, data)))
+        self._wake()
 
     def publish_start(self, event: RunEvent) -> None:
         """Publish the first event of a new run, which is its first entry."""

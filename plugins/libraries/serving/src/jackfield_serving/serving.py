@@ -237,6 +237,9 @@ class Serving:
         self._check_room(owner)
         if not answers:
             raise NotWaitingError(f"no answers for run {run_id}: name the calls that it waits for")
+        live = self._driver.find(run_id)
+        if live is not None and live.questions.answer(answers):
+            return
         try:
             held = await self._take(run_id)
         except RunBusyError:
@@ -287,8 +290,10 @@ class Serving:
             StoreError: The record cannot be read.
         """
         await self._check_owner(run_id, owner)
-        record = await self._read(run_id)
-        return record.info(is_queued=self._is_queued(run_id))
+        info = (await self._read(run_id)).info(is_queued=self._is_queued(run_id))
+        live = self._driver.find(run_id)
+        questions = live.questions.waiting() if live is not None else ()
+        return replace(info, waiting=(*info.waiting, *questions)) if questions else info
 
     async def runs(
         self, *, owner: str = "", session: str | None = None, agent: str | None = None, limit: int = 100

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jackfield.messages import FunctionCall, Message, Usage
 
 RunPhase = Literal["queued", "running", "waiting", "ended"]
-WaitKind = Literal["approval", "client_tool", "input"]
+WaitKind = Literal["approval", "client_tool", "input", "question"]
 
 INPUT = "input"
 """The id under which a person's message is sent to a run that waits for one."""
@@ -49,6 +49,7 @@ class WaitingCall:
         call_id: The key of its answer.
         call: The call; its arguments are those that will be used.
         kind: `approval`: answer True or False. `client_tool`: answer with the result. `input`: answer with a text.
+            `question`: a call that is running asks for something, such as an MCP server does: answer True or False.
         agent: The nested agent that makes the call; ''.
         in_doubt: It was under way when a process ended, and may have been made.
     """
