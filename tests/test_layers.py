@@ -246,8 +246,14 @@ def test_no_module_needs_one_that_needs_it_hidden_imports_included(imports: Impo
 def test_the_core_declares_no_vendor_sdk_and_no_http_client(distributions: list[Any]) -> None:
     core = {requirement_name(text) for text in distributions[0].metadata["project"]["dependencies"]}
     assert core <= {
-        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "pyyaml", "typing-extensions",
+        "pluggy", "pydantic", "jsonschema", "referencing", "importlib-metadata", "typing-extensions",
     }  # fmt: skip
+
+
+def test_each_dependency_of_the_core_has_a_reason(root: Path, distributions: list[Any]) -> None:
+    text = (root / "core/pyproject.toml").read_text(encoding="utf-8")
+    reasons = dict(re.findall(r'^  "([^"]+)",  # (.{20,})$', text, re.MULTILINE))
+    assert reasons.keys() == set(distributions[0].metadata["project"]["dependencies"])
 
 
 def test_no_plugin_imports_a_private_name_of_the_core_or_another_plugin(
