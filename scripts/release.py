@@ -32,6 +32,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jackfield.defaults import MANAGER
+from jackfield_new.remotes import public_url
 
 ROOT = Path(__file__).resolve().parent.parent
 URL_VARIABLE = "JACKFIELD_REPOSITORY_URL"
@@ -235,16 +236,6 @@ def repository_url(environ: Mapping[str, str]) -> str:
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     own = environ.get(URL_VARIABLE) or (f"{server}/{name}" if server and name else "")
     return public_url(own or run(["git", "remote", "get-url", "origin"], cwd=ROOT, may_fail=True).strip())
-
-
-def public_url(remote: str) -> str:
-    """Return the web address of a git remote, without credentials; '' for a path, or a host that is not public."""
-    match = re.fullmatch(
-        r"(?:(?:https|ssh|git)://)?(?:[^@/\s]+@)?([a-z0-9.-]+\.[a-z]{2,})(?::\d+)?[:/](\S+)", remote, re.I
-    )
-    if match is None or match[1].lower().endswith((".local", ".internal", ".localhost", ".localdomain", ".lan")):
-        return ""
-    return f"https://{match[1].lower()}/{match[2].strip('/').removesuffix('.git')}"
 
 
 def record_conformance(source: Source, complete: Path) -> None:

@@ -542,6 +542,7 @@ NOT_TYPED = {
     "jackfield plugins install ./": "it changes what is installed here",
     "jackfield plugins install --any": "it changes what is installed here",
     "jackfield plugins install retrieval": "it changes what is installed here",
+    "jackfield new --update": "it needs a repository with everything committed; its tests have some",
     "jackfield plugins uninstall": "it changes what is installed here",
     "jackfield plugins sync --exact": "it changes what is installed here",
     "jackfield plugins bisect": "the command that fails is the reader's; the tests of bisect have some that do",

@@ -126,28 +126,6 @@ def test_a_rehearsal_makes_an_sdist_and_a_wheel_that_work_and_puts_no_tag(
         assert folder not in headers + record
 
 
-@pytest.mark.parametrize(
-    ("remote", "url"),
-    [
-        ("https://code.example.org/jack/field.git", "https://code.example.org/jack/field"),
-        ("https://user:token@code.example.org/jack/field/", "https://code.example.org/jack/field"),
-        ("git@code.example.org:jack/field.git", "https://code.example.org/jack/field"),
-        ("ssh://git@code.example.org:2222/jack/field", "https://code.example.org/jack/field"),
-        ("/srv/git/field.git", ""),
-        ("file:///srv/git/field.git", ""),
-        ("../field", ""),
-        ("http://127.0.0.1:3000/jack/field", ""),
-        ("http://localhost/jack/field", ""),
-        ("git@buildbox.local:jack/field.git", ""),
-        ("git@buildbox:jack/field.git", ""),
-        ("", ""),
-    ],
-)
-def test_an_address_is_public_or_left_out(remote: str, url: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(root / "scripts")
-    assert importlib.import_module("release").public_url(remote) == url
-
-
 def test_a_release_needs_an_address_and_takes_the_ci_variable_first(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

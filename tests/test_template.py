@@ -25,6 +25,7 @@ from uv import find_uv_bin
 from jackfield.cli.main import main as jackfield
 from jackfield.plugins import known_components
 from jackfield_new.command import OTHER_PACKAGES
+from jackfield_new.updating import RECORD
 
 KINDS = (
     "tool", "llm", "searcher", "parser", "tokenizer", "embedder", "processor", "call_format", "agent",
@@ -118,7 +119,9 @@ def test_copier_makes_the_same_from_the_folder_of_the_repository(render: Render,
     folder = render("call_format", "tide-table")
     answers = {"kind": "call_format", "name": "tide-table", "description": "Tides, for a test."}
     run_copy(str(TEMPLATE), tmp_path / "copied", data=answers, defaults=True, quiet=True)
-    assert contents(tmp_path / "copied") == contents(folder)
+    made = contents(folder)
+    made.pop(str(RECORD))  # for `jackfield new --update`; copier has a record of its own
+    assert contents(tmp_path / "copied") == made
 
 
 def test_every_text_that_is_asked_for_lands_where_it_can_be_read(render: Render) -> None:

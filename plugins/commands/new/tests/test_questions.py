@@ -92,7 +92,7 @@ def test_what_will_not_do_is_named(questions: list[Question], given_answers: dic
 
 
 def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questions: list[Question]) -> None:
-    typed: Iterator[str] = iter(["Tide", "", "tide", "", "short", "Tides for everybody.", "perhaps", "no"])
+    typed: Iterator[str] = iter(["Tide", "", "tide", "", "short", "Tides for everybody.", "", "perhaps", "no"])
     asked: list[tuple[str, Answer | None, bool]] = []
 
     def ask(question: Question, default: Answer | None, problem: str) -> str:
@@ -107,6 +107,7 @@ def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questi
         ("author", "Nobody yet", False),
         ("description", "A plugin for Jackfield.", False),
         ("description", "A plugin for Jackfield.", True),
+        ("url", "", False),
         ("standalone", True, False),
         ("standalone", True, True),
     ]

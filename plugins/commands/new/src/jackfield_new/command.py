@@ -1,20 +1,23 @@
-"""`jackfield new KIND NAME`: create a plugin. The options are the template's questions."""
+"""`jackfield new KIND NAME`: create a plugin, or bring one up to date. The options are the template's questions."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import known_components
 from jackfield_new.folder import check_free, write_folder
-from jackfield_new.questions import Answer, Answers, Question, complete, read_questions
+from jackfield_new.questions import Answer, Answers, Question, complete, is_asked, read_questions
+from jackfield_new.remotes import url_of_repository
 from jackfield_new.rendering import render_files
+from jackfield_new.updating import RECORD, Record, apply_update, check_clean, plan_update
 
 # Packages without components, which the core's list of known components does not contain.
 OTHER_PACKAGES = frozenset(
@@ -41,31 +44,78 @@ OTHER_PACKAGES = frozenset(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Create a plugin, or list the kinds if there are no arguments. Returns the exit code.
+    """Create or update a plugin, or list the kinds if there are no arguments.
+
+    Returns:
+        The exit code: 1 if an update leaves conflicts, otherwise 0.
 
     Raises:
-        ConfigError: An answer is missing or invalid, the name is one of our packages, or the folder is in use. Nothing
-            was written.
+        ConfigError: An answer is missing or invalid, the name is one of our packages, or the folder cannot be used.
+            Nothing was written.
     """
     template = files("jackfield_new") / "template"
     questions = read_questions(template)
     options = vars(_parser(questions).parse_args(arguments))
+    names = [question.name for question in questions]
+    if options["update"]:
+        given = {name: options[name] for name in names if options.get(name) is not None}
+        return _update(options["dir"] or Path(), template, questions, given, force=options["force"])
     if options["kind"] is None:
         sys.stdout.write(_kinds(questions))
         return 0
     options["kind"] = options["kind"].replace("-", "_")
-    names = [question.name for question in questions]
     answered = {name: options[name] for name in names if options.get(name) is not None}
     # A user who leaves out the name at a terminal is asked for everything; a script never is.
     can_ask = "name" not in answered and sys.stdin is not None and sys.stdin.isatty()
+    if "url" not in answered and answered.get("standalone", True):
+        answered["url"] = url_of_repository(options["dir"].absolute().parent if options["dir"] else Path())
     answers = complete(questions, answered, ask=_ask if can_ask else None)
     if answers["standalone"]:
         _check_name(str(answers["distribution"]))
     target = options["dir"] or _default_folder(answers)
     check_free(target)
-    write_folder(target, render_files(template / "template", answers))
+    files_by_path = render_files(template / "template", answers)
+    if answers["standalone"]:
+        files_by_path[RECORD] = Record(answers, dict(files_by_path)).to_bytes()
+    write_folder(target, files_by_path)
     sys.stdout.write(_next_steps(target, answers))
     return 0
+
+
+def _update(
+    folder: Path, template: Traversable, questions: Sequence[Question], given: Mapping[str, Answer], *, force: bool
+) -> int:
+    """Bring the plugin in a folder up to this template, with its recorded answers and those that are given now."""
+    record = Record.read(folder)
+    if given.keys() & {"kind", "name"}:
+        raise ConfigError("an update keeps the kind and the name: leave them out")
+    if not force:
+        check_clean(folder)
+    asked = {question.name for question in questions if not question.is_computed}
+    known = {name: answer for name, answer in record.answers.items() if name in asked}
+    answers = complete(questions, _without_unasked({**known, **given}, questions))
+    files_by_path = render_files(template / "template", answers)
+    changes = plan_update(folder, record, files_by_path)
+    apply_update(folder, changes, Record(answers, files_by_path))
+    for change in changes:
+        sys.stdout.write(f"{change.path}: {change.action}\n")
+    if not changes:
+        sys.stdout.write("The template has nothing new for this plugin.\n")
+    elif any(change.conflicts for change in changes):
+        sys.stdout.write("Resolve the conflicts, run the tests, and commit; git diff shows all changes.\n")
+        return 1
+    else:
+        sys.stdout.write("Run the tests, and commit; git diff shows all changes.\n")
+    return 0
+
+
+def _without_unasked(answers: Mapping[str, Answer], questions: Sequence[Question]) -> Answers:
+    """Leave out the answers to questions that the other answers rule out, such as `http` for a tool."""
+    return {
+        question.name: answers[question.name]
+        for question in questions
+        if question.name in answers and is_asked(question, answers)
+    }
 
 
 def _check_name(distribution: str) -> None:
@@ -101,7 +151,18 @@ def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
     )
     for question in questions:
         _add_option(parser, question)
-    parser.add_argument("--dir", type=Path, metavar="PATH", help="The folder to create (default: the plugin's name).")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        metavar="PATH",
+        help="The folder to create (default: the plugin's name), or to update (here).",
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="Bring a plugin up to the newer template; your changes stay, and conflicts are marked in the files.",
+    )
+    parser.add_argument("--force", action="store_true", help="Update although git could not restore the folder.")
     return parser
 
 

@@ -95,8 +95,7 @@ def complete(questions: Sequence[Question], answered: Mapping[str, Answer], *, a
 
 def _answer(question: Question, answer: Answer | None, before: Answers, ask: Ask | None) -> Answer:
     default = render(question.default, before) if isinstance(question.default, str) else question.default
-    is_asked = question.when if isinstance(question.when, bool) else render(question.when, before) == "True"
-    if not is_asked:
+    if not is_asked(question, before):
         if answer is not None:
             raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
         assert default is not None, f"{question.name} has no default"  # noqa: S101 - the template must have one
@@ -109,6 +108,11 @@ def _answer(question: Question, answer: Answer | None, before: Answers, ask: Ask
     if problem := problem_with(question, value, before):
         raise ConfigError(f"{question.name}: {problem}")
     return value
+
+
+def is_asked(question: Question, answers: Mapping[str, Answer]) -> bool:
+    """Return True if a question applies, given the answers to earlier ones."""
+    return question.when if isinstance(question.when, bool) else render(question.when, answers) == "True"
 
 
 def _ask_until_valid(question: Question, default: Answer | None, before: Answers, ask: Ask) -> Answer:

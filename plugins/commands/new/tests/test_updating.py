@@ -1,0 +1,226 @@
+"""An update of a plugin merges three versions of each file, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from jackfield.cli.main import main
+from jackfield.errors import ConfigError
+from jackfield_new.remotes import public_url, url_of_repository
+from jackfield_new.updating import RECORD, Change, Record, apply_update, check_clean, plan_update
+
+Git = Callable[..., str]
+LINES = [f"line {number}" for number in range(20)]
+
+
+def text(**changes: str) -> bytes:
+    """Twenty lines, some of them changed: `text(line_3="other")`."""
+    return "".join(f"{changes.get(line.replace(' ', '_'), line)}\n" for line in LINES).encode()
+
+
+def plan(folder: Path, before: bytes | None, now: bytes | None, new: bytes | None) -> list[Change]:
+    """What an update does to one file, which has these three versions."""
+    path = PurePosixPath("a/file.txt")
+    if now is not None:
+        (folder / "a").mkdir(exist_ok=True)
+        (folder / path).write_bytes(now)
+    record = Record({}, {} if before is None else {path: before})
+    return plan_update(folder, record, {} if new is None else {path: new})
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    def run(*arguments: str, cwd: Path = tmp_path) -> str:
+        names = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        return subprocess.run(["git", *names, *arguments], cwd=cwd, capture_output=True, text=True, check=True).stdout
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "new", "content"),
+    [
+        (text(), text(), text(line_3="new"), text(line_3="new")),
+        (text(), text(line_3="mine"), text(line_15="new"), text(line_3="mine", line_15="new")),
+        (None, None, text(), text()),
+        (text(), text(), None, None),
+    ],
+    ids=["only the template", "both, in other places", "added", "removed"],
+)
+def test_what_the_template_changed_arrives(
+    tmp_path: Path, before: bytes | None, now: bytes | None, new: bytes | None, content: bytes | None
+) -> None:
+    (change,) = plan(tmp_path, before, now, new)
+    assert (change.content, change.conflicts, change.is_kept) == (content, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "new"),
+    [
+        (text(), text(line_3="mine"), text()),
+        (text(), None, text()),
+        (text(), text(line_3="new"), text(line_3="new")),
+        (None, text(), text()),
+        (text(), None, None),
+        (None, text(), None),
+    ],
+    ids=["changed", "removed", "the same change", "the same file", "removed by both", "the author's own"],
+)
+def test_what_only_the_author_changed_stays(
+    tmp_path: Path, before: bytes | None, now: bytes | None, new: bytes | None
+) -> None:
+    assert plan(tmp_path, before, now, new) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "new"), [(text(line_3="mine"), None), (None, text(line_3="new"))], ids=["changed", "removed"]
+)
+def test_the_author_wins_over_a_file_that_is_gone_and_is_told(
+    tmp_path: Path, now: bytes | None, new: bytes | None
+) -> None:
+    (change,) = plan(tmp_path, text(), now, new)
+    assert change.is_kept
+    assert "you" in change.action
+
+
+@pytest.mark.parametrize("before", [text(), None])
+def test_a_conflict_keeps_both_sides(tmp_path: Path, before: bytes | None) -> None:
+    (change,) = plan(tmp_path, before, text(line_3="mine"), text(line_3="theirs"))
+    assert change.conflicts == 1
+    assert change.content is not None
+    for side in (b"mine", b"theirs", b"<<<<<<< yours", b">>>>>>> the newer template"):
+        assert side in change.content
+
+
+def test_a_plan_writes_nothing_and_its_application_all(tmp_path: Path) -> None:
+    changes = plan(tmp_path, text(), text(), text(line_3="new"))
+    assert (tmp_path / "a/file.txt").read_bytes() == text()
+    new = {PurePosixPath("a/file.txt"): text(line_3="new")}
+    apply_update(tmp_path, changes, Record({"name": "x"}, new))
+    assert (tmp_path / "a/file.txt").read_bytes() == text(line_3="new")
+    assert Record.read(tmp_path) == Record({"name": "x"}, new)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../neighbour.txt", "a/../../b"])
+def test_a_record_cannot_make_an_update_write_elsewhere(tmp_path: Path, path: str) -> None:
+    (tmp_path / RECORD).write_text(json.dumps({"format": 1, "answers": {}, "files": {path: "x"}}))
+    with pytest.raises(ConfigError, match="outside of the plugin"):
+        Record.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
+def test_a_record_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path: Path, content: str) -> None:
+    (tmp_path / RECORD).write_text(content)
+    with pytest.raises(ConfigError, match=r"git|pip install"):
+        Record.read(tmp_path)
+
+
+def test_only_a_clean_folder_of_a_repository_may_be_updated(tmp_path: Path, git: Git) -> None:
+    with pytest.raises(ConfigError, match="no git repository"):
+        check_clean(tmp_path)
+    git("init", "-q")
+    check_clean(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="not committed"):
+        check_clean(tmp_path)
+    git("add", ".")
+    git("commit", "-qm", "all")
+    check_clean(tmp_path)
+
+
+def test_a_made_plugin_is_updated(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record says what an older template wrote; here, that a line of the tool was another one."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "tool", "tide", "--author", "A. Uthor"]) == 0
+    plugin = tmp_path / "jackfield-tide"
+    git("init", "-q", cwd=plugin)
+    git("add", ".", cwd=plugin)
+    git("commit", "-qm", "made", cwd=plugin)
+    assert main(["new", "--update", "--dir", str(plugin)]) == 0
+    assert "nothing new" in capsys.readouterr().out
+    assert git("status", "--porcelain", cwd=plugin) == ""
+
+    record = Record.read(plugin)
+    readme, project = PurePosixPath("README.md"), PurePosixPath("pyproject.toml")
+    older = {**record.files, readme: b"# An older template\n" + record.files[readme]}
+    (plugin / RECORD).write_bytes(Record(record.answers, older).to_bytes())
+    (plugin / readme).write_bytes(older[readme] + b"\nMy own words.\n")
+    (plugin / project).write_bytes((plugin / project).read_bytes().replace(b'version = "0.1.0"', b'version = "0.2.0"'))
+    assert main(["new", "--update", "--dir", str(plugin)]) == 1
+    assert "not committed" in capsys.readouterr().err
+
+    assert main(["new", "--update", "--force", "--dir", str(plugin), "--url", "https://code.example.org/a/tide"]) == 0
+    assert (plugin / readme).read_bytes() == record.files[readme] + b"\nMy own words.\n"
+    assert 'version = "0.2.0"' in (plugin / project).read_text()
+    assert 'Repository = "https://code.example.org/a/tide"' in (plugin / project).read_text()
+    assert Record.read(plugin).answers["url"] == "https://code.example.org/a/tide"
+    assert capsys.readouterr().out.startswith("README.md: merged with your changes\npyproject.toml: merged")
+
+
+def test_an_update_of_something_else_says_where_it_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "--update", "--dir", str(tmp_path)]) == 1
+    assert "go to the plugin's folder, or pass --dir PATH" in capsys.readouterr().err
+    assert main(["new", "tool", "--update", "--dir", str(tmp_path)]) == 1
+
+
+# --- addresses ---
+
+
+def test_the_address_of_a_plugin_is_that_of_its_repository(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert url_of_repository(tmp_path) == ""
+    assert url_of_repository(tmp_path / "absent") == ""
+    git("init", "-q")
+    git("remote", "add", "origin", "git@code.example.org:jack/plugins.git")
+    monkeypatch.chdir(tmp_path)
+    for name, options in (("one", []), ("two", ["--url", "https://code.example.org/two"])):
+        assert main(["new", "tool", name, *options]) == 0
+        expected = options[-1] if options else "https://code.example.org/jack/plugins"
+        assert f'Repository = "{expected}"' in (tmp_path / f"jackfield-{name}/pyproject.toml").read_text()
+
+
+def test_without_an_address_the_metadata_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "tool", "tide"]) == 0
+    project = (tmp_path / "jackfield-tide/pyproject.toml").read_text()
+    assert "urls" not in project
+    assert "TODO" not in project
+
+
+@pytest.mark.parametrize("url", ["ftp://code.example.org/a", "https://a b", 'https://a"b', "https://a.example/b/"])
+def test_an_address_that_cannot_be_one_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "tool", "tide", "--url", url]) == 1
+    assert capsys.readouterr().err.startswith("jackfield: url: Write ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        ("https://code.example.org/jack/field.git", "https://code.example.org/jack/field"),
+        ("https://user:token@code.example.org/jack/field/", "https://code.example.org/jack/field"),
+        ("git@code.example.org:jack/field.git", "https://code.example.org/jack/field"),
+        ("ssh://git@code.example.org:2222/jack/field", "https://code.example.org/jack/field"),
+        ("/srv/git/field.git", ""),
+        ("file:///srv/git/field.git", ""),
+        ("../field", ""),
+        ("http://127.0.0.1:3000/jack/field", ""),
+        ("http://localhost/jack/field", ""),
+        ("git@buildbox.local:jack/field.git", ""),
+        ("git@buildbox:jack/field.git", ""),
+        ("", ""),
+    ],
+)
+def test_an_address_is_public_or_left_out(remote: str, url: str) -> None:
+    assert public_url(remote) == url
