@@ -279,7 +279,7 @@ def test_every_made_plugin_passes_its_own_linters_and_type_checker(
     render: Render, made: Made, execute: Callable[..., Any], check_types: Callable[..., None]
 ) -> None:
     # Lines break elsewhere in code with the shortest and the longest name.
-    letters = dict(zip("abcdefghjklmn", KINDS, strict=True))  # i is taken
+    letters = dict(zip("abcdefghjklmno", KINDS, strict=True))  # i is taken
     named = [render(kind, letter * length) for letter, kind in letters.items() for length in (1, 30)]
     folders = [*made.values(), *named, render("llm", "i" * 30, "--no-http")]
     # All at once: a linter goes by the settings that are nearest to a file, which are those of its plugin, and a type
