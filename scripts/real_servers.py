@@ -2,7 +2,8 @@
 
 `python scripts/real_servers.py NAME …`, or `make real-servers ARGS="litellm llama-cpp"`; also transformers.
 Each server is installed by pip into an environment of its own below .cache/real-servers/, started on a free port of
-127.0.0.1, and ended afterwards. llama-cpp is built from source, which takes ten minutes and more.
+127.0.0.1, and ended afterwards. llama-cpp is built from source, which takes ten minutes and more. `clients` asks our
+own server with clients of others: see scripts/real_clients.py.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "real-servers"
 START_S = 300.0
 TINY = CACHE / "tiny"
+CLIENTS = "clients"  # of ours: see real_clients.py
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,15 @@ RECIPES = {
 def main() -> int:
     """Test each server that is named; 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=sorted(RECIPES), metavar="SERVER", help=", ".join(sorted(RECIPES)))
+    known = [*sorted(RECIPES), CLIENTS]
+    parser.add_argument("names", nargs="+", choices=known, metavar="SERVER", help=", ".join(known))
     passed = [_passes(name) for name in parser.parse_args().names]  # all of them, whatever becomes of the first
     return int(not all(passed))
 
 
 def _passes(name: str) -> bool:
+    if name == CLIENTS:
+        return subprocess.run([sys.executable, ROOT / "scripts/real_clients.py"], check=False).returncode == 0
     recipe = RECIPES[name]
     CACHE.mkdir(parents=True, exist_ok=True)
     programs = _installed(name, recipe)

@@ -163,7 +163,9 @@ def test_a_result_continues_the_run_that_waits_for_it(client: openai.OpenAI) -> 
     assert first.choices[0].finish_reason == "tool_calls"
     assert message.tool_calls is not None
     messages.append(message.model_dump())
-    messages += [{"role": "tool", "tool_call_id": call.id, "content": "rain"} for call in message.tool_calls]
+    messages += [
+        {"role": "tool", "tool_call_id": call.id, "content": "rain", "name": "weather"} for call in message.tool_calls
+    ]
     second = client.chat.completions.create(model="helper", messages=messages, tools=[WEATHER])
     assert second.id == first.id  # the same run
     assert second.choices[0].message.content == "It says: rain"

@@ -104,6 +104,7 @@ class _ToolMessage(_Body):
     role: Literal["tool"]
     content: str | list[_TextPart]
     tool_call_id: str
+    name: str | None = None  # some clients repeat the tool's name; the call has it
 
 
 _ChatMessage = Annotated[_SystemMessage | _UserMessage | _AssistantMessage | _ToolMessage, Field(discriminator="role")]

@@ -164,8 +164,15 @@ def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = 
                 "server_label": head.model,
             }
         case TextItem(kind="reasoning"):
-            summary = [{"type": "summary_text", "text": item.text}] if status != "in_progress" else []
-            return {"type": "reasoning", "id": item_id(head, item), "summary": summary}
+            if status == "in_progress":
+                return {"type": "reasoning", "id": item_id(head, item), "summary": []}
+            # Clients read the one or the other.
+            return {
+                "type": "reasoning",
+                "id": item_id(head, item),
+                "summary": [{"type": "summary_text", "text": item.text}],
+                "content": [{"type": "reasoning_text", "text": item.text}],
+            }
     return {
         "type": "message",
         "id": item_id(head, item),

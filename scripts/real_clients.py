@@ -1,0 +1,73 @@
+"""Ask `jackfield serve` with clients that we did not write, each in its own environment below .cache/real-clients/.
+
+`python scripts/real_clients.py NAME …`, or `make real-servers ARGS=clients`: litellm by pip; npm with the official
+client for JavaScript and the AI SDK.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "real-clients"
+CLIENTS = ROOT / "tests/support/real_clients"
+PACKAGES = ("openai", "ai", "@ai-sdk/open-responses")
+
+
+def main() -> int:
+    """Ask with each client that is named, or with all; 1 if one failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="CLIENT", help=", ".join(sorted(COMMANDS)))
+    names = parser.parse_args().names
+    if unknown := set(names) - COMMANDS.keys():
+        parser.error(f"no client {min(unknown)!r}: choose from {', '.join(sorted(COMMANDS))}")
+    failed = []
+    with _serving() as url:
+        for name in names or sorted(COMMANDS):
+            done = subprocess.run([*COMMANDS[name](), url], cwd=CACHE, check=False)
+            print(f"{name}: {'failed' if done.returncode else 'passed'}", flush=True)
+            failed += [name] if done.returncode else []
+    return int(bool(failed))
+
+
+def _litellm() -> Sequence[str | Path]:
+    folder, uv = CACHE / "litellm", Path(sys.executable).parent / "uv"
+    if not (folder / "done").exists():
+        subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True)
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", folder / "bin/python", "litellm"], check=True)
+        (folder / "done").touch()
+    return [folder / "bin/python", CLIENTS / "litellm_client.py"]
+
+
+def _npm() -> Sequence[str | Path]:
+    folder = CACHE / "npm"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "node_modules").exists():
+        subprocess.run(["npm", "install", "--silent", "--prefix", folder, *PACKAGES], check=True)
+    # Modules are found from the folder of the program.
+    return ["node", shutil.copy(CLIENTS / "npm.mjs", folder / "npm.mjs")]
+
+
+COMMANDS: Mapping[str, Callable[[], Sequence[str | Path]]] = {"litellm": _litellm, "npm": _npm}
+
+
+@contextlib.contextmanager
+def _serving() -> Iterator[str]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    serve = [sys.executable, "-m", "jackfield", "serve", "agents:helper", "--face", "openai", "--port", "0"]
+    with subprocess.Popen(serve, cwd=CLIENTS, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines = process.stdout or ()
+            yield next(word for line in lines for word in line.split() if word.startswith("http"))
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
