@@ -86,5 +86,5 @@ def test_an_answer_typed_before_the_question_does_not_count(ask: Callable[..., b
 def test_a_cancelled_run_allows_nothing_even_if_yes_is_typed(ask: Callable[..., bool]) -> None:
     asker, cancel = Asker(), CancelToken()
     cancel.cancel()
-    asker.start_run(cancel, lambda: None)
+    asker.start_run(cancel, lambda call_id: None)
     assert not ask(asker, "remove", "y\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from typing import get_args
 
 import pytest
@@ -23,6 +24,7 @@ from jackfield.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnFinished,
 )
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield_terminal.render import Renderer
@@ -45,6 +47,26 @@ def test_what_agents_below_do_is_noted_with_their_name_and_is_not_the_answer() -
     renderer.show(RunEvent("r", 2, "other", 0, HandedOff("boss", "other")))
     assert out.getvalue() == "mine\n"
     assert notes.getvalue() == "  helper → add {}\n→ other takes over\n"
+
+
+def test_a_question_about_a_call_waits_until_the_events_before_it_are_shown() -> None:
+    notes = io.StringIO()
+    renderer = Renderer(io.StringIO(), notes, dim=False)
+    asked = threading.Event()
+
+    def ask() -> None:
+        renderer.make_room("call_2")
+        notes.write("Allow it?")
+        asked.set()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    renderer.show(RunEvent("r", 1, "a", 0, ToolStarted(0, "call_1", CALL)))
+    assert not asked.is_set()
+    calling = Message("assistant", "", function_call=CALL, extra={"function_id": "call_2"})
+    renderer.show(RunEvent("r", 2, "a", 0, TurnFinished(1, (calling,), Usage())))
+    thread.join()
+    assert notes.getvalue() == "→ add {}\nAllow it?"
 
 
 CALL = FunctionCall("add", "{}")

@@ -29,17 +29,17 @@ class Asker:
     def __init__(self) -> None:
         self._always: set[str] = set()
         self._cancel: CancelToken | None = None
-        self._end_line: Callable[[], None] = lambda: None
+        self._make_room: Callable[[str], None] = lambda _: None
 
-    def start_run(self, cancel: CancelToken, end_line: Callable[[], None]) -> None:
-        """Start a run: `cancel` also ends a question, and `end_line` ends an unfinished line before one."""
-        self._cancel, self._end_line = cancel, end_line
+    def start_run(self, cancel: CancelToken, make_room: Callable[[str], None]) -> None:
+        """Start a run: `cancel` also ends a question, and `make_room` prepares the screen for one about a call's id."""
+        self._cancel, self._make_room = cancel, make_room
 
-    def __call__(self, call: FunctionCall, _context: ToolContext) -> bool:
+    def __call__(self, call: FunctionCall, context: ToolContext) -> bool:
         """Show the call in full, and return True if the user allows it. The end of the input refuses it."""
         if call.name in self._always:
             return True
-        self._end_line()
+        self._make_room(context.call_id)
         sys.stderr.write("\n".join(["", *describe_call(call), ""]))
         _discard_typed_input()
         while True:

@@ -136,7 +136,7 @@ class Conversation:
         screen = self.screen
         with cancel_on_ctrl_c() as cancel, show_warnings(screen.renderer, self._secrets()):
             if self._asker:
-                self._asker.start_run(cancel, screen.renderer.end_line)
+                self._asker.start_run(cancel, screen.renderer.make_room)
             events = self.agent.astream(
                 messages,
                 lang=self.options.lang,

@@ -24,6 +24,7 @@ from jackfield.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnFinished,
 )
 from jackfield_terminal.safe_text import Terminal, shown_text
 from jackfield_terminal.word_wrap import WordWrapper
@@ -31,6 +32,7 @@ from jackfield_terminal.word_wrap import WordWrapper
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _CLEAR = "\r\033[K"
 _WIDTH = 100
+_LAG_S = 1.0  # that events may be behind their run
 
 _ENDINGS = {
     "empty_reply": "the model gave an empty reply",
@@ -99,6 +101,8 @@ class Renderer:
         self._noted: set[str] = set()
         # Approval questions and warnings come from other threads.
         self._lock = threading.RLock()
+        self._calls: set[str] = set()  # the ids of those whose turns were shown
+        self._has_new_calls = threading.Condition(self._lock)
 
     def show(self, event: RunEvent) -> None:
         """Show one event."""
@@ -111,6 +115,21 @@ class Renderer:
                     self.note(f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}")
             else:
                 self._show(event)
+            if isinstance(event.event, TurnFinished):
+                extras = [message.extra or {} for message in event.event.messages]
+                self._calls.update(str(extra["function_id"]) for extra in extras if "function_id" in extra)
+                self._has_new_calls.notify_all()
+
+    def make_room(self, call_id: str) -> None:
+        """End an unfinished line for a question about a call, after the events before it were shown.
+
+        A run is ahead of its events: the question comes from its thread, while they wait in the stream. A resumed run
+        asks about calls of an earlier run, whose events do not come.
+        """
+        with self._lock:
+            if call_id:
+                self._has_new_calls.wait_for(lambda: call_id in self._calls, _LAG_S)
+            self.end_line()
 
     def _show(self, event: RunEvent) -> None:
         match event.event:

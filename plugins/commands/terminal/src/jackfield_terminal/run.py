@@ -168,7 +168,7 @@ def run_and_show(
     try:
         with cancel_on_ctrl_c() as cancel, show_warnings(screen.renderer, secrets):
             if asker:
-                asker.start_run(cancel, screen.renderer.end_line)
+                asker.start_run(cancel, screen.renderer.make_room)
             events = agent.astream(
                 history or (),
                 lang=options.lang,
