@@ -6,6 +6,7 @@ A test compares the drawing with the recorded one; with `RECORD=1`, as in `make 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import select
@@ -37,6 +38,13 @@ WIDTHS = {"": 80, "-narrow": 48}
 """By the end of a picture's name: the columns of a window on a desk, and of one that can be read on a telephone."""
 PACKAGES = ("jackfield-manage", "jackfield-openai", "jackfield-shell")
 """Those that the doctor sees, beside one that is broken."""
+PRICE = {
+    "models": ["gpt-4.1-mini"],
+    "currency": "USD",
+    "valid_from": "2026-01-01",
+    "input": "0.40",
+    "output": "1.60",
+}
 PAGE = "http://127.0.0.1:40000/tides"
 """The address of a recording's page, as a drawing shows it."""
 IMPORTS = CORE + "import jackfield_terminal.chat, jackfield_terminal.run, prompt_toolkit.shortcuts\n"
@@ -123,7 +131,9 @@ class Player:
     def __init__(self, forks: Forks, programs: Path, folder: Path) -> None:
         self._forks = forks
         self._home = folder / "home"
-        self._home.mkdir()
+        prices = self._home / ".config/jackfield/prices.json"
+        prices.parent.mkdir(parents=True)
+        prices.write_text(json.dumps([PRICE]), encoding="utf-8")  # the server on loopback has none
         self._env = {
             "PATH": os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"]),
             "TERM": "xterm-256color",

@@ -248,7 +248,7 @@ def test_undo_takes_the_last_question_back(said: Said) -> None:
 
 def test_usage_sums_the_chat(said: Said) -> None:
     text = said("one", "two", "/usage")
-    assert "14 + 6 tokens, 2 turns, " in text
+    assert "14 + 6 tokens, price unknown, 2 turns, " in text
     assert "0 tool calls, 6 messages" in text
 
 
