@@ -155,6 +155,8 @@ def test_a_neighbour_without_a_readable_file_is_no_row_and_no_failure(site: Any)
 
 GARBAGE = {
     "not UTF-8": b"[console_scripts]\nx = \xff\xfe\n",
+    "no group": b"this is no file of entry points\n",
+    "no brackets": b"jackfield.v1\ntool.x = acme\n",
     "UTF-16": "[jackfield.v1]\ntool.x = x\n".encode("utf-16"),
     "UTF-16 without a mark": "[jackfield.v1]\ntool.x = x\n".encode("utf-16-le"),
     "a byte order mark": b"\xef\xbb\xbf[jackfield.v1]\ntool.x = x\n",

@@ -64,6 +64,11 @@ def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
         ({"parameters": {"type": {1, 2}}}, "parameters"),
         ({"parameters": {"enum": ["x" * MAX_SCHEMA_BYTES]}}, "parameters"),
         ({"parameters": {"x" * 200_000: {}}}, "parameters"),
+        ({"parameters": {"type": "banana"}}, "'banana'"),
+        ({"parameters": {"properties": {}}}, "the type 'object', not None"),
+        ({"parameters": {"type": "object", "properties": {"x": {"type": ["string", "text"]}}}}, "'text'"),
+        ({"parameters": {"type": "object", "properties": {"x": {"anyOf": [{"type": "str"}]}}}}, "use string, integer"),
+        ({"parameters": {"type": "object", "$defs": {"x": {"items": {"type": 3}}}}}, "the type 3"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": float("nan")}, "timeout_s"),
         ({"description": {}}, "description"),
@@ -74,6 +79,11 @@ def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
 def test_what_no_terminal_or_model_should_be_given_is_refused(values: dict[str, Any], named: str) -> None:
     assert named in fault_of(tool(**values))
     assert fault_of(tool(**values)).isprintable()
+
+
+def test_a_property_may_be_named_type_and_a_default_may_look_like_a_schema() -> None:
+    properties = {"type": {"type": "string", "default": {"type": "banana"}}, "enum": {"enum": [{"type": "x"}]}}
+    assert fault_of(tool(parameters={"type": "object", "properties": properties})) == ""
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:

@@ -20,7 +20,8 @@ from jackfield.errors import (
 )
 from jackfield.events import RunEvent
 from jackfield.models import BaseChatModel
-from jackfield.plugins import PluginHost, ToolSpec
+from jackfield.plugins import PluginHost, Row, ToolSpec
+from jackfield.plugins._resolving import proposed_rows
 from jackfield.runs import Observer
 from jackfield.settings import Settings, load_settings
 from jackfield.testing import ScriptedModel, answer
@@ -133,8 +134,10 @@ def test_what_is_enabled_and_not_installed_stops_the_run_and_says_what_to_do(sit
 def test_two_that_could_be_meant_stop_the_run(site: Any, install: Any) -> None:
     install("acme")
     install("other")
-    with pytest.raises(AmbiguousPluginError):
+    with pytest.raises(AmbiguousPluginError) as caught:
         ask(site.host(enabled=("processor.shout",)))
+    # Neither is ours, so the first in the alphabet is not recommended.
+    assert str(caught.value).endswith('[prefer] "processor.shout" = "acme" or "processor.shout" = "other"')
     assert ask(site.host(enabled=("processor.other/shout",))) == "HELLO!"
 
 
@@ -310,3 +313,17 @@ def test_an_order_that_is_listed_wins_over_phases(site: Any, install: Any) -> No
 
 def names_of(model: BaseChatModel) -> list[str]:
     return [processor.name for processor in model.processors()]
+
+
+def test_of_two_with_a_name_that_we_publish_only_ours_is_proposed_and_only_if_it_is_proven() -> None:
+    rows = [Row("tool", "retrieval", "m", name, "1.0", 1, name) for name in ("jackfield-bad", "jackfield-retrieval")]
+
+    class Proof:
+        def __init__(self, doubt: str) -> None:
+            self.doubt = doubt
+
+        def unproven(self, row: Row) -> str:
+            return self.doubt
+
+    assert proposed_rows(rows, Proof("")) == [rows[1]]  # type: ignore[arg-type]
+    assert proposed_rows(rows, Proof("has no RECORD")) == rows  # type: ignore[arg-type]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pytest
+from pydantic import Field
 
 from jackfield import BaseTool, FnCallAgent, ToolContext, ToolResult, acall_tool, call_tool, tool
 from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError
@@ -185,7 +186,8 @@ class Unbound:
     ("made", "problem"),
     [
         (lambda: tool(Unbound.method), r"tool\(an_object.method\)"),
-        (lambda: tool(_of_threads), "read from JSON"),
+        (lambda: tool(_of_threads), "parameter 'thread' has a type that cannot be read from JSON"),
+        (lambda: tool(_of_pattern), "pydantic cannot use the type of parameter 'code'"),
     ],
 )
 def test_what_cannot_be_a_tool_says_how_it_can(made: Callable[[], Any], problem: str) -> None:
@@ -193,6 +195,11 @@ def test_what_cannot_be_a_tool_says_how_it_can(made: Callable[[], Any], problem:
         made()
 
 
-def _of_threads(thread: threading.Thread) -> str:
+def _of_pattern(count: int, code: Annotated[str, Field(pattern="(")]) -> str:
+    """Look up."""
+    return code * count
+
+
+def _of_threads(count: int, thread: threading.Thread) -> str:
     """Join."""
     return thread.name

@@ -528,7 +528,7 @@ def _entries(value: object) -> Iterable[Any]:
 
 def _fault_of_patterns(schema: Schema) -> str:
     """Say why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
-    for inner in _schemas_in(schema):
+    for inner in schemas_in(schema):
         patterns = [*inner.get("patternProperties", ())]
         if inner.get("pattern"):
             patterns.append(inner["pattern"])
@@ -540,17 +540,18 @@ def _fault_of_patterns(schema: Schema) -> str:
     return ""
 
 
-def _schemas_in(schema: object) -> Iterator[Schema]:
+def schemas_in(schema: object) -> Iterator[Schema]:
+    """Yield a schema and all schemas in it, but no values that are data, such as defaults."""
     if isinstance(schema, list | tuple):
         for entry in schema:
-            yield from _schemas_in(entry)
+            yield from schemas_in(entry)
     if isinstance(schema, Mapping):
         yield schema
         for keyword, value in schema.items():
             if keyword in _BY_NAME and isinstance(value, Mapping):
-                yield from _schemas_in(list(value.values()))
+                yield from schemas_in(list(value.values()))
             elif keyword not in _DATA:
-                yield from _schemas_in(value)
+                yield from schemas_in(value)
 
 
 def _sentence(path: Iterable[object], message: str) -> str:

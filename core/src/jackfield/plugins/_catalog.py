@@ -254,7 +254,12 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 def _fault_of_garbage(raw: bytes) -> str:
     """Return why a file without our group may have it after all, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
-        return ""
+        # A file begins with a group or a comment. Metadata of other packages may be empty.
+        return (
+            ""
+            if raw.lstrip()[:1] in b"[#;"
+            else "entry_points.txt begins with no group, so its components are not found"
+        )
     if b"\0" in raw:
         return "entry_points.txt has a NUL byte, so its components are not found"
     if raw.startswith(b"\xef\xbb\xbf") and b"jackfield" in raw:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import get_type_hints
 
@@ -18,6 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LAYOUT = str.maketrans("\n\t", "  ")
+_SCHEMA_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_ANY_OF_TYPES = f"use {', '.join(_SCHEMA_TYPES)}"
 
 
 def fault_of(spec: ComponentSpec) -> str:
@@ -72,13 +74,37 @@ def _faults_of_texts(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
+    parameters = getattr(spec, "parameters", None)
+    if parameters is None:
+        return
     try:
-        size = len(json.dumps(dict(getattr(spec, "parameters", {}))))
+        size = len(json.dumps(dict(parameters)))
     except (TypeError, ValueError, RecursionError) as error:
         yield f"'parameters' cannot be written as JSON: {error}"
     else:
         if size > MAX_SCHEMA_BYTES:
             yield f"'parameters' has {size} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
+        yield from _faults_of_schema_types(parameters)
+
+
+def _faults_of_schema_types(parameters: Mapping[str, object]) -> Iterator[str]:
+    """Check what can be checked without `jsonschema`, which takes long to import; `doctor --deep` checks the rest."""
+    from jackfield.jsonschemas import schemas_in
+
+    if parameters.get("type") != "object":
+        yield f"'parameters' must be a JSON Schema of the type 'object', not {parameters.get('type')!r:.80}"
+    try:
+        words = [word for schema in schemas_in(parameters) for word in _listed(schema.get("type", ()))]
+    except RecursionError:
+        yield "'parameters' are nested too deeply: split them with $defs and $ref"
+        return
+    for word in words:
+        if word not in _SCHEMA_TYPES:
+            yield f"'parameters' has the type {word!r:.80}, which JSON Schema does not have: {_ANY_OF_TYPES}"
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 # Types come first: the other checks rely on them.

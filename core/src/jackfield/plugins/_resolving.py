@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jackfield.errors import AmbiguousPluginError, IncompatiblePluginError, PluginBlockedError, PluginNotFoundError
 from jackfield.plugins._catalog import ANY, Row
@@ -60,7 +60,7 @@ class Resolver:
             candidates = [row for row in candidates if row not in squatters]
         allowed = _preferred([row for row in candidates if not why_not(row, self.policy.rules)], self.policy.rules)
         if len(allowed) > 1:
-            raise AmbiguousPluginError(_ambiguity(allowed))
+            raise AmbiguousPluginError(_ambiguity(allowed, self.policy))
         if not candidates:
             raise PluginNotFoundError(self._absence(kind, address, squatters), component=f"{kind}.{address}")
         # A component that the project takes away leaves no room for another, which may be the one nobody meant.
@@ -168,10 +168,18 @@ def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
     return [row for row in rows if row.distribution == preferred] or rows
 
 
-def _ambiguity(rows: list[Row]) -> str:
+def _ambiguity(rows: list[Row], policy: Policy) -> str:
     addresses = " or ".join(repr(row.address) for row in rows)
-    first = rows[0]
+    lines = " or ".join(f'"{row.id}" = "{row.distribution}"' for row in proposed_rows(rows, policy))
     return (
-        f"{first.kind} {first.name!r} is offered by {len(rows)} packages: write {addresses}; "
-        f'or prefer one, in your config.toml: [prefer] "{first.id}" = "{first.distribution}"'
+        f"{rows[0].kind} {rows[0].name!r} is offered by {len(rows)} packages: write {addresses}; "
+        f"or prefer one, in your config.toml: [prefer] {lines}"
     )
+
+
+def proposed_rows(rows: Sequence[Row], policy: Policy) -> Sequence[Row]:
+    """Return the component that is proven to be ours, or else all: the first in the alphabet may be an intruder."""
+    for row in rows:
+        if known_distribution(row.kind, row.name) == row.distribution and not policy.unproven(row):
+            return [row]
+    return rows

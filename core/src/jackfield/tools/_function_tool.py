@@ -208,19 +208,35 @@ def _arguments_model(
         # The field has a name of ours: a parameter may be named like a method or a setting of the model class.
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **options))
     try:
-        model = create_model(
-            f"{name}_arguments",
-            __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False),
-            **fields,
-        )
+        model = _make_model(name, fields)
     except PydanticUserError as error:
+        parameter_name = _culprit(fields)
         raise ConfigError(
-            f"tool {name!r}: a parameter has a type that cannot be read from JSON: {str(error).splitlines()[0]}"
+            f"tool {name!r}: parameter {parameter_name!r} has a type that cannot be read from JSON, such as str, a "
+            f"dataclass or a pydantic model: {str(error).splitlines()[0]}"
         ) from error
     except Exception as error:  # pydantic has no public class for a pattern that it cannot compile
         reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
-        raise ConfigError(f"tool {name!r}: pydantic cannot use the type of a parameter: {reason}") from error
+        raise ConfigError(
+            f"tool {name!r}: pydantic cannot use the type of parameter {_culprit(fields)!r}: {reason}"
+        ) from error
     return context_parameter, model
+
+
+def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False, allow_inf_nan=False)
+    model: type[BaseModel] = create_model(f"{name}_arguments", __config__=config, **fields)
+    return model
+
+
+def _culprit(fields: Mapping[str, Any]) -> str:
+    """Return the first parameter of which pydantic can make no field; '' if it can make each one alone."""
+    for name, (hint, field) in fields.items():
+        try:
+            _make_model(name, {name: (hint, field)})
+        except Exception:  # noqa: BLE001 - as in the caller
+            return str(field.alias)
+    return ""
 
 
 def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:

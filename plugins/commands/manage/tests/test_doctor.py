@@ -103,6 +103,9 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "leaves it at once": ("import os; os._exit(3)", "broken", "with code 3"),
     "crashes": ("import ctypes; ctypes.string_at(0)", "broken", "by signal 11"),
     "has an async hook": (TOOL.format("").replace("def tools", "async def tools"), "broken", "is async"),
+    "has parameters of no type": (
+        TOOL.format(", parameters={'type': 'banana'}"), "broken", "must be a JSON Schema of the type 'object'",
+    ),
     "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be tuple[str, ...], not int"),
     "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", "does not offer it (it offers: y)"),
     "says what nobody knows": (
@@ -305,7 +308,11 @@ def test_what_may_not_load_is_not_loaded(site: Any) -> None:
 def test_two_with_one_name_are_ambiguous_until_one_is_preferred(site: Any) -> None:
     for name in ("one", "two"):
         add_sound(site, name, "x")
-    assert {finding.status for finding in look(site).values()} == {"ambiguous"}
+    found = look(site)
+    assert {finding.status for finding in found.values()} == {"ambiguous"}
+    assert {finding.fix.partition("[prefer] ")[2] for finding in found.values()} == {
+        '"tool.x" = "one" or "tool.x" = "two"'
+    }
     assert {finding.status for finding in look(site, prefer={"tool.x": "one"}).values()} == {"ok"}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from os.path import commonprefix
 from typing import Any
 
-from jackfield.plugins import PluginHost, Row
+from jackfield.plugins import PluginHost, Row, known_components
 from jackfield.settings import normalise
 from jackfield_manage.distributions import installed, required_by, requirements_of, requirers
 from jackfield_manage.judging.activation import activations
@@ -29,6 +29,7 @@ class Neighbours:
             for variant in _variants(component):
                 self._by_variant[variant].append(component)
         self.prefer = host.settings.prefer
+        self._policy = host.policy
         self.activations = activations(host)
         self.installation = installed(None if host.paths is None else (*host.paths, *sys.path))
         self._requirers = requirers({row.distribution for row in host.catalog.rows}, self.installation)
@@ -62,7 +63,7 @@ class Neighbours:
             yield Verdict(
                 "ambiguous",
                 f"{row.id} is offered by {', '.join(rivals)}",
-                f'write the address, or prefer one in your config.toml: [prefer] "{row.id}" = "{row.distribution}"',
+                f"write the address, or prefer one in your config.toml: [prefer] {self._proposals(row)}",
             )
         owners = self.owners[package_of(row)] - {row.distribution}
         if owners:
@@ -73,6 +74,14 @@ class Neighbours:
         if similar and row.address > min(similar):
             why = f"its name is one letter away from {', '.join(similar)}"
             yield Verdict("ok", why, "make sure that you mean this one")
+
+    def _proposals(self, row: Row) -> str:
+        """Return the line of settings that prefers our component, if one is proven to be ours, or else a line each."""
+        rivals = [rival for rival in self._policy.catalog.named(row.kind, row.name) if not self._policy.why_not(rival)]
+        known = known_components().get(row.id)
+        ours = [rival for rival in rivals if known and rival.distribution == known.distribution]
+        proven = [rival for rival in ours if not self._policy.unproven(rival)]
+        return " or ".join(f'"{rival.id}" = "{rival.distribution}"' for rival in proven or rivals)
 
     def _similar_addresses(self, row: Row) -> list[str]:
         """Return the components of other distributions whose names differ from this one by one letter."""

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from jackfield.errors import PluginError
+from jackfield.jsonschemas import fault_of_schema
 from jackfield.plugins import (  # some are imported before the watch starts, so that no plugin is charged for them
     ComponentSpec,
     Misfit,
@@ -26,6 +27,7 @@ from jackfield.plugins import (  # some are imported before the watch starts, so
     RegistrationManager,  # noqa: F401
     Row,
     ToolsetSpec,
+    ToolSpec,
     fault_of,  # noqa: F401
     hook,
     misfit_of,
@@ -185,6 +187,8 @@ def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any
         result["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
     if spec.config:
         host.load_target(row, spec.config)
+    if isinstance(spec, ToolSpec) and (fault := fault_of_schema(spec.parameters, ignore_patterns=True)):
+        result["errors"].append(f"{row.distribution}: the parameters of {row.id} are not a valid JSON Schema: {fault}")
     if spec.check:
         check: Callable[[], Any] = host.load_target(row, spec.check)
         result["checks"] += [str(problem) for problem in check()]
