@@ -194,6 +194,14 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, light=LIGHT.replace("ACME_KEY", "sk-123")),
         "test_its_descriptors_say_only_what_is_known",
     ),
+    "wide": (
+        replace(OK, tool="import jackfield_http\n" + TOOL, requires=("jackfield>=0.1,<2", "jackfield-http>=0.1,<2")),
+        "test_it_shuts_out_versions_of_libraries_that_may_break_it",
+    ),
+    "boundless": (
+        replace(OK, tool="import jackfield_http\n" + TOOL, requires=("jackfield>=0.1,<2", "jackfield-http")),
+        "test_it_shuts_out_versions_of_libraries_that_may_break_it",
+    ),
     "no-description": (
         replace(OK, light=LIGHT.replace("Does it.", "")),
         "test_its_descriptors_say_only_what_is_known",

@@ -37,6 +37,11 @@ def floor_of(requirement: Requirement) -> Version | None:
     return max(map(Version, bounds), default=None)
 
 
+def next_series(version: Version) -> str:
+    """Return the first version that may be incompatible: the next minor version before 1.0, else the next major."""
+    return f"{version.major + 1}" if version.major else f"0.{version.minor + 1}"
+
+
 def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
     """Return the names of the core at a floor; None if it is newer than every index.
 

@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
 from jackfield.plugins import ComponentSpec, Config, Row, hook
-from jackfield_testkit.api_index import floor_of, index_for, indexes, unknown_names
+from jackfield_testkit.api_index import floor_of, index_for, indexes, next_series, unknown_names
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.network import NetworkBlockedError, blocked
@@ -63,6 +64,16 @@ class PluginSuite(Suite):
         core = _core(self.dist)
         assert floor_of(core), f"{core} has no lower bound"
         assert core.specifier.contains("1.999"), f"{core} shuts out cores that keep the same plugin API"
+
+    def test_it_shuts_out_versions_of_libraries_that_may_break_it(self) -> None:
+        imported = {name for one in _sources(self.dist) for name in imported_packages(one)}
+        advice = {}
+        for one in _requirements(self.dist):
+            if one.name.startswith("jackfield-") and one.name.replace("-", "_") in imported:
+                floor = floor_of(one) or Version(metadata.version(one.name))
+                if one.specifier.contains(next_series(floor)):
+                    advice[str(one)] = f"{one.name}>={floor},<{next_series(floor)}"
+        assert advice == {}, "a library stays compatible within a minor version before its 1.0: write what is behind it"
 
     def test_it_has_a_readme_and_a_summary(self) -> None:
         about = _metadata(self.dist)
