@@ -372,7 +372,11 @@ class ResponseReplaced:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The model has answered completely."""
+    """The model has answered completely.
+
+    `seconds` is the time from the request to the end of the answer, with all retries. Two answers that differ only in
+    it are equal.
+    """
 
     is_delta = False
     is_note = False
@@ -381,6 +385,7 @@ class TurnFinished:
     turn: int
     messages: tuple[Message, ...]
     usage: Usage
+    seconds: float = field(default=0.0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -208,7 +209,7 @@ class Loop:
 
     async def _ask(self, run: Run, state: _LoopState) -> AsyncIterator[Event]:
         answer = Fold(self.model.backend, name=self.name)
-        named = _Named()
+        named, started = _Named(), time.perf_counter()
         yield TurnStarted(state.spent.turns + 1)
         try:
             # The language is the conversation's: documents that an agent adds must not change it.
@@ -235,7 +236,7 @@ class Loop:
             raise
         # An empty reply stands in the history as what it is; asking again would burn turns.
         messages = tuple(answer.messages())
-        finished = TurnFinished(state.spent.turns + 1, messages, answer.usage)
+        finished = TurnFinished(state.spent.turns + 1, messages, answer.usage, time.perf_counter() - started)
         state.apply(finished)
         yield finished
         for result in _cut_off(answer, messages):

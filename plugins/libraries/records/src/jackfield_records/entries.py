@@ -177,7 +177,7 @@ def _used_and_said(event: TurnFinished | RunFinished) -> str:
 
 # By hand what there is most of: `eventjson` would take five times as long.
 _WHOLE: Mapping[type, Callable[[Any], str]] = {
-    TurnFinished: lambda one: f'"turn": {one.turn}, {_used_and_said(one)}',
+    TurnFinished: lambda one: f'"turn": {one.turn}, "seconds": {round(one.seconds, 3)}, {_used_and_said(one)}',
     RunStarted: lambda one: f'"messages": {listed(one.messages)}',
     RunFinished: lambda one: f'"stop_reason": "{one.stop_reason}", {_used_and_said(one)}',
     ToolFinished: _tool_finished,
@@ -199,9 +199,15 @@ def _names_of_calls(messages: Iterable[Message]) -> list[str]:
 
 
 _BARE: Mapping[type, Callable[[Any], Mapping[str, object]]] = {
-    TurnFinished: lambda one: {"turn": one.turn, "usage": _used(one.usage), "calls": _names_of_calls(one.messages)},
+    TurnFinished: lambda one: {
+        "turn": one.turn,
+        "seconds": round(one.seconds, 3),
+        "usage": _used(one.usage),
+        "calls": _names_of_calls(one.messages),
+    },
     ToolFinished: lambda one: {
         "index": one.index,
+        "call_id": one.call_id,
         "name": one.message.name,
         "seconds": one.seconds,
         "error": one.error,

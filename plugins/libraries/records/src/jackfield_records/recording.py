@@ -484,9 +484,7 @@ class RunRecord:
         number = writer.below
         begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "place": place}
         first = entry_of(RunStarted(run.messages), whole=self._whole)
-        if self._whole:
-            first = f'{{"asked": {json.dumps(begins)}, {first[1:]}'
-        await writer.append(number, [first])
+        await writer.append(number, [f'{{"asked": {json.dumps(begins)}, {first[1:]}'])
         return RunRecord(writer, Progress.of_messages(run.messages, number=number))
 
     # --- writing ---
