@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
-from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table
+from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table, terminal_columns
 from jackfield.defaults import STORE
 from jackfield.errors import RunNotFoundError
 from jackfield.plugins import default_host
@@ -59,7 +59,13 @@ def runs_parser() -> Parser:
     search.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of runs (20)")
     search.add_argument("--json", action="store_true", help="print JSON")
     show = _command(commands, "show", "show the steps of a run", _show)
-    show.add_argument("--json", action="store_true", help="print the record as JSON")
+    form = show.add_mutually_exclusive_group()
+    form.add_argument(
+        "--tree",
+        action="store_true",
+        help="print time, tokens and cost per step, nested agents indented (+: some cost is unknown)",
+    )
+    form.add_argument("--json", action="store_true", help="print the record as JSON")
     replay = _command(commands, "replay", "show a run again as it happened; no model or tool is called", _replay)
     replay.add_argument("--events", action="store_true", help="print every event as a line of JSON")
     add_run_options(replay, agent=False)
@@ -185,9 +191,21 @@ def _show(options: argparse.Namespace, _bare: TextIO) -> int:
         if value := getattr(run, name):
             print(escape_line(f"{name}: {value}"))
     print(f"began: {_format_time(run.began)}")
+    if options.tree:
+        _print_tree(run, record)
+        return 0
     rows = [(str(step), entry["event"], _summarise(entry)) for step, entry in enumerate(record, start=1)]
     print_table(("step", "event", ""), rows)
     return 0
+
+
+def _print_tree(run: StoredRun, record: Sequence[Mapping[str, Any]]) -> None:
+    from jackfield_terminal.run_tree import tree_lines, tree_of
+
+    tree = tree_of(run.agent, record)
+    if run.state != RUNNING:
+        tree.seconds = run.changed - run.began
+    print("\n".join(tree_lines(tree, terminal_columns(sys.stdout))))
 
 
 def _replay(options: argparse.Namespace, bare: TextIO) -> int:

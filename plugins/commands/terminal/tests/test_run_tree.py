@@ -1,0 +1,143 @@
+"""Recorded runs as trees: each step with its figures, nested agents indented, within the width of the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield import FnCallAgent, sync, tool
+from jackfield.cli import width_of
+from jackfield.cli.main import main
+from jackfield.events import UsageReported
+from jackfield.messages import Usage
+from jackfield.plugins import default_host
+from jackfield.testing import ScriptedModel, Step, answer, calls
+from jackfield_terminal.run_tree import RunStep, tree_lines, tree_of
+
+
+@tool
+def search(city: str) -> str:
+    """Search."""
+    return "3 flights"
+
+
+@tool
+def burn(word: str) -> str:
+    """Fail."""
+    raise RuntimeError("no")
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return "paid"
+
+
+def _used(step: Step, prompt: int, completion: int, cost: str | None) -> Step:
+    usage = Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost=None if cost is None else Decimal(cost),
+        currency=None if cost is None else "USD",
+    )
+    return [UsageReported(usage) if isinstance(event, UsageReported) else event for event in step]
+
+
+def _record(folder: Path, *, content: bool = True) -> tuple[str, list[dict[str, Any]]]:
+    store = default_host().load("store", "sqlite")(path=str(folder / "runs.db"), content=content)
+    work = [_used(calls(("search", {"city": "Bonn"}), ("burn", {"word": "x"})), 1210, 88, "0.5"), answer("Found.")]
+    clerk = FnCallAgent([search, burn], ScriptedModel(work), name="clerk", description="Works.")
+    script = [
+        _used(calls(("clerk", {"request": "Go"}), text="I ask."), 800, 40, "0.25"),
+        _used(calls(("pay", {"amount": 3})), 900, 30, "0.25"),
+    ]
+    agent = FnCallAgent([clerk.as_tool(), pay], ScriptedModel(script), name="boss", store=store)
+    run_id = agent.ask("Book it.").run_id
+    _, entries = sync.run(store.read(run_id))
+    return run_id, [json.loads(entry) for entry in entries]
+
+
+def _names(step: RunStep, depth: int = 0) -> list[str]:
+    return ["  " * depth + step.name, *(name for one in step.steps for name in _names(one, depth + 1))]
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_a_tree_has_the_steps_of_all_agents_in_order(content: bool, tmp_path: Path) -> None:
+    tree = tree_of("boss", _record(tmp_path, content=content)[1])
+    assert sorted(_names(tree)) == sorted([
+        "boss",
+        "  answer 1",
+        "  clerk",
+        "    answer 1",
+        "    search",
+        "    burn",
+        "    answer 2",
+        "  answer 2",
+        "  approval needed",
+    ])  # fmt: skip
+    assert [step.name for step in tree.steps] == ["answer 1", "clerk", "answer 2", "approval needed"]
+
+
+def test_an_agent_has_the_sum_of_its_tree_and_an_unknown_cost_is_marked(tmp_path: Path) -> None:
+    tree = tree_of("boss", _record(tmp_path)[1])
+    clerk = tree.steps[1]
+    assert clerk.seconds is not None
+    assert clerk.usage == Usage(prompt_tokens=1211, completion_tokens=89, cost=Decimal("0.5"), currency="USD")
+    assert tree.usage == Usage(prompt_tokens=2911, completion_tokens=159, cost=Decimal("1.0"), currency="USD")
+    assert not tree.is_cost_known
+    lines = tree_lines(tree, 100)
+    assert lines[0].split() == ["step", "time", "in", "out", "cost"]
+    assert lines[1].split() == ["boss", "approval", "needed", "2,911", "159", "1.0000", "USD", "+"]
+    assert "I ask.; calls clerk" in lines[2]
+    failed = next(line for line in lines if line.strip().startswith("burn"))
+    assert 'RuntimeError {"word": "x"}' in failed
+
+
+def test_times_of_answers_are_recorded(tmp_path: Path) -> None:
+    record = _record(tmp_path)[1]
+    assert all(isinstance(entry["seconds"], float) for entry in record if entry["event"] == "TurnFinished")
+
+
+TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
+
+
+@given(
+    st.recursive(
+        st.builds(lambda name, detail: RunStep(name=name, detail=detail), name=TEXTS, detail=TEXTS),
+        lambda steps: st.builds(
+            lambda name, steps: RunStep(name=name, steps=steps), name=TEXTS, steps=st.lists(steps, max_size=3)
+        ),
+        max_leaves=12,
+    ),
+    st.integers(60, 140),
+)
+def test_no_line_is_wider_than_the_terminal_or_controls_it(root: RunStep, columns: int) -> None:
+    lines = tree_lines(root, columns)
+    assert all(width_of(line) <= columns for line in lines)
+    assert not any(re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", line) for line in lines)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_command_shows_the_tree(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    FnCallAgent([search], ScriptedModel([calls(("search", {"city": "Bonn " * 60})), answer("ok")]), store="sqlite").ask(
+        "?"
+    )
+    monkeypatch.setattr("jackfield_terminal.runs.terminal_columns", lambda _: columns)
+    assert main(["runs", "show", "last", "--tree"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("run ")
+    head = next(number for number, line in enumerate(lines) if line.startswith("step "))
+    assert max(map(len, lines[head:])) <= columns
+    assert [line.split()[0] for line in lines[head:]] == ["step", "FnCallAgent", "answer", "search", "answer"]
+    assert "…" in lines[head + 3]
