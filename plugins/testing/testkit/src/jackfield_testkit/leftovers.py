@@ -7,6 +7,8 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from jackfield import sync
+
 _PAUSE_S = 0.01
 _SOCKETS = Path("/proc/self/fd")  # where there is no such folder, only tasks are seen
 
@@ -20,6 +22,8 @@ async def left_open(work: Callable[[], Awaitable[object]], *, patience_s: float)
         work: Uses a component, and closes it.
         patience_s: How long the other side of a connection may take to notice.
     """
+    # The background loop lives as long as the process, and has two sockets. The work may be the first to need it.
+    await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))
     tasks, sockets = asyncio.all_tasks(), _sockets()
     await work()
     loop = asyncio.get_running_loop()
