@@ -13,17 +13,22 @@ _PAUSE_S = 0.01
 _SOCKETS = Path("/proc/self/fd")  # where there is no such folder, only tasks are seen
 
 
-async def left_open(work: Callable[[], Awaitable[object]], *, patience_s: float) -> list[str]:
+async def left_open(
+    work: Callable[[], Awaitable[object]], *, first: Callable[[], Awaitable[object]], patience_s: float
+) -> list[str]:
     """Return the tasks and sockets still open after some work, on the loop that it ran on.
 
     The end of a loop closes whatever is left, so that a look after it finds nothing.
 
     Args:
         work: Uses a component, and closes it.
+        first: Does the same with another one before. Libraries open some sockets once for the whole process, which are
+            no leftovers.
         patience_s: How long the other side of a connection may take to notice.
     """
     # The background loop lives as long as the process, and has two sockets. The work may be the first to need it.
     await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))
+    await first()
     tasks, sockets = asyncio.all_tasks(), _sockets()
     await work()
     loop = asyncio.get_running_loop()

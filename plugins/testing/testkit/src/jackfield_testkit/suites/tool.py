@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -335,14 +336,15 @@ class ToolSuite(Suite):
 
     def test_it_leaves_nothing_open(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
-        tool = self.make_tool()
         every = [arguments for arguments, _ in self.examples]
 
-        async def use_and_close() -> None:
-            await _called_in_a_run(tool, every, bench)
+        async def use_and_close(calls: Sequence[Mapping[str, object]]) -> None:
+            tool = self.make_tool()
+            await _called_in_a_run(tool, calls, bench)
             await _aclose(tool.load())
 
-        assert asyncio.run(left_open(use_and_close, patience_s=self.patience_s)) == [], (
+        work, first = partial(use_and_close, every), partial(use_and_close, every[:1])
+        assert asyncio.run(left_open(work, first=first, patience_s=self.patience_s)) == [], (
             "the run is over and the tool is closed: close it in `aclose`, or give it to `context.resources`"
         )
 
