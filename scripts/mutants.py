@@ -225,6 +225,8 @@ def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]
     for child in ast.iter_child_nodes(node):
         if child is annotation or _is_list_of_names(child):
             continue
+        if isinstance(child, ast.keyword) and child.arg in _FOR_READERS:
+            continue
         is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         inner = f"{place}.{child.name}".lstrip(".") if is_named else place  # type: ignore[attr-defined]
         yield from _with_places(child, inner)
@@ -295,13 +297,17 @@ def _other_lists(node: ast.AST, name: str, field: object) -> Iterator[Change]:
                     continue
                 without = [*keywords[:index], *keywords[index + 1 :]]
                 yield without, "keyword", f"without the argument {keyword.arg or '**'}={_short(keyword.value)}"
-        case ast.Call(), "args", [first, second, *rest] if not _is_isinstance(node):
+        case ast.Call(), "args", [first, second, *rest] if not _is_isinstance(node) and not _ignores_order(node):
             if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
                 yield [second, first, *rest], "order", f"arguments swapped: {_short(node)}"
 
 
 def _is_isinstance(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass", "cast")
+
+
+def _ignores_order(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in _OTHER_NAMES and not node.keywords
 
 
 def _one_side(field: object) -> Iterator[Change]:

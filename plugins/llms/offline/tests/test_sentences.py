@@ -120,3 +120,12 @@ def test_every_number_can_stand_in_code_and_in_json(text: str) -> None:
 )
 def test_a_phrase_finds_its_number(phrase: str, text: str, value: str | None) -> None:
     assert _number(phrase, text) == value
+
+
+@given(st.text(st.sampled_from("abÄ 数据分析是的，.1-'"), max_size=30))
+def test_a_term_is_where_it_says(text: str) -> None:
+    for term in terms(text):
+        assert 0 <= term.start < term.end <= len(text)
+        assert text[term.start : term.end].casefold().startswith(term.text[:1])
+        if not term.text.isascii() and "ä" not in term.text:
+            assert text[term.start : term.end] == term.text

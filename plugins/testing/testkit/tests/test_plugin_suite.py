@@ -385,6 +385,14 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, tool=CONFIGURED),
         "test_its_descriptors_name_the_configurations_of_its_classes",
     ),
+    "careless-config": (
+        replace(
+            OK,
+            tool=f"{CONFIGURED}\n    def __init__(self, cfg=None, **settings):\n        super().__init__(cfg)\n",
+            light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
+        ),
+        "test_a_setting_that_its_classes_do_not_know_is_refused",
+    ),
     "other-config": (
         replace(OK, tool=CONFIGURED, light=LIGHT.replace("secrets=", "config='{package}.tool:OtherConfig', secrets=")),
         "test_its_descriptors_name_the_configurations_of_its_classes",

@@ -13,11 +13,11 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import MediaDelta, ModelFinished, TextDelta
-from jackfield.messages import ContentItem
+from jackfield.messages import ContentItem, Message, ModelResponse
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, Workspace
-from jackfield_image_gen.tool import ImageGen
+from jackfield_image_gen.tool import ImageGen, _images_of
 from jackfield_testkit.web import WebAnswer, WebServer
 
 PNG = b"\x89PNG\r\n\x1a\n and its pixels"
@@ -120,3 +120,9 @@ def test_an_agent_gets_the_image_and_a_refusal_as_results(web: WebServer, tmp_pa
     first, second = model.requests[-1].messages[-2:]
     assert first.items[1].image == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     assert "Rejected." in second.get_text_content()
+
+
+@pytest.mark.parametrize("start", ["https://", "HTTPS://", "http://", "data:image/png;base64,"])
+def test_an_image_of_the_web_or_in_the_answer_counts_and_a_local_path_does_not(start: str) -> None:
+    images = [ContentItem(image=f"{start}x"), ContentItem(image="/etc/passwd"), ContentItem(image="file:///etc/passwd")]
+    assert list(_images_of(ModelResponse(messages=[Message("assistant", images)]))) == [f"{start}x"]

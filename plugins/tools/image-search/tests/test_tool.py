@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.messages import ContentItem, Message
 from jackfield.tools import ToolContext
 from jackfield_image_search.tool import ImageSearch
@@ -137,3 +138,15 @@ def test_an_image_without_an_address_is_not_searched_for(web: WebServer, images:
     with pytest.raises(ToolArgumentError, match=said):
         search(web, *images)
     assert web.requests == []
+
+
+@pytest.mark.parametrize("image", ["http://c.example/a.png", "HTTPS://C.EXAMPLE/a.png"])
+def test_an_image_at_any_address_of_the_web_is_searched_for(web: WebServer, image: str) -> None:
+    search(web, image, wire=serpapi())
+    assert web.requests[0].query["image_url"] == image
+
+
+@pytest.mark.parametrize(("number", "fits"), [(0, False), (1, True), (20, True), (21, False)])
+def test_a_result_has_one_to_twenty_pages(number: int, fits: bool) -> None:
+    with nullcontext() if fits else pytest.raises(ConfigError, match="max_results"):
+        assert ImageSearch(max_results=number).config.max_results == number

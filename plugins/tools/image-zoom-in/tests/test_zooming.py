@@ -297,3 +297,17 @@ def test_what_cannot_be_reached_is_named(image: str, said: str) -> None:
 
 async def _awaited(call: Any) -> Any:
     return await call
+
+
+def test_a_colour_that_the_file_calls_transparent_is_shown() -> None:
+    grey = Image.new("L", (64, 64), 7)
+    content = written(grey, "PNG", transparency=7, dpi=(300, 300))
+    part = Image.open(io.BytesIO(crop_and_enlarge(content, WHOLE, max_pixels=50_000_000)))
+    assert (part.mode, part.getpixel((5, 5)), part.info) == ("L", 7, {})
+
+
+def test_an_image_of_exactly_the_largest_size_is_decoded() -> None:
+    content = written(Image.new("RGB", (40, 50)), "PNG")
+    assert crop_and_enlarge(content, WHOLE, max_pixels=2000)
+    with pytest.raises(ToolServiceError, match="only images of at most 1,999 pixels"):
+        crop_and_enlarge(content, WHOLE, max_pixels=1999)

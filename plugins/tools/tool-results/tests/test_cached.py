@@ -91,10 +91,22 @@ def test_an_error_is_not_kept(finish: Any) -> None:
 def test_a_result_expires(finish: Any) -> None:
     counting, clock = Counting(), Clock()
     entry = cached(counting.tool, ttl_s=60, clock=clock)
+    ages = []
     for _ in range(3):
-        finish([entry], ("look_up", {"word": "a"}))
+        (result,) = finish([entry], ("look_up", {"word": "a"}))
+        ages.append(result.metadata.get("age_s"))
         clock.now += 30
     assert len(counting.made) == 2
+    assert ages == [None, 30, None]
+
+
+def test_a_result_from_a_clock_that_was_set_back_is_0_seconds_old(finish: Any) -> None:
+    counting, clock = Counting(), Clock()
+    entry = cached(counting.tool, clock=clock)
+    finish([entry], ("look_up", {"word": "a"}))
+    clock.now -= 30
+    (result,) = finish([entry], ("look_up", {"word": "a"}))
+    assert result.metadata["age_s"] == 0
 
 
 def test_in_memory_the_least_recently_used_result_leaves_first(finish: Any) -> None:

@@ -130,3 +130,11 @@ def test_an_agent_gets_the_failure_as_a_result(web: WebServer) -> None:
     list(FnCallAgent([tool], model).run([{"role": "user", "content": "?"}]))
     said = model.requests[-1].messages[-1].get_text_content()
     assert said == "web_search (serper): HTTP 429: Too many requests by [key] (wait, or send less at once)"
+
+
+def test_ten_pages_are_read_unless_the_settings_say_otherwise(web: WebServer) -> None:
+    assert len(search(web).metadata["sources"]) == 10
+    assert len(search(web, max_results=100).metadata["sources"]) == 30
+    for number in (0, 101):
+        with pytest.raises(ConfigError, match="max_results"):
+            search(web, max_results=number)

@@ -38,6 +38,9 @@ IMPORT_BUDGET_MS = 50.0  # ten times the goal is a fault on any machine
 LIMIT_S = 200.0  # of a process of its own
 
 
+_NO_SETTING = "no_such_setting"
+
+
 class PluginSuite(Suite):
     """Contract of every distribution with plugins. It must be installed, as a wheel or editable.
 
@@ -170,6 +173,19 @@ class PluginSuite(Suite):
                 continue
             assert spec.config, f"{row.id}: say config=, so that its settings are known before it is loaded"
             assert host.load_target(row, spec.config) is wanted, f"{row.id}: its class has another `config_class`"
+
+    def test_a_setting_that_its_classes_do_not_know_is_refused(self) -> None:
+        host = plain_host()
+        for row, spec in _specs(self.dist):
+            target: Any = host.load_target(row, spec.target) if spec.target else None
+            config = getattr(target, "config_class", None)
+            if config is None or config.model_config.get("extra") != "forbid":
+                continue
+            with pytest.raises(ConfigError, match=_NO_SETTING):
+                target({_NO_SETTING: 1})
+            if row.kind != "llm":  # a backend takes its settings as a dict only
+                with pytest.raises(ConfigError, match=_NO_SETTING):
+                    target(**{_NO_SETTING: 1})
 
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
         host = plain_host()
