@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+import third_parties
 from shown_texts import raised_in, sources
 
 from jackfield import AgentConfig, config, errors
@@ -160,6 +161,7 @@ def pages() -> dict[Path, str]:
         Path("settings.md"): _settings_page(packages["jackfield"]),
         Path("configuration.md"): _configuration_page(packages),
         Path("descriptors.md"): _descriptors_page(packages["jackfield"]),
+        Path("third-parties.md"): third_parties.page(),
         Path("errors.md"): _errors_page(packages["jackfield"]),
         Path("suites.md"): _suites_page(packages["jackfield_testkit"]),
     }

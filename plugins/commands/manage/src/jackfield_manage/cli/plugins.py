@@ -17,9 +17,10 @@ from jackfield.cli import (
     state_of_source,
     states,
 )
-from jackfield.plugins import Known, PluginHost, Row, known_components
+from jackfield.plugins import PluginHost, Row, known_components
 from jackfield_manage.judging.activation import remarks
 from jackfield_manage.names import find_rows, not_installed_error
+from jackfield_manage.third_parties import third_parties
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -242,7 +243,7 @@ def search(options: argparse.Namespace) -> int:
 
 def _known_rows(words: str) -> list[dict[str, str]]:
     installed = {row.distribution for row in PluginHost().catalog.rows}
-    return [
+    ours = [
         {
             "name": component,
             "distribution": known.distribution,
@@ -250,8 +251,20 @@ def _known_rows(words: str) -> list[dict[str, str]]:
             "summary": known.summary,
         }
         for component, known in known_components().items()
-        if _matches(words, component, known)
+        if _matches(words, component, known.distribution, known.summary)
     ]
+    others = [
+        {
+            "name": component,
+            "distribution": listed.distribution,
+            "state": f"{'installed, ' if listed.distribution in installed else ''}third party, {listed.mark}",
+            "summary": listed.summary,
+        }
+        for listed in third_parties()
+        for component in listed.components
+        if _matches(words, component, listed.distribution, listed.summary)
+    ]
+    return ours + others
 
 
 def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
@@ -259,9 +272,11 @@ def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
     missing = sorted({row["distribution"] for row in rows if not row["state"]})
     if missing:
         print(f"To install: jackfield plugins install {' '.join(missing)}")
+    if any("third party" in row["state"] for row in rows):
+        print("We have not reviewed the packages of third parties: look at their source before you install one.")
 
 
-def _matches(words: str, component: str, known: Known) -> bool:
+def _matches(words: str, component: str, distribution: str, summary: str) -> bool:
     """Return True if each word occurs in the name, the distribution or the summary of a component."""
-    text = f"{component} {known.distribution} {known.summary}".lower()
+    text = f"{component} {distribution} {summary}".lower()
     return all(word in text for word in words.lower().split())
