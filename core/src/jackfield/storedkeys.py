@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jackfield.errors import ConfigError
 from jackfield.privatefiles import write_private
@@ -17,9 +17,22 @@ from jackfield.privatefiles import write_private
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KeyPlace", "StoredKeys"]
+__all__ = ["KeyPlace", "KeyStorage", "StoredKeys"]
 
 KeyPlace = Literal["keyring", "file"]
+
+
+class KeyStorage(NamedTuple):
+    """The place of a key that was stored.
+
+    Attributes:
+        place: The keyring or the file.
+        problem: The reason why the key is in the file; '' for one in the keyring.
+    """
+
+    place: KeyPlace
+    problem: str = ""
+
 
 _SERVICE = "jackfield"
 
@@ -62,20 +75,19 @@ class StoredKeys:
         value = keys[name]
         return value if value is not None else self._from_keyring(name)
 
-    def set(self, name: str, key: str) -> KeyPlace:
-        """Store a key, or replace it.
-
-        Returns:
-            The place that has it now: the keyring if one works, else the file.
+    def set(self, name: str, key: str) -> KeyStorage:
+        """Store a key, or replace it: in the keyring if one works, else in the file.
 
         Raises:
             ConfigError: As `places`.
             OSError: The file cannot be written.
         """
         keys = self._read()
-        in_keyring = _write_to_keyring(name, key)
-        self._write({**keys, name: None if in_keyring else key})
-        return "keyring" if in_keyring else "file"
+        problem = _write_to_keyring(name, key)
+        self._write({**keys, name: key if problem else None})
+        if problem and name in keys and keys[name] is None:
+            problem += ", and it still has an older key of this name"
+        return KeyStorage("file", problem) if problem else KeyStorage("keyring")
 
     def remove(self, name: str) -> bool:
         """Remove a key; False if there is none of this name.
@@ -142,15 +154,18 @@ def _keyring_failure(name: str, error: Exception) -> str:
     )
 
 
-def _write_to_keyring(name: str, key: str) -> bool:
-    """Write a key to the keyring; False if none is installed, or none works."""
+def _write_to_keyring(name: str, key: str) -> str:
+    """Write a key to the keyring, and return ''; or return the reason why the key is not there."""
     try:
         import keyring
-
+    except ImportError:
+        return "the package keyring is not installed"
+    try:
         # Backends below 1 are the one that always fails and those that write plain text.
         if keyring.get_keyring().priority < 1:
-            return False
+            return "this system has no keyring that encrypts"
         keyring.set_password(_SERVICE, name, key)
-        return bool(keyring.get_password(_SERVICE, name) == key)
-    except Exception:  # noqa: BLE001 - any failure means that the file is used
-        return False
+        is_written = keyring.get_password(_SERVICE, name) == key
+    except Exception as error:  # noqa: BLE001 - backends raise errors of their own, whose texts may hold the key
+        return f"the system keyring failed ({type(error).__name__})"
+    return "" if is_written else "the system keyring did not keep the key"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+
+from jackfield_manage.cli import completion
+from jackfield_manage.cli.completion import Completions
 
 ASK_BASH = """
 source "$1"
@@ -16,10 +21,25 @@ _jackfield
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
+ASK_ZSH = """
+compdef() { : }
+compadd() { shift; print -l -- "$@" }
+_files() { : }
+source "$1"
+shift
+words=("$@")
+CURRENT=$#
+_jackfield
+"""
+ASK_FISH = """
+source $argv[1]
+complete -C $argv[2] | string replace -r "\\t.*" ""; true
+"""
+
 
 @pytest.fixture(scope="module")
 def script(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bare_python: str) -> Path:
-    folder = tmp_path_factory.mktemp("completion")
+    folder = tmp_path_factory.mktemp("it's a folder")
     env = {"HOME": str(folder), "PATH": "/nowhere"}
     for shell in ("bash", "zsh", "fish"):
         done = subprocess.run(
@@ -32,45 +52,113 @@ def script(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-def complete(folder: Path, line: str) -> list[str]:
-    done = subprocess.run(
-        ["/bin/bash", "--norc", "-c", ASK_BASH, "-", str(folder / "bash"), line],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/bin:/bin"},
-    )
+def ask_bash(folder: Path, line: str) -> list[str]:
+    return run(["/bin/bash", "--norc", "-c", ASK_BASH, "-", str(folder / "bash"), line])
+
+
+def ask_zsh(folder: Path, line: str) -> list[str]:
+    words = line.split(" ")
+    offered = run(["zsh", "-f", "-c", ASK_ZSH, "-", str(folder / "zsh"), *words])
+    # zsh itself keeps the candidates that begin like the current word.
+    return [word for word in offered if word.startswith(words[-1])]
+
+
+def ask_fish(folder: Path, line: str) -> list[str]:
+    return run(["fish", "--no-config", "-c", ASK_FISH, str(folder / "fish"), line])
+
+
+def run(command: list[str]) -> list[str]:
+    with TemporaryDirectory() as empty:  # shells that know nothing else offer files
+        env = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=empty)
     assert done.stderr == ""
     return done.stdout.split()
 
 
-@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="no bash")
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("jackfield ke", ["keys"]),
-        ("jackfield keys ", ["set", "remove", "list", "--help"]),
-        ("jackfield keys list --j", ["--json"]),
-        ("jackfield --plugins acme plugins wh", ["why"]),
-        ("jackfield plugins list --ki", ["--kind"]),
-        ("jackfield pipeline -m fa", ["fast"]),
-        ("jackfield pipeline --model openai:g", ["gpt-4.1"]),
-        ("jackfield pipeline --model openai:", ["gpt-4.1", "o3"]),
-    ],
-)
-def test_bash_completes_commands_actions_options_and_models(script: Path, line: str, words: list[str]) -> None:
-    assert complete(script, line) == words
+SHELLS: dict[str, Callable[[Path, str], list[str]]] = {"bash": ask_bash, "zsh": ask_zsh, "fish": ask_fish}
+
+LINES = {
+    "jackfield ke": ["keys"],
+    "jackfield keys ": ["set", "remove", "list"],
+    "jackfield keys --h": ["--help"],
+    "jackfield keys list --j": ["--json"],
+    "jackfield keys remove --j": [],
+    "jackfield plugins list --ki": ["--kind"],
+    "jackfield pipeline -m fa": ["fast"],
+    "jackfield pipeline --model openai:": ["openai:gpt-4.1", "openai:o3"],
+    "jackfield --pl": ["--plugins"],
+    "jackfield nothing ": [],
+    "jackfield keys list keys --j": ["--json"],
+    "jackfield keys list remove --j": ["--json"],
+}
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_script_is_one_that_the_shell_accepts(script: Path, shell: str) -> None:
-    text = (script / shell).read_text()
-    assert "keys" in text
-    assert "--json" in text or "-l json" in text
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"no {shell}")
-    subprocess.run([program, "-n", str(script / shell)], check=True)
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_commands_actions_options_agents_and_models(script: Path, shell: str, line: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    words = LINES[line]
+    if shell == "bash":  # which has what is before the last colon already
+        words = [word.rpartition(":")[2] if ":" in line else word for word in words]
+    if shell != "fish" and line.endswith("keys "):  # fish offers options only after a hyphen
+        words = [*words, "--help"]
+    assert sorted(SHELLS[shell](script, line)) == sorted(words)
+
+
+@pytest.mark.parametrize("words", ["ask --agent fn", "ask --agent=fn", "do it --agent fn"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_agents_after_an_option_of_a_command_or_an_action(
+    shell: str, words: str, tmp_path: Path
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    if "=" in words and shell != "fish":
+        pytest.skip("only fish splits at =")
+    options = ("--agent", "--help")
+    commands = {"": Completions(("--help",)), "ask": Completions(options), "do": Completions((), {"it": options})}
+    (tmp_path / shell).write_text(completion._SCRIPTS[shell](commands, ["fncall", "other"]))
+    offered = SHELLS[shell](tmp_path, f"jackfield {words}")
+    assert [word.removeprefix("--agent=") for word in offered] == ["fncall"]
+
+
+def test_the_kinds_of_agents_of_the_core_are_offered(script: Path) -> None:
+    for shell in ("bash", "zsh"):
+        assert "fncall" in (script / shell).read_text()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_value_of_an_option_before_the_command_is_no_command(script: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    for option in ("--plugins", "--block"):
+        assert SHELLS[shell](script, f"jackfield {option} keys plugins wh") == ["why"]
+    assert SHELLS[shell](script, "jackfield --safe keys li") == ["list"]
+    assert SHELLS[shell](script, "jackfield plugins --block list --ki") == ["--kind"], "a value only before the command"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_parses_its_script(script: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    subprocess.run([shell, "-n", str(script / shell)], check=True)
+
+
+def test_the_cursor_decides_and_not_the_end_of_the_line(script: Path) -> None:
+    command = ASK_BASH.replace("COMP_POINT=${#2}", "COMP_POINT=12")
+    assert run(["/bin/bash", "--norc", "-c", command, "-", str(script / "bash"), "jackfield ke list"]) == ["keys"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh: make system")
+def test_zsh_offers_files_where_it_knows_no_words(script: Path) -> None:
+    nothing = ASK_ZSH.replace('print -l -- "$@"', "(( $# ))").replace("_files() { : }", "_files() { print files }")
+    assert run(["zsh", "-f", "-c", nothing, "-", str(script / "zsh"), "jackfield", "nothing", ""]) == ["files"]
+
+
+def test_a_name_that_no_shell_could_take_is_left_out(command_line: Any, site: Any) -> None:
+    site.add("acme", {"command.$(touch x)": "acme_cli", "agent.`touch y`": "acme_cli"}, modules={"acme_cli": ""})
+    for shell in ("bash", "zsh", "fish"):
+        assert "touch" not in command_line("completion", shell).stdout
 
 
 def test_a_foreign_command_is_named_and_not_run(command_line: Any, site: Any) -> None:

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield.plugins import LLMSpec
 from jackfield.settings import load_settings
 from jackfield.storedkeys import StoredKeys
 from jackfield_manage.cli import keys
@@ -71,9 +72,10 @@ def test_only_the_user_can_read_the_file_and_a_file_that_others_can_read_is_refu
         os.umask(before)
     file = home / "keys.json"
     assert file.stat().st_mode & 0o777 == 0o600
-    file.chmod(0o644)
-    with pytest.raises(ConfigError, match="chmod 600"):
-        load_settings().secret("ACME_API_KEY")
+    for mode in (0o644, 0o640, 0o604, 0o620):
+        file.chmod(mode)
+        with pytest.raises(ConfigError, match="chmod 600"):
+            load_settings().secret("ACME_API_KEY")
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines", "ключ"])
@@ -135,12 +137,120 @@ def test_a_key_in_the_keyring_is_not_in_the_file(home: Path, monkeypatch: pytest
     assert json.loads((home / "keys.json").read_text()) == {}
 
 
-def test_a_keyring_that_only_fails_or_writes_plain_text_is_not_used(
+def test_a_variable_of_the_environment_that_wins_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enter(monkeypatch, KEY, "set", "ACME_API_KEY")
+    assert "environment" not in capsys.readouterr().out
+    monkeypatch.setenv("ACME_API_KEY", "other")
+    enter(monkeypatch, KEY, "set", "ACME_API_KEY")
+    assert "The environment variable ACME_API_KEY is set as well, and wins" in capsys.readouterr().out
+    keys.main(["list"])
+    keys.main(["list", "--json"])
+    table, rows = capsys.readouterr().out.split("{", 1)
+    assert "wins" in table
+    assert json.loads("{" + rows)["keys"] == [{"name": "ACME_API_KEY", "place": "file", "overridden": True}]
+
+
+def test_a_stored_key_is_removed_by_any_name_and_the_file_lists_no_key_of_the_keyring(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ring = use_keyring(monkeypatch, 0.5)
-    assert StoredKeys(home / "keys.json").set("ACME_API_KEY", KEY) == "file"
-    assert ring.entries == {}
+    stored = StoredKeys(home / "keys.json")
+    stored.set("odd name", KEY)  # no name of a variable or a component
+    use_keyring(monkeypatch, 5)
+    stored.set("ACME_API_KEY", KEY)
+    assert stored.in_file() == {"odd name": KEY}
+    assert keys.main(["remove", "odd name"]) == 0
+    assert stored.places() == {"ACME_API_KEY": "keyring"}
+
+
+def test_a_component_of_several_keys_is_meant_by_the_key_of_its_name() -> None:
+    spec = LLMSpec(name="parrot", target="acme:Parrot", secrets=("OTHER_KEY", "PARROT_TOKEN"))
+
+    class Row:
+        name = "parrot"
+
+    def host(**policy: Any) -> Any:
+        rows = {"rows": lambda kind: [Row()] if kind == "llm" else [], "why_not": lambda _: ""}
+        return SimpleNamespace(
+            policy=SimpleNamespace(**rows | policy), spec_of=lambda *_: spec, names=lambda _: ["parrot"]
+        )
+
+    assert keys.variable_of("parrot", host()) == "PARROT_TOKEN"
+    with pytest.raises(ConfigError, match="no component 'parrot'"):
+        keys.variable_of("parrot", host(why_not=lambda _: "blocked"))
+
+
+FAULTS: dict[str, tuple[Callable[[Keyring], object], str]] = {
+    "writes plain text": (lambda ring: setattr(ring, "priority", 0.5), "no keyring that encrypts"),
+    "only fails": (lambda ring: setattr(ring, "priority", 0), "no keyring that encrypts"),
+    "cannot be found": (lambda ring: setattr(ring, "get_keyring", fail), "failed (OSError)"),
+    "is locked": (lambda ring: setattr(ring, "set_password", fail), "failed (OSError)"),
+    "cannot be read": (lambda ring: setattr(ring, "get_password", fail), "failed (OSError)"),
+    "forgets": (lambda ring: setattr(ring, "get_password", lambda *_: None), "did not keep the key"),
+}
+
+
+def fail(*words: str) -> None:
+    raise OSError(*words)  # such errors may hold the key
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_keyring_that_does_not_work_is_named_and_the_file_used(
+    fault: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    break_it, reason = FAULTS[fault]
+    break_it(use_keyring(monkeypatch, 5))
+    assert enter(monkeypatch, KEY, "set", "ACME_API_KEY") == 0
+    printed = capsys.readouterr().out
+    assert f"in {home / 'keys.json'}, unencrypted" in printed
+    assert reason in printed
+    assert KEY not in printed
+    assert load_settings().secret("ACME_API_KEY") == KEY
+
+
+def test_without_keyring_the_file_is_used_and_the_reason_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enter(monkeypatch, KEY, "set", "ACME_API_KEY")
+    assert "the package keyring is not installed" in capsys.readouterr().out
+    use_keyring(monkeypatch, 1)  # the lowest that encrypts
+    enter(monkeypatch, KEY, "set", "ACME_API_KEY")
+    assert capsys.readouterr().out == "Stored ACME_API_KEY in the system keyring.\n"
+    assert StoredKeys(home / "keys.json").places() == {"ACME_API_KEY": "keyring"}
+
+
+def test_an_older_key_that_stays_in_the_keyring_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = StoredKeys(home / "keys.json")
+    ring = use_keyring(monkeypatch, 5)
+    assert stored.set("ACME_API_KEY", KEY) == ("keyring", "")
+    monkeypatch.setattr(ring, "set_password", fail)
+    place, problem = stored.set("ACME_API_KEY", "sk-another")
+    assert (place, stored.get("ACME_API_KEY")) == ("file", "sk-another")
+    assert "still has an older key" in problem
+    assert "older" not in stored.set("ACME_API_KEY", "sk-another")[1]
+    assert "older" not in stored.set("OTHER_API_KEY", "sk-another")[1]
+
+
+def test_a_key_that_another_program_removed_from_the_keyring_can_be_removed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, ring = StoredKeys(home / "keys.json"), use_keyring(monkeypatch, 5)
+    stored.set("ACME_API_KEY", KEY)
+    ring.entries.clear()
+    assert stored.get("ACME_API_KEY") is None
+    assert stored.remove("ACME_API_KEY")
+    assert not stored.remove("ACME_API_KEY")
+
+
+def test_a_key_stays_listed_if_the_keyring_cannot_remove_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, ring = StoredKeys(home / "keys.json"), use_keyring(monkeypatch, 5)
+    stored.set("ACME_API_KEY", KEY)
+    monkeypatch.setattr(ring, "delete_password", fail)
+    with pytest.raises(ConfigError, match="does not work here") as caught:
+        stored.remove("ACME_API_KEY")
+    assert stored.places() == {"ACME_API_KEY": "keyring"}
+    assert "ACME" in str(caught.value)
 
 
 def test_the_name_of_a_component_is_enough_and_an_unknown_name_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,7 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
+from jackfield_openai.backend import OpenAIChat
 from jackfield_terminal import models
 from jackfield_terminal.model_names import load_names
 from jackfield_terminal.options import _model_config
@@ -126,3 +128,41 @@ def test_commands_use_the_default_model_and_aliases(capsys: pytest.CaptureFixtur
 def test_an_alias_does_not_replace_a_backend_or_a_model(name: str) -> None:
     with pytest.raises(ConfigError, match="already"):
         models.main(["alias", name, "openai:small"])
+
+
+def test_a_backend_that_cannot_list_is_an_error_only_if_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert models.main(["list", "-m", "offline:any"]) == 1
+    assert capsys.readouterr().err == "! offline: it cannot list its models\n"
+    monkeypatch.setattr(default_host(), "names", lambda _kind: ["offline"])
+    assert models.main(["list"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_an_alias_of_an_alias_keeps_the_model_that_it_had(capsys: pytest.CaptureFixture[str]) -> None:
+    models.main(["alias", "fast", "openai:small"])
+    models.main(["alias", "quick", "fast"])
+    models.main(["alias", "fast", "openai:other"])
+    assert load_names().aliases == {"fast": "openai:other", "quick": "openai:small"}
+    capsys.readouterr()
+
+
+def test_a_server_that_is_silent_holds_nothing_up_and_connections_are_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed: list[str] = []
+    close = OpenAIChat.aclose
+
+    async def aclose(model: OpenAIChat) -> None:
+        closed.append(model.backend)
+        await close(model)
+
+    monkeypatch.setattr(OpenAIChat, "aclose", aclose)
+    monkeypatch.setattr(models, "_TIMEOUT_S", 0.2)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
+        assert models.main(["list", "-m", "openai"]) == 1
+    assert capsys.readouterr().err.startswith("! openai: ")
+    assert closed == ["openai"]

@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
     shell = parser.parse_args(arguments).shell
     host = default_host()
-    agents = [name for name in host.names("agent") if _NAME.fullmatch(name)]
+    from jackfield.agents import CORE_KINDS  # loads the models
+
+    agents = [name for name in (*CORE_KINDS, *host.names("agent")) if _NAME.fullmatch(name)]
     print(_SCRIPTS[shell](find_completions(host), agents), end="")
     return 0
 
@@ -118,53 +120,10 @@ def _script(template: str, commands: Mapping[str, Completions], agents: Sequence
     )
 
 
-# bash splits words at colons, which names of models have: the script splits the line itself, and cuts the part before
-# the last colon from its answers.
-_BASH = r"""# Completion of jackfield for bash, made by `jackfield completion bash`.
-_jackfield() {
-    local line="$${COMP_LINE:0:COMP_POINT}" words word command= action= previous= current= candidates= skip=
-    read -ra words <<< "$$line"
-    [[ $$line == *[[:space:]] ]] && words+=("")
-    local last=$$(( $${#words[@]} - 1 )) index
-    current="$${words[last]}"
-    for (( index = 1; index < last; index++ )); do
-        word="$${words[index]}"
-        if [[ $$skip ]]; then
-            skip=
-        elif [[ -z $$command && ( $$word == --plugins || $$word == --block ) ]]; then
-            skip=1
-        elif [[ $$word == -* ]]; then
-            :
-        elif [[ -z $$command ]]; then
-            command="$$word"
-        elif [[ -z $$action && " $actions " == *" $$command/$$word "* ]]; then
-            action="$$word"
-        fi
-        previous="$$word"
-    done
-    case "$$previous" in
-        $after_model) candidates="$$(cat $models 2>/dev/null)" ;;
-        $after_agent) candidates=$agents ;;
-        *) case "$$command$${action:+/$$action}" in
-$cases
-        esac ;;
-    esac
-    COMPREPLY=( $$(compgen -W "$$candidates" -- "$$current") )
-    if [[ $$current == *:* ]]; then
-        local prefix="$${current%"$${current##*:}"}"
-        COMPREPLY=( "$${COMPREPLY[@]#"$$prefix"}" )
-    fi
-}
-complete -o bashdefault -o default -F _jackfield jackfield
-"""
-
-_ZSH = r"""#compdef jackfield
-# Completion of jackfield for zsh, made by `jackfield completion zsh`.
-_jackfield() {
-    local command= action= previous= candidates= skip= word
-    local -a typed
-    typed=("$${(@)words[2,CURRENT-1]}")
-    for word in "$${(@)typed}"; do
+# The same code for bash and zsh: from the words before the current one, in `typed`, to `candidates`.
+_WORDS = r"""
+    local word command= action= previous= candidates= skip=
+    for word in "$${typed[@]}"; do
         if [[ -n $$skip ]]; then
             skip=
         elif [[ -z $$command && ( $$word == --plugins || $$word == --block ) ]]; then
@@ -185,10 +144,43 @@ _jackfield() {
 $cases
         esac ;;
     esac
-    compadd -- $${=candidates} || _files
+"""
+
+# bash splits words at colons, which names of models have: the script splits the line itself, and cuts the part before
+# the last colon from its answers.
+_BASH = (
+    r"""# Completion of jackfield for bash, made by `jackfield completion bash`.
+_jackfield() {
+    local line="$${COMP_LINE:0:COMP_POINT}" typed
+    read -ra typed <<< "$$line"
+    [[ $$line == *[[:space:]] ]] && typed+=("")
+    local current="$${typed[-1]}"
+    typed=("$${typed[@]:1:$${#typed[@]}-2}")
+"""
+    + _WORDS.lstrip("\n")
+    + r"""    COMPREPLY=( $$(compgen -W "$$candidates" -- "$$current") )
+    if [[ $$current == *:* ]]; then
+        local prefix="$${current%"$${current##*:}"}"
+        COMPREPLY=( "$${COMPREPLY[@]#"$$prefix"}" )
+    fi
+}
+complete -o bashdefault -o default -F _jackfield jackfield
+"""
+)
+
+_ZSH = (
+    r"""#compdef jackfield
+# Completion of jackfield for zsh, made by `jackfield completion zsh`.
+_jackfield() {
+    local -a typed
+    typed=("$${(@)words[2,CURRENT-1]}")
+"""
+    + _WORDS.lstrip("\n")
+    + r"""    compadd -- $${=candidates} || _files
 }
 if [[ $$funcstack[1] == _jackfield ]]; then _jackfield "$$@"; else compdef _jackfield jackfield; fi
 """
+)
 
 
 def _bash_script(commands: Mapping[str, Completions], agents: Sequence[str]) -> str:
@@ -211,7 +203,7 @@ def _fish_script(commands: Mapping[str, Completions], agents: Sequence[str]) -> 
         lines += [_fish_line(inside, _fish_option(option, agents)) for option in command.options]
         for action, options in command.actions.items():
             after = f"{inside}; and __fish_seen_subcommand_from {action}"
-            lines += [_fish_line(after, f"-l {option[2:]}") for option in options]
+            lines += [_fish_line(after, _fish_option(option, agents)) for option in options]
     return "\n".join(lines) + "\n"
 
 
@@ -221,10 +213,15 @@ def _fish_line(condition: str, rest: str) -> str:
 
 def _fish_option(option: str, agents: Sequence[str]) -> str:
     if option in _AFTER_MODEL:
-        return f'-s m -l model -x -a "(cat {shlex.quote(str(models_path()))} 2>/dev/null)"'
+        return f"-s m -l model -x -a {_quote_for_fish(f'(cat {_quote_for_fish(str(models_path()))} 2>/dev/null)')}"
     if option in _AFTER_AGENT:
-        return f"-l agent -x -a '{' '.join(agents)}'"
+        return f"-l agent -x -a {_quote_for_fish(' '.join(agents))}"
     return f"-l {option[2:]}"
+
+
+def _quote_for_fish(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 _SCRIPTS = {"bash": _bash_script, "zsh": _zsh_script, "fish": _fish_script}

@@ -53,8 +53,11 @@ def parser() -> Parser:
 def _set(options: argparse.Namespace) -> int:
     variable = variable_of(options.name, default_host())
     key = _read_key(variable)
-    place = StoredKeys(keys_path()).set(variable, key)
-    print(f"Stored {variable} in {'the system keyring' if place == 'keyring' else keys_path()}.")
+    place, problem = StoredKeys(keys_path()).set(variable, key)
+    if place == "keyring":
+        print(f"Stored {variable} in the system keyring.")
+    else:
+        print(f"Stored {variable} in {keys_path()}, unencrypted, for your user only: {problem}.")
     if os.environ.get(variable):
         print(f"The environment variable {variable} is set as well, and wins over the stored key.")
     return 0
