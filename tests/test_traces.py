@@ -51,7 +51,8 @@ def _spans(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
 def _traceparent(span: ReadableSpan) -> str:
     context = span.get_span_context()
     assert context is not None
-    return f"00-{trace.format_trace_id(context.trace_id)}-{trace.format_span_id(context.span_id)}-{context.trace_flags:02x}"
+    trace_id, span_id = trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id)
+    return f"00-{trace_id}-{span_id}-{context.trace_flags:02x}"
 
 
 def test_each_request_to_a_model_carries_its_own_span(exporter: InMemorySpanExporter, observer: OtelObserver) -> None:
