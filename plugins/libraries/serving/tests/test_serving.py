@@ -347,6 +347,7 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
         script = [calls(("order", {"what": "tea"})), answer("Done.")]
         async with Serving({"a": agent(*script, tools=[order])}) as serving:
             run_id = await serving.start("a", "Tea.")
+            asked = ""
             async for _number, event in serving.attach(run_id):
                 if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
                     [waiting] = (await serving.run(run_id)).waiting
@@ -356,11 +357,12 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
                         await serving.answer(run_id, {"other": True})
                     with pytest.raises(NotWaitingError):
                         await serving.answer(run_id, {waiting.call_id: "yes"})
-                    await serving.answer(run_id, {waiting.call_id: decision})
+                    asked = waiting.call_id
+                    await serving.answer(run_id, {asked: decision})
             run = await serving.run(run_id)
             results = [message.get_text_content() for message in run.response if message.role == "function"]
             assert results == ["ordered" if decision else "not ordered"]
             with pytest.raises(NotWaitingError):
-                await serving.answer(run_id, {waiting.call_id: decision})
+                await serving.answer(run_id, {asked: decision})
 
     asyncio.run(main())

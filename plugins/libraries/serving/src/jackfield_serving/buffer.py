@@ -32,9 +32,15 @@ class EventBuffer:
         self._numbers: list[int] = []
         self._events: list[RunEvent] = []
         self._chars = 0
+        self._cut_runs: set[str] = set()  # runs whose answers are too long for the numbers between two steps
 
     def add_step(self, event: RunEvent, index: int) -> None:
         """Add an event that the record keeps as the entry with this index."""
+        if isinstance(event.event, TurnFinished) and event.run_id in self._cut_runs:  # its text is in the record
+            self._cut_runs.discard(event.run_id)
+            self.floor = self.last = index * STRIDE
+            self._numbers, self._events = [], []
+            return
         self._add(event, index * STRIDE)
         self._chars += 500  # its messages are in memory anyway, as the history of the run
 
@@ -43,9 +49,10 @@ class EventBuffer:
         self.last = max(self.last, index * STRIDE)
 
     def add(self, event: RunEvent) -> bool:
-        """Add a live event; return False if the step has so many that readers get no more until it is recorded."""
+        """Add a live event; return False if its answer has too many, so that readers get it once it is recorded."""
         width = width_of(event.event)
-        if self.last % STRIDE + width >= HALF:
+        if self.last % STRIDE + width >= HALF or event.run_id in self._cut_runs:
+            self._cut_runs.add(event.run_id)
             return False
         self._add(event, self.last + width)
         self._chars += width
