@@ -112,6 +112,7 @@ SUITES = (
     "ObserverSuite",
     "StoreSuite",
     "ServerSuite",
+    "StdioServerSuite",
     "CommandSuite",
 )
 # The folders of plugins/, in the order of the list of packages.

@@ -142,6 +142,8 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
         (["no_such_module:hello"], "cannot be imported"),
         (["json:dumps"], "is not an agent"),
         (["ours:hello", "--face", "nope"], "nope"),
+        (["ours:hello", "--face", "{"], "neither a name nor JSON"),
+        (["ours:hello", "--face", '{"name": "openai", "nope": 1}'], "nope"),
         (["ours:hello", "--stdio", "openai"], "does not speak over standard input"),
         (["ours:hello", "--token-file", "none"], "cannot be read"),
     ],

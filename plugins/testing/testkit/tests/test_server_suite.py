@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jackfield_testkit.suites import ServerSuite
+from jackfield_testkit.suites import ServerSuite, StdioServerSuite
 
 BROKEN = {
     "AsksTheFirst": "test_a_question_is_answered_by_the_agent_that_it_names",
@@ -71,3 +71,40 @@ def test_a_correct_face_passes_all_and_each_broken_one_is_caught(run_suites: Cal
         name: {test} for name, test in BROKEN.items()
     }
     assert set(BROKEN.values()) == EVERY_TEST
+
+
+BROKEN_LINES = {
+    "LinesForTheFirst": "test_a_question_is_answered_by_the_agent_that_it_names",
+    "LinesForEver": "test_it_ends_when_the_client_closes_its_side",
+    "LinesWithTracebacks": "test_a_line_that_is_not_what_is_expected_does_not_break_it",
+    "LinesWithTasks": "test_a_client_may_vanish_at_any_byte",
+}
+"""A face of the zoo over standard input, and the test that is made for its fault."""
+
+LINES = """
+import json
+from jackfield_testkit.suites import StdioServerSuite
+
+
+class Asks:
+    async def ask(self, reader, writer, agent, text):
+        writer.write(json.dumps({"agent": agent, "text": text}).encode() + b"\\n")
+        return json.loads(await reader.readline())["text"]
+
+
+for name in NAMES:
+    members = {"component": f"jackfield-zoo/{name}", "limit_s": 60.0 if name == "HonestLines" else 2.0}
+    globals()[f"Test{name}"] = type(f"Test{name}", (Asks, StdioServerSuite), members)
+"""
+
+
+def test_a_correct_face_over_stdin_passes_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
+    selected = ["TestHonestLines", *(f"Test{name}::{test}" for name, test in BROKEN_LINES.items())]
+    outcomes = run_suites(f"NAMES = ['HonestLines', *{list(BROKEN_LINES)}]{LINES}", selected, ZOO)
+    every_test = {name for name in dir(StdioServerSuite) if name.startswith("test_")}
+    assert outcomes.of("TestHonestLines", "failure") == set()
+    assert outcomes.of("TestHonestLines", "passed") == every_test
+    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN_LINES} == {
+        name: {test} for name, test in BROKEN_LINES.items()
+    }
+    assert set(BROKEN_LINES.values()) == every_test

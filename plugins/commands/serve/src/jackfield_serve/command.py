@@ -93,7 +93,7 @@ def make_parser() -> Parser:
         metavar="NAME",
         action="append",
         default=[],
-        help="a face (openai, and web if installed); can be repeated",
+        help="a face (openai, and web if installed), or JSON with its name and settings; can be repeated",
     )
     parser.add_argument("--faces", action="store_true", help="list the installed faces")
     parser.add_argument("--stdio", metavar="NAME", help="speak with one client over standard input, in this face")

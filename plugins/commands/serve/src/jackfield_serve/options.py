@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from jackfield.agents import Agent, create_agent
 from jackfield.cli import with_consent
@@ -31,7 +33,7 @@ class ServeOptions:
         agents: The agents by name: each a file, or `module:agent`.
         params: The values of variables in agent files.
         trust: The user vouches for the agent files.
-        faces: The names of the faces.
+        faces: The faces: names, or dicts with `name` and settings.
         host, port: The address to listen at.
         token_file: The file with the tokens; None if no token is asked for.
         tokens: The tokens.
@@ -46,7 +48,7 @@ class ServeOptions:
     agents: Mapping[str, str]
     params: Mapping[str, str]
     trust: bool
-    faces: Sequence[str]
+    faces: Sequence[str | dict[str, Any]]
     host: str
     port: int
     token_file: Path | None
@@ -77,7 +79,7 @@ def read_options(options: argparse.Namespace, *, words: Sequence[str] = ()) -> S
         agents=_read_agents(options.agents),
         params=dict(_read_pair(text) for text in options.param),
         trust=options.trust,
-        faces=options.face or _default_faces(default_host()),
+        faces=[_read_face(text) for text in options.face] or _default_faces(default_host()),
         host=options.host,
         port=options.port,
         token_file=options.token_file,
@@ -154,6 +156,18 @@ def _read_agents(texts: Sequence[str]) -> dict[str, str]:
     return agents
 
 
+def _read_face(text: str) -> str | dict[str, Any]:
+    if not text.startswith("{"):
+        return text
+    try:
+        table = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--face is neither a name nor JSON with a name and settings: {error}") from None
+    if not isinstance(table, dict):
+        raise ConfigError("--face must be a name, or a JSON object with `name` and settings")
+    return table
+
+
 def _is_file(text: str) -> bool:
     return text.endswith((".yaml", ".yml", ".toml", ".json")) or ":" not in text
 
@@ -165,7 +179,7 @@ def _read_pair(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _default_faces(host: PluginHost) -> list[str]:
+def _default_faces(host: PluginHost) -> list[str | dict[str, Any]]:
     return [*DEFAULT_FACES, *([_WEB] if _WEB in host.names("server") else [])]
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jackfield_testkit.suites.sandbox import SandboxSuite
     from jackfield_testkit.suites.searcher import SearcherSuite
     from jackfield_testkit.suites.server import ServerSuite
+    from jackfield_testkit.suites.server_stdio import StdioServerSuite
     from jackfield_testkit.suites.store import StoreSuite
     from jackfield_testkit.suites.tokenizer import TokenizerSuite
     from jackfield_testkit.suites.tool import ToolSuite
@@ -61,6 +62,7 @@ __all__ = [
     "SandboxSuite",
     "SearcherSuite",
     "ServerSuite",
+    "StdioServerSuite",
     "StoreSuite",
     "Suite",
     "TokenizerSuite",
@@ -95,7 +97,8 @@ _MODULES = {
     "ProcessorSuite": ("processor",),
     "SandboxSuite": ("sandbox",),
     "SearcherSuite": ("searcher",),
-    "ServerSuite": ("server",),
+    "ServerSuite": ("server", "server_agents"),
+    "StdioServerSuite": ("server_stdio", "server_agents"),
     "StoreSuite": ("store",),
     "Suite": ("base",),
     "TokenizerSuite": ("tokenizer",),

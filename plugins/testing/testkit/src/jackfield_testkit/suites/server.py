@@ -9,44 +9,25 @@ import logging
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from jackfield.agents import Agent, FnCallAgent
-from jackfield.errors import ModelAuthError
-from jackfield.events import ModelEvent
-from jackfield.request import ChatRequest
 from jackfield.servers import HttpServer, load_server
-from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.faces import HttpReply, HttpRequest, ServedFace, read_all
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.server_agents import ANSWERS, INSIDE, NOT_JSON, make_agents
 
 if TYPE_CHECKING:
     from jackfield_serve import ServingApp
 
 ADA = "testkit-Zq83bXw4Rk2LpV7Tn-ada"
 BOB = "testkit-Zq83bXw4Rk2LpV7Tn-bob"
-_INSIDE = "testkit-inner-Qx71"
 _MAX_BODY_BYTES = 200_000
-_DEEP = 100_000
-NOT_JSON = {
-    "empty": b"",
-    "cut": b'{"',
-    "text": b"question",
-    "constant": b'{"a": NaN}',
-    "bytes": b'{"a": "\xff\xfe"}',
-    "two": b"{} {}",
-    "deep": b"[" * _DEEP + b"]" * _DEEP,
-    "deep objects": b'{"a":' * (_DEEP // 4) + b"1" + b"}" * (_DEEP // 4),
-    "array": b"[]",
-    "null": b"null",
-    "number": b"1e999999",
-}
 ODD_IDS = (
     "nope", "..", "%2e%2e%2fetc", "a%0d%0aset-cookie:%20x=1", "%00", "x" * 5000, "%F0%9F%99%82", "*", "'%20OR%201=1--",
 )  # fmt: skip
@@ -56,6 +37,11 @@ class ServerSuite(Suite):
     """Contract of every face over HTTP. It runs in uvicorn on 127.0.0.1, as `jackfield serve` runs it.
 
     ```python
+    import json
+
+    from jackfield_testkit.faces import HttpReply, HttpRequest
+
+
     class TestAcme(ServerSuite):
         component = "jackfield-acme/acme"
 
@@ -139,14 +125,14 @@ class ServerSuite(Suite):
         for agent in ("echo", "shout"):
             reply = served.ask(self.question(agent, "Hello 🙂"))
             assert reply.status == 200, reply.text
-            assert self.text_in(reply) == _ANSWERS[agent]("Hello 🙂")
+            assert self.text_in(reply) == ANSWERS[agent]("Hello 🙂")
 
     def test_questions_at_once_get_their_own_answers(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
         served = serve(face)
         texts = [f"question {number}" for number in range(12)]
         with ThreadPoolExecutor(len(texts)) as pool:
             replies = list(pool.map(lambda text: served.ask(self.question("echo", text)), texts))
-        assert [self.text_in(reply) for reply in replies] == [_ANSWERS["echo"](text) for text in texts]
+        assert [self.text_in(reply) for reply in replies] == [ANSWERS["echo"](text) for text in texts]
 
     def test_an_unknown_agent_is_an_error_of_the_client(
         self, face: HttpServer, serve: Callable[..., ServedFace]
@@ -194,7 +180,7 @@ class ServerSuite(Suite):
                 reply = served.ask(request, token=token)
                 assert reply.status == 401
                 assert self.is_error(reply), reply.text
-        assert self.text_in(served.ask(self.question("echo", "Hi"), token=ADA)) == _ANSWERS["echo"]("Hi")
+        assert self.text_in(served.ask(self.question("echo", "Hi"), token=ADA)) == ANSWERS["echo"]("Hi")
         assert ADA[:-1] not in caplog.text
         assert ADA.upper() not in caplog.text
 
@@ -314,7 +300,7 @@ class ServerSuite(Suite):
             streamed = self.streamed_question(agent, "Hi")
             if streamed is not None:
                 _check_no_insides(served.ask(streamed))
-        assert self.text_in(served.ask(self.question("echo", "Hi"))) == _ANSWERS["echo"]("Hi")
+        assert self.text_in(served.ask(self.question("echo", "Hi"))) == ANSWERS["echo"]("Hi")
 
     def test_a_fault_behind_it_is_an_error_in_its_own_form(
         self, face: HttpServer, serve: Callable[..., ServedFace]
@@ -343,7 +329,7 @@ class ServerSuite(Suite):
         _check_no_insides(reply)
 
     def _check_alive(self, served: ServedFace, before: list[str]) -> None:
-        assert self.text_in(served.ask(self.question("echo", "Hi"))) == _ANSWERS["echo"]("Hi")
+        assert self.text_in(served.ask(self.question("echo", "Hi"))) == ANSWERS["echo"]("Hi")
         assert len(_settled(served, self.settle_s, at_most=len(before))) <= len(before), served.tasks()
 
 
@@ -352,38 +338,15 @@ def _same(serving: Any) -> Any:
 
 
 def _check_no_insides(reply: HttpReply) -> None:
-    for word in ("Traceback", _INSIDE, 'File "', ".py"):
+    for word in ("Traceback", INSIDE, 'File "', ".py"):
         assert word not in reply.text, reply.text[:1000]
-
-
-_ANSWERS: Mapping[str, Callable[[str], str]] = {
-    "echo": lambda text: f"You said: {text}",
-    "shout": lambda text: f"YOU SAID: {text.upper()}",
-}
-
-
-def _agents() -> dict[str, Agent]:
-    def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
-        return lambda request: answer(form(request.messages[-1].get_text_content()))
-
-    agents: dict[str, Agent] = {
-        name: FnCallAgent(llm=ScriptedModel(says(form)), name=name) for name, form in _ANSWERS.items()
-    }
-
-    def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
-        return lambda _: [error]
-
-    failures = {"crashes": ZeroDivisionError(_INSIDE), "is_refused": ModelAuthError(f"key {_INSIDE} is not valid")}
-    for name, error in failures.items():
-        agents[name] = FnCallAgent(llm=ScriptedModel(fails(error)), name=name)
-    return agents
 
 
 def _app_of(face: HttpServer, *, tokens: bool, change: Callable[[Any], Any]) -> ServingApp:
     from jackfield_serve import Tokens, serving_app
 
     known = Tokens([("ada", ADA), ("bob", BOB)]) if tokens else None
-    app = serving_app(_agents(), faces=[face], tokens=known, max_body_bytes=_MAX_BODY_BYTES, host=plain_host())
+    app = serving_app(make_agents(), faces=[face], tokens=known, max_body_bytes=_MAX_BODY_BYTES, host=plain_host())
     app.serving = change(app.serving)
     return app
 
@@ -403,15 +366,15 @@ class _Faulty:
         await self._serving.__aexit__(*error)
 
     async def start(self, *_: object, **__: object) -> str:
-        raise ZeroDivisionError(_INSIDE)
+        raise ZeroDivisionError(INSIDE)
 
     async def attach(self, *_: object, **__: object) -> AsyncIterator[Any]:
-        raise ZeroDivisionError(_INSIDE)
+        raise ZeroDivisionError(INSIDE)
         yield
 
     def __getattr__(self, name: str) -> Any:
         async def fail(*_: object, **__: object) -> None:
-            raise ZeroDivisionError(_INSIDE)
+            raise ZeroDivisionError(INSIDE)
 
         return fail
 

@@ -109,4 +109,7 @@ def stores() -> list[StoreSpec]:
 
 @hook.servers
 def servers() -> list[ServerSpec]:
-    return [ServerSpec(name="acme", target="jackfield_zoo.servers:Honest")]
+    return [
+        ServerSpec(name="acme", target="jackfield_zoo.servers:Honest"),
+        ServerSpec(name="acme-lines", target="jackfield_zoo.servers:HonestLines", http=False, stdio=True),
+    ]

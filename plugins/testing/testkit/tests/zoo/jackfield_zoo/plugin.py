@@ -173,5 +173,13 @@ def stores() -> list[StoreSpec]:
 def servers() -> list[ServerSpec]:
     from jackfield_zoo import servers as module
 
-    made = [m for m in _classes(module) if issubclass(m, module.Honest)]
-    return [ServerSpec(name=m.__name__, target=f"{m.__module__}:{m.__name__}") for m in made]
+    made = [m for m in _classes(module) if issubclass(m, module.Honest | module.HonestLines)]
+    return [
+        ServerSpec(
+            name=m.__name__,
+            target=f"{m.__module__}:{m.__name__}",
+            http=issubclass(m, module.Honest),
+            stdio=issubclass(m, module.HonestLines),
+        )
+        for m in made
+    ]

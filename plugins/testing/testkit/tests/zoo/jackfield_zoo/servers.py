@@ -7,6 +7,7 @@ import json
 import logging
 import traceback
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from starlette.routing import Route, Router
 from jackfield.errors import InvalidMessageError
 from jackfield.events import RunFailed, RunFinished, TextDelta
 from jackfield.results import text_of_answer
-from jackfield.servers import ASGIApp, HttpServer, Refusal, RequestRefusedError, owner_of, read_object
+from jackfield.servers import ASGIApp, HttpServer, Refusal, RequestRefusedError, StdioServer, owner_of, read_object
 
 _log = logging.getLogger("jackfield_zoo")
 
@@ -223,3 +224,65 @@ class KeepsAnswers(Honest):
         if run_id not in self.answers:
             self.answers[run_id] = await super().show(serving, run_id, owner)
         return self.answers[run_id]
+
+
+class HonestLines(StdioServer):
+    """Answers lines of JSON."""
+
+    name = "acme-lines"
+
+    async def talk(self, serving: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await self.line(reader):
+            try:
+                reply = await self.reply(serving, line)
+            except (RequestRefusedError, InvalidMessageError) as error:
+                reply = {"error": str(error)}
+            writer.write(json.dumps(reply).encode() + b"\n")
+            with suppress(ConnectionError):
+                await writer.drain()
+
+    async def line(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            return await reader.readline()
+        except ConnectionError:
+            return b""
+
+    async def reply(self, serving: Any, line: bytes) -> dict[str, Any]:
+        agent, text = self.read(line)
+        run_id = await serving.start(agent, text)
+        async for _, event in serving.attach(run_id):
+            if isinstance(event.event, RunFinished):
+                return {"text": text_of_answer(event.event.messages)}
+        return {"error": "the run failed"}
+
+    def read(self, line: bytes) -> tuple[str, str]:
+        return Honest().read(line)
+
+
+class LinesForTheFirst(HonestLines):
+    def read(self, line: bytes) -> tuple[str, str]:
+        return "echo", super().read(line)[1]
+
+
+class LinesForEver(HonestLines):
+    async def line(self, reader: asyncio.StreamReader) -> bytes:
+        return await super().line(reader) or await asyncio.sleep(30, b"")
+
+
+class LinesWithTracebacks(HonestLines):
+    async def reply(self, serving: Any, line: bytes) -> dict[str, Any]:
+        try:
+            return await super().reply(serving, line)
+        except RequestRefusedError:
+            return {"error": traceback.format_exc()}
+
+
+class LinesWithTasks(HonestLines):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    async def reply(self, serving: Any, line: bytes) -> dict[str, Any]:
+        if not line.endswith(b"\n"):
+            self.tasks.append(asyncio.create_task(asyncio.sleep(30)))
+        return await super().reply(serving, line)

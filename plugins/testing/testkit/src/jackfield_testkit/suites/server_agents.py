@@ -1,0 +1,52 @@
+"""Share the agents that the suites of faces ask, and requests that are not what a face expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jackfield.agents import Agent, FnCallAgent
+from jackfield.errors import ModelAuthError
+from jackfield.events import ModelEvent
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer
+
+INSIDE = "testkit-inner-Qx71"
+"""A text in errors of agents that no client may see."""
+_DEEP = 100_000
+NOT_JSON = {
+    "empty": b"",
+    "cut": b'{"',
+    "text": b"question",
+    "constant": b'{"a": NaN}',
+    "bytes": b'{"a": "\xff\xfe"}',
+    "two": b"{} {}",
+    "deep": b"[" * _DEEP + b"]" * _DEEP,
+    "deep objects": b'{"a":' * (_DEEP // 4) + b"1" + b"}" * (_DEEP // 4),
+    "array": b"[]",
+    "null": b"null",
+    "number": b"1e999999",
+}
+
+ANSWERS: Mapping[str, Callable[[str], str]] = {
+    "echo": lambda text: f"You said: {text}",
+    "shout": lambda text: f"YOU SAID: {text.upper()}",
+}
+
+
+def make_agents() -> dict[str, Agent]:
+    """Return agents that answer, and two that fail."""
+
+    def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
+        return lambda request: answer(form(request.messages[-1].get_text_content()))
+
+    agents: dict[str, Agent] = {
+        name: FnCallAgent(llm=ScriptedModel(says(form)), name=name) for name, form in ANSWERS.items()
+    }
+
+    def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
+        return lambda _: [error]
+
+    failures = {"crashes": ZeroDivisionError(INSIDE), "is_refused": ModelAuthError(f"key {INSIDE} is not valid")}
+    for name, error in failures.items():
+        agents[name] = FnCallAgent(llm=ScriptedModel(fails(error)), name=name)
+    return agents
