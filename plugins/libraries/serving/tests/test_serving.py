@@ -346,7 +346,7 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
     async def main() -> None:
         script = [calls(("order", {"what": "tea"})), answer("Done.")]
         async with Serving({"a": agent(*script, tools=[order])}) as serving:
-            run_id = await serving.start("a", "Tea.")
+            run_id = await serving.start("a", "Tea.", takes_questions=True)
             asked = ""
             async for _number, event in serving.attach(run_id):
                 if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
@@ -366,3 +366,20 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
                 await serving.answer(run_id, {asked: decision})
 
     asyncio.run(main())
+
+
+def test_a_question_is_declined_where_no_client_answers_it() -> None:
+    asked: list[bool] = []
+
+    @tool
+    async def order(context: ToolContext) -> str:
+        """Order."""
+        asked.append(await context.ask({"server_asks": "Really?"}))
+        return "done"
+
+    async def main() -> None:
+        async with Serving({"a": agent(calls(("order", {})), answer("Done."), tools=[order])}) as serving:
+            await read(serving, await serving.start("a", "Tea."))
+
+    asyncio.run(main())
+    assert asked == [False]

@@ -105,7 +105,7 @@ class Driver:
             resume=(dict(live.answers.approvals) or True) if live.is_resumed else False,
             session=live.run.session,
             cancel=live.cancel,
-            ask=live.questions.ask,
+            ask=live.questions.ask if request.takes_questions else None,
             deps=live.deps,
             config=request.config,
             **options,

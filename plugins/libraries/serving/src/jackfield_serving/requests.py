@@ -27,12 +27,14 @@ class Request:
         output: The JSON Schema of the answer; None for text.
         client_tools: The schemas of the tools that the client runs.
         continues: The run whose conversation precedes the messages; ''.
+        takes_questions: The client answers questions of running calls.
     """
 
     config: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
     client_tools: Sequence[FunctionSchema] = ()
     continues: str = ""
+    takes_questions: bool = False
 
     def as_facts(self) -> dict[str, Any]:
         """Return the request as facts for the record.
@@ -45,6 +47,7 @@ class Request:
             "output": self.output and dict(self.output),
             "client_tools": [dict(schema) for schema in self.client_tools],
             "continues": self.continues,
+            "takes_questions": self.takes_questions,
         }
         parts = {name: value for name, value in fields.items() if value}
         return _as_json(parts, "config, output and client_tools of a request") if parts else {}
@@ -83,6 +86,7 @@ def request_of(facts: Mapping[str, Any] | None) -> Request | None:
         output=facts.get("output"),
         client_tools=tuple(facts.get("client_tools", ())),
         continues=str(facts.get("continues", "")),
+        takes_questions=facts.get("takes_questions") is True,
     )
 
 

@@ -135,6 +135,7 @@ class Serving:
         client_tools: Sequence[FunctionSchema] = (),
         output: Mapping[str, object] | None = None,
         continues: str = "",
+        takes_questions: bool = False,
         deps: Any = None,
     ) -> str:
         """Begin a run, and return its id. Once this returns, the run is recorded, and ends even if this process does.
@@ -149,6 +150,8 @@ class Serving:
             client_tools: The schemas of tools that the client runs. A call pauses the run; `answer` brings its result.
             output: The JSON Schema of the answer.
             continues: A run of this owner whose conversation precedes the messages.
+            takes_questions: The client answers questions that come up during calls, such as those of MCP servers. They
+                wait for `answer` until the time-out of the call. Otherwise they are declined.
             deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
 
         Raises:
@@ -167,7 +170,11 @@ class Serving:
         if (size := size_of(asked)) > self.limits.input_bytes:
             raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
         request = Request(
-            config=_as_options(config), output=output, client_tools=tuple(client_tools), continues=continues
+            config=_as_options(config),
+            output=output,
+            client_tools=tuple(client_tools),
+            continues=continues,
+            takes_questions=takes_questions,
         )
         served.check(request)
         before = await self._conversation(continues, owner) if continues else ()
