@@ -1,6 +1,6 @@
 """The listed plugins of third parties, which `jackfield plugins search` finds.
 
-The list is in `third_parties.json`, an object for each distribution. It is no recommendation: errors and `install`
+The list is in `third_parties.json`, an object for each distribution. It does not recommend them: errors and `install`
 propose our own packages only. `docs/authors/listing.md` has the rules.
 """
 
