@@ -172,7 +172,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "a name that no tool can have": (lambda: tool("a b")(twice), ("'a b'", "letters, digits")),
     "a misspelt option of a tool": (lambda: tool(read_olny=True)(twice), ("'read_olny'", "'read_only'")),  # type: ignore[call-overload]
-    "a misspelt argument of a tool": (lambda: call_tool(twice, {"txt": "a"}), ("txt", "text")),
+    "a misspelt argument of a tool": (
+        lambda: call_tool(twice, {"txt": "a"}),
+        ("there is no argument 'txt'; did you mean 'text'?",),
+    ),
     # documents
     "a searcher that needs others": (
         lambda: create_agent("assistant", llm=scripted(), rag_cfg={"rag_searchers": ["hybrid_search"]}),
@@ -285,7 +288,7 @@ CALLED = ("function", "class")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     # of every callable with such a parameter
-    "approve": CALLED,
+    **dict.fromkeys(("approve", "ask"), CALLED),
     "attempts": (),
     "deps": ANY,
     "description": TEXT,

@@ -314,6 +314,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             resources=resources,
             resume=resume,
             approve=approve,
+            ask=ask,
             attempts=attempts,
             session=session,
             run_id=run_id,
@@ -679,6 +680,7 @@ def _check_run(
     resources: object,
     resume: object,
     approve: object,
+    ask: object,
     attempts: object,
     session: object,
     run_id: object,
@@ -692,6 +694,8 @@ def _check_run(
     check_argument(
         "resume", resume, bool | Mapping[str, bool], "True, or {call id: True or False} for calls in result.waiting"
     )
+    if ask is not None and not callable(ask):
+        raise ConfigError(f"ask of a run must be a function, not {type(ask).__name__}")
     if approve is not None and not callable(approve):
         raise ConfigError(
             f"approve of a run must be a function, not {type(approve).__name__}: pass rules such as 'ask' to the agent"

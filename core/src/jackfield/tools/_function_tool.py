@@ -93,8 +93,15 @@ class FunctionTool(BaseTool, Generic[P, R]):
             return self._model.model_validate(self._as_object(params))
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False)[:5]
-            lines = [f"{'.'.join(str(key) for key in problem['loc'])}: {problem['msg']}" for problem in problems]
+            lines = [self._explain(problem) for problem in problems]
             raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {'; '.join(lines)}") from None
+
+    def _explain(self, problem: Mapping[str, Any]) -> str:
+        path = ".".join(str(key) for key in problem["loc"])
+        if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+            names = [str(field.alias) for field in self._model.model_fields.values()]
+            return f"there is no argument {path!r}{suggest(path, names)}"
+        return f"{path}: {problem['msg']}"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
