@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 import pytest
 
 from jackfield import FnCallAgent, tool
-from jackfield.agents import CancelToken
+from jackfield.agents import Agent, CancelToken, Event, ParentRun, Run, run_below
 from jackfield.errors import ModelRequestError
-from jackfield.events import RunEvent
+from jackfield.events import RunEvent, RunFinished, TextDelta
+from jackfield.messages import Message, Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.streams import closing
@@ -177,6 +178,28 @@ def test_an_agent_that_takes_over_works_inside_of_the_contexts_of_the_run() -> N
     FnCallAgent(llm=ScriptedModel([calls(("transfer_to_clerk", {}))]), handoffs=[clerk], observers=[marks]).ask("Hi")
     assert [mark.partition(":")[0] for mark in seen[0]] == ["run", "tool_call", "retrieval"]
     assert len(marks.requests) == 3
+
+
+class Talks(Agent):
+    """Yields a piece of an answer of its own, and then asks another agent."""
+
+    def __init__(self, other: Agent, observer: Observer) -> None:
+        super().__init__(name="talks", observers=[observer])
+        self.other = other
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield TextDelta("I ask.")
+        async with closing(run_below(self.other, ASK, ParentRun(run, run.start.spent))) as events:
+            async for event in events:
+                yield event
+        yield RunFinished("finished", (Message("assistant", "I ask."),), Usage())
+
+
+def test_a_piece_of_an_answer_without_a_request_does_not_end_the_context() -> None:
+    script = [calls(("awaited", {"word": "a"})), answer("Done.")]
+    clerk = FnCallAgent([awaited], ScriptedModel(script), name="clerk", description="Works.")
+    Talks(clerk, Marks()).ask("Hi")
+    assert [mark.partition(":")[0] for mark in seen[0]] == ["run", "retrieval"]
 
 
 def test_observers_see_the_request_of_each_turn() -> None:
