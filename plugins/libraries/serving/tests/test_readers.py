@@ -285,3 +285,54 @@ def test_events_of_agents_that_work_side_by_side_come_once(buffer_events: int) -
                 check(events, expected, stayed=False)
 
     asyncio.run(main())
+
+
+def test_a_reader_of_the_record_continues_live_in_the_middle_of_an_answer() -> None:
+    gate = asyncio.Event()
+
+    class Gated(ScriptedAgent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            async for event in super().events(run):
+                yield event
+                if isinstance(event, ToolStarted):
+                    await gate.wait()
+
+    call = Message(ASSISTANT, "", function_call=FunctionCall("work", "{}"), extra={"function_id": "c"})
+    result = Message(FUNCTION, "done", name="work", extra={"function_id": "c"})
+    script: list[Any] = [
+        TurnStarted(1),
+        *[ReasoningDelta("think "), TextDelta("one "), TextDelta("two"), FunctionCallDelta(0, "c", "work", "{}")],
+        ModelFinished("tool_calls"),
+        TurnFinished(1, (Message(ASSISTANT, "one two", reasoning_content="think "), call), Usage()),
+        *[ToolStarted(0, "c", FunctionCall("work", "{}")), ToolFinished(0, "c", result, 0.1)],
+        *[TurnStarted(2), TextDelta("end"), ModelFinished("stop")],
+        TurnFinished(2, (Message(ASSISTANT, "end"),), Usage()),
+        RunFinished("finished", (), Usage()),
+    ]
+
+    async def main() -> None:
+        store = MemoryStore()
+        agent = Gated(script)
+        async with (
+            asyncio.timeout(60),
+            Serving({"a": agent}, store=store) as serving,
+            Serving({"a": agent}, store=store, poll_s=0.0) as other,
+        ):
+            run_id = await serving.start("a", "Go")
+            while not any(isinstance(one, Message) for one in (await serving.run(run_id)).response):
+                await asyncio.sleep(0)
+            beginnings: list[list[Numbered]] = []
+            for count in range(1, 9):  # RunStarted, and the answer in pieces
+                stream = other.attach(run_id)
+                beginnings.append([await anext(stream) for _ in range(count)])
+                await stream.aclose()  # type: ignore[attr-defined]
+            gate.set()
+            expected = Seen()
+            expected.feed(RunEvent(run_id, 1, "scripted", 0, RunStarted(())))
+            for event in script:
+                expected.feed(RunEvent(run_id, 1, "scripted", 0, event))
+            for beginning in beginnings:
+                rest = [one async for one in serving.attach(run_id, after=beginning[-1].number)]
+                check([*beginning, *rest], expected, stayed=True)
+
+    asyncio.run(main())
