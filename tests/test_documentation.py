@@ -659,7 +659,8 @@ def test_the_plugins_that_pages_make_keep_their_contracts(
     clean_env: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    environment = make_view("jackfield-backends", "jackfield-http", "jackfield-testkit", "jackfield-new")
+    of_faces = ("jackfield-openai-server", "jackfield-serve") if part == "kinds" else ()
+    environment = make_view("jackfield-backends", "jackfield-http", "jackfield-testkit", "jackfield-new", *of_faces)
     commands = tmp_path / "commands"
     commands.mkdir()
     path = os.pathsep.join([str(commands), str(environment.folder / "bin"), os.environ["PATH"]])
