@@ -5,13 +5,16 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import httpx2
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from jackfield import sync
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
-from jackfield_azure.backend import VERSIONLESS_PATH, AzureChat
+from jackfield_azure.backend import KEY_VARIABLE, TOKEN_VARIABLE, VERSIONLESS_PATH, AzureChat
+from jackfield_azure.plugin import llms
 from jackfield_testkit.forks import output_of
 
 endpoints = st.builds(
@@ -75,3 +78,28 @@ def test_the_sdk_is_loaded_only_where_it_writes_the_address_otherwise() -> None:
     )
     loaded = output_of(program, "https://name.openai.azure.com", "https://NAME.openai.azure.com:443")
     assert loaded.split() == ["False", "True"]
+
+
+def test_the_proxies_of_the_environment_do_not_matter_for_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "no-such-scheme://proxy")
+    assert url_of("https://NAME.openai.azure.com:443", "gpt-5", "2024-06-01").startswith(
+        "https://name.openai.azure.com/"
+    )
+
+
+def test_a_deployment_has_a_name() -> None:
+    assert "/deployments/a/" in url_of("https://name.openai.azure.com", "a", "2")
+    for deployment, version in (("", "2024-06-01"), ("a", "")):
+        with pytest.raises(ConfigError, match=r"azure_deployment|api_version"):
+            url_of("https://name.openai.azure.com", deployment, version)
+
+
+def test_the_models_of_a_key_are_not_listed_and_the_error_says_where_they_are() -> None:
+    model = AzureChat({"model": "m", "api_key": "k"}, host=PluginHost(Settings()))
+    with pytest.raises(ConfigError, match="look in its portal, and write azure:DEPLOYMENT"):
+        sync.run(model.alist_models())
+
+
+def test_both_of_its_secrets_are_declared() -> None:
+    (spec,) = llms()
+    assert set(spec.secrets) == {KEY_VARIABLE, TOKEN_VARIABLE}

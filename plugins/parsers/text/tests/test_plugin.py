@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader
+from jackfield_text.json_values import JsonParser
+from jackfield_text.plugin import parsers
 
 
 @pytest.mark.parametrize(
@@ -25,3 +28,18 @@ def test_the_core_finds_the_parser_for_a_file(tmp_path: Path, name: str, text: s
     host = PluginHost(Settings(allow=frozenset({"jackfield-text"})))
     document = asyncio.run(DocumentReader(host).read(tmp_path / name))
     assert [block.kind for block in document.blocks] == kinds
+
+
+def test_files_are_recognised_by_each_media_type() -> None:
+    assert {spec.name: set(spec.media_types) for spec in parsers()} == {
+        "text": {"text/plain"},
+        "markdown": {"text/markdown"},
+        "json": {"application/json", "application/x-ndjson", "application/jsonl"},
+    }
+
+
+@pytest.mark.parametrize("setting", ["max_bytes", "max_values"])
+def test_a_limit_is_at_least_one(setting: str) -> None:
+    assert getattr(JsonParser({setting: 1}).config, setting) == 1
+    with pytest.raises(ConfigError, match=setting):
+        JsonParser({setting: 0})

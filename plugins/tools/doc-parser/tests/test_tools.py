@@ -26,7 +26,7 @@ from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor, To
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_doc_parser.chunks import DocParser
 from jackfield_doc_parser.parts import part_of
-from jackfield_doc_parser.simple import SimpleDocParser
+from jackfield_doc_parser.simple import SimpleDocParser, _items_of
 from jackfield_doc_parser.vocabulary import ExtractDocVocabulary
 from jackfield_documents import DocumentReader
 from jackfield_testkit.server import FakeOpenAI
@@ -372,3 +372,11 @@ def test_a_model_reads_a_document_part_by_part_in_an_agent(tmp_path: Path) -> No
     assert "part 1 of 3" in model.requests[1].messages[-1].get_text_content()
     assert "The last word is otter." in model.requests[2].messages[-1].get_text_content()
     assert [str(source) for source in result.sources] == ["guide.txt"]
+
+
+def test_a_long_table_is_cut_between_its_lines() -> None:
+    rows = [f"| {number} | {'word ' * 20}|" for number in range(40)]
+    document = Document("t.md", (Block("\n".join(rows), kind="table"),), content_hash="")
+    texts = [item.text for item in _items_of(document, 200)]
+    assert len(texts) > 2
+    assert [line for text in texts for line in text.splitlines()] == rows
