@@ -572,6 +572,27 @@ def test_bytes_behind_the_end_of_an_answer_stay_visible_wherever_the_packets_end
         asyncio.run(read(cut))
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_the_end_of_an_answer_is_seen_however_small_the_packets_are(size: int) -> None:
+    one = b"5\r\nright\r\n0\r\n\r\n"
+    behind = b"HTTP/1.1 200 OK\r\n\r\n"
+
+    async def read() -> None:
+        connection = transport._Socket()
+        connection.data_received(CHUNKED_HEAD)
+        seen = await connection.read(65536)
+        connection.expect(chunks=True, stream=True)
+        for start in range(0, len(one) - 1, size):
+            connection.data_received(one[start : min(start + size, len(one) - 1)])
+            seen += await connection.read(65536)
+        connection.data_received(one[-1:] + behind)
+        seen += await connection.read(65536)
+        assert len(seen) < len(CHUNKED_HEAD + one + behind)
+        assert connection.get_extra_info("is_readable")
+
+    asyncio.run(read())
+
+
 def test_no_more_of_a_body_is_read_than_its_limit_needs() -> None:
     taken = 0
 

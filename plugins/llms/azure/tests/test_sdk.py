@@ -80,13 +80,6 @@ def test_the_sdk_is_loaded_only_where_it_writes_the_address_otherwise() -> None:
     assert loaded.split() == ["False", "True"]
 
 
-def test_the_proxies_of_the_environment_do_not_matter_for_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "no-such-scheme://proxy")
-    assert url_of("https://NAME.openai.azure.com:443", "gpt-5", "2024-06-01").startswith(
-        "https://name.openai.azure.com/"
-    )
-
-
 def test_a_deployment_has_a_name() -> None:
     assert "/deployments/a/" in url_of("https://name.openai.azure.com", "a", "2")
     for deployment, version in (("", "2024-06-01"), ("a", "")):
