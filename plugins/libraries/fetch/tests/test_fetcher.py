@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_fetch import Fetched, Fetcher, FetchError, is_public, shown
+from jackfield_fetch import Fetched, Fetcher, FetchError, fetcher, is_public, shown
 from jackfield_fetch.fetcher import UNPACKED_AT_ONCE, _Gzip
 
 Answer = Callable[[str], bytes | Iterator[bytes]]
@@ -123,6 +123,22 @@ def test_what_has_not_changed_is_not_sent_again(server: Server) -> None:
 def test_a_body_may_be_packed(server: Server) -> None:
     server.answer = lambda _: written(gzip.compress(b"hello" * 1000), content_encoding="gzip")
     assert fetch(server.url).content == b"hello" * 1000
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_each_kind_of_redirect_is_followed(server: Server, status: int) -> None:
+    server.answer = lambda asked: (
+        written("there") if asked.startswith("GET /b") else written("", f"{status} Elsewhere", location="/b")
+    )
+    assert fetch(f"{server.url}/a").content == b"there"
+
+
+def test_a_packed_body_has_a_limited_number_of_members(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher, "_MOST_MEMBERS", 3)
+    server.answer = lambda asked: written(gzip.compress(b"x") * int(asked[5]), content_encoding="gzip")
+    assert fetch(f"{server.url}/3").content == b"xxx"
+    with pytest.raises(FetchError, match="is damaged"):
+        fetch(f"{server.url}/4")
 
 
 def test_redirects_are_followed_and_the_last_address_is_told(server: Server) -> None:

@@ -129,6 +129,19 @@ def test_only_the_servers_that_are_named_are_read(web: Web) -> None:
             asyncio.run(tool.call({"url": url}))
     assert web.asked == []
     assert "High" in read(web, tool=WebExtractor(ALLOWED, hosts=["127.0.0.1"])).content
+    assert "High" in read(web, tool=WebExtractor(ALLOWED, hosts=["example.com", "127.0.0.1"])).content
+
+
+def test_rules_that_are_not_utf_8_hold(web: Web) -> None:
+    web.pages["/robots.txt"] = (200, "text/plain", "# für alle\nUser-agent: *\nDisallow: /\n".encode("latin-1"))
+    with pytest.raises(ToolServiceError, match=r"robots\.txt asks programs not to"):
+        read(web)
+
+
+def test_a_part_has_at_least_a_thousand_characters() -> None:
+    assert WebExtractor(part_chars=1000).config.part_chars == 1000
+    with pytest.raises(ConfigError, match="part_chars"):
+        WebExtractor(part_chars=999)
 
 
 def test_no_page_and_no_redirect_leads_into_a_private_network(web: Web) -> None:
