@@ -8,18 +8,18 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from jackfield.agents import Agent
+from jackfield.cli import escape_line
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
 from jackfield.servers import StdioServer, load_server
 from jackfield_serve.app import ServingApp
-from jackfield_serve.command import describe
 from jackfield_serve.options import ServeOptions, load_agents, make_app
 
 _HEADER_BYTES = 64 << 10
@@ -47,12 +47,28 @@ def run_http(options: ServeOptions) -> int:
     host = f"[{options.host}]" if ":" in options.host else options.host
     with _listen(options) as listener:
         paths = [(face.name, path) for path, face in app.paths.items()]
-        describe(options, f"http://{host}:{listener.getsockname()[1]}", list(options.agents), paths)
+        _describe(options, f"http://{host}:{listener.getsockname()[1]}", list(options.agents), paths)
         if options.workers > 1:
             return _run_workers(options, listener)
         server = DrainingServer(_configure(app, options))
         server.run([listener])
         return 0 if server.started else 1
+
+
+def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequence[tuple[str, str]]) -> None:
+    """Print the addresses, what they expose, and to whom."""
+    table = [(name, f"{url}{path}".rstrip("/") if path == "/" else f"{url}{path}") for name, path in paths]
+    width = max(len(name) for name, _ in table)
+    lines = [f"Serving {', '.join(agents)}"]
+    lines += [f"  {name:{width}}  {address}" for name, address in table]
+    if chosen.tokens:
+        lines.append(f"  for the holders of the tokens in {chosen.token_file}")
+    else:
+        lines.append("  for every program on this machine; --token-file asks for a token")
+    if chosen.store is None:
+        lines.append("  Runs are kept in memory; --store sqlite keeps them on disk.")
+    sys.stdout.write("\n".join(escape_line(line) for line in lines) + "\n")
+    sys.stdout.flush()
 
 
 def run_stdio(options: ServeOptions, name: str) -> int:
@@ -139,7 +155,7 @@ def _run_workers(options: ServeOptions, listener: socket.socket) -> int:
 
 def make_worker_app() -> ServingApp:
     """Return the application of a worker process."""
-    from jackfield_serve.command import make_parser
     from jackfield_serve.options import read_options
+    from jackfield_serve.parser import make_parser
 
     return make_app(read_options(make_parser().parse_args(json.loads(os.environ[_VARIABLE]))))
