@@ -14,14 +14,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import JackfieldError
-from jackfield.events import RunFinished, StreamReset, TextDelta, TurnFinished, TurnStarted
+from jackfield.events import FunctionCallDelta, RunFinished, StreamReset, TextDelta, TurnFinished, TurnStarted
 from jackfield.messages import ASSISTANT, FUNCTION
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, Step, answer, calls
@@ -50,10 +50,16 @@ def make_agent(folder: Path, *, pause_s: float = 0.01, needs_approval: bool = Fa
     def script(request: ChatRequest) -> Step:
         done = sum(message.role == FUNCTION for message in request.messages)
         if any(message.role == ASSISTANT for message in request.messages) or done < CALLS:
-            return answer(ANSWER) if done >= CALLS else calls(("send", {"number": done}), text="One more letter.")
+            return answer(ANSWER) if done >= CALLS else call_of_letter(done)
         return answer(ANSWER)
 
     return FnCallAgent([send], ScriptedModel(script), name="clerk")
+
+
+def call_of_letter(number: int) -> Step:
+    """Return the answer that sends a letter. Each call has an id of its own: an answer to one is none to the next."""
+    events = calls(("send", {"number": number}), text="One more letter.")
+    return [replace(one, id=f"letter_{number}") if isinstance(one, FunctionCallDelta) else one for one in events]
 
 
 def letters(folder: Path) -> Counter[str]:

@@ -247,11 +247,16 @@ class Serving:
         live = self._driver.find(run_id)
         if live is not None and live.questions.answer(answers):
             return
+        seen, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
+        answered = NotWaitingError(f"run {run_id} does not wait: it is running, or was answered already")
         try:
             held = await self._take(run_id)
         except RunBusyError:
-            raise NotWaitingError(f"run {run_id} does not wait: it is running, or was answered already") from None
+            raise answered from None
         async with self._releasing_after_error(held):
+            if held.run.entries != seen.entries:
+                # It was answered meanwhile, and waits again. Models may use the id of a call again in a later turn.
+                raise answered
             record = read_run(held.run, held.entries)
             served = self._served(record)
             sorted_answers = record.sort_answers(answers)
