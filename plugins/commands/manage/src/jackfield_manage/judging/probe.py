@@ -51,6 +51,7 @@ BASES = {
 }
 """The base class of a component of each kind, and of a set of tools."""
 
+_SEARCH_PATH = [*sys.path]
 LOAD_KEYS = ("errors", "missing", "misfits", "checks")
 """The parts of a result that come from `load_and_check`."""
 
@@ -180,6 +181,15 @@ def _add_misfit(misfit: Misfit, result: dict[str, Any]) -> None:
         result["misfits"].append(entry)
 
 
+def _fault_of_parameters(spec: ToolSpec) -> str:
+    """Say why the parameters of a tool are not a valid schema, even if its plugin has changed the search path."""
+    changed, sys.path[:] = [*sys.path], _SEARCH_PATH
+    try:
+        return fault_of_schema(spec.parameters, ignore_patterns=True)
+    finally:
+        sys.path[:] = changed
+
+
 def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any]) -> None:
     """Load everything that a descriptor names, and run its check of the machine."""
     kind = "toolset" if isinstance(spec, ToolsetSpec) else row.kind
@@ -187,7 +197,7 @@ def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any
         result["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
     if spec.config:
         host.load_target(row, spec.config)
-    if isinstance(spec, ToolSpec) and (fault := fault_of_schema(spec.parameters, ignore_patterns=True)):
+    if isinstance(spec, ToolSpec) and (fault := _fault_of_parameters(spec)):
         result["errors"].append(f"{row.distribution}: the parameters of {row.id} are not a valid JSON Schema: {fault}")
     if spec.check:
         check: Callable[[], Any] = host.load_target(row, spec.check)
