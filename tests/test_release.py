@@ -268,7 +268,8 @@ def test_the_steps_of_the_workflow_release_a_distribution(
     shutil.copytree(root, folder, ignore=ignored, symlinks=True)
     (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
     publish = workflow(root, "publish")
-    values = {"inputs.tag || github.ref_name": "jackfield-offline-v0.1.0"}
+    address = "https://example.org/jackfield"
+    values = {"inputs.tag || github.ref_name": "jackfield-offline-v0.1.0", "vars.JACKFIELD_REPOSITORY_URL": address}
     outputs = tmp_path / "outputs"
     outputs.touch()
     done = []

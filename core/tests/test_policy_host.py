@@ -91,10 +91,12 @@ def test_what_the_ambiguity_tells_one_to_write_settles_it(site: Any, tmp_path: A
     site.add_tools("two", "search")
     with pytest.raises(AmbiguousPluginError) as caught:
         site.host().find("tool", "search")
-    told = str(caught.value).partition("[prefer] ")[2]
-    (tmp_path / "config.toml").write_text(f"[prefer]\n{told}\n")
-    settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
-    assert PluginHost(settings, paths=[str(site.folder)]).find("tool", "search").distribution == "one"
+    lines = str(caught.value).partition("[prefer] ")[2].split(" or ")
+    for line, distribution in zip(lines, ("one", "two"), strict=True):
+        (tmp_path / "config.toml").write_text(f"[prefer]\n{line}\n")
+        settings = load_settings({}, project_dir=tmp_path, user_file=tmp_path / "config.toml")
+        host = PluginHost(settings, paths=[str(site.folder)])
+        assert host.find("tool", "search").distribution == distribution
 
 
 def test_an_address_chooses_and_so_does_a_preference(site: Any) -> None:

@@ -153,7 +153,6 @@ def _check(ledger: Ledger, *, roots: int) -> None:
 
 
 @given(TURNS, ENDINGS, st.integers(0, 25), st.integers(0, 25))
-@settings(deadline=None)
 def test_each_span_ends_once_below_one_root_however_the_run_ends_and_no_text_is_written(
     turns: list[list[str]], ending: str, cancel_at: int, leave_at: int
 ) -> None:
@@ -167,7 +166,7 @@ def test_each_span_ends_once_below_one_root_however_the_run_ends_and_no_text_is_
 
 
 @given(st.lists(st.tuples(TURNS, ENDINGS, st.integers(0, 25)), min_size=2, max_size=5))
-@settings(deadline=None, max_examples=settings().max_examples // 4 or 1)
+@settings(max_examples=settings().max_examples // 4 or 1)
 def test_interleaved_runs_of_one_observer_stay_apart(runs: list[tuple[list[list[str]], str, int]]) -> None:
     recording = Recording("NO_CONTENT")
 

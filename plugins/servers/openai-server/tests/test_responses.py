@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseStreamEvent
 from openresponses.types.generated import ResponseResource
@@ -238,7 +238,6 @@ def text_of(
 @given(
     pieces=st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=9), cut=st.integers(-1, 120), data=st.data()
 )
-@settings(deadline=None)
 def test_numbers_do_not_depend_on_the_pieces_of_a_text(pieces: list[str], cut: int, data: st.DataObject) -> None:
     from jackfield.events import RunEvent, RunFinished
     from jackfield.messages import Usage

@@ -38,6 +38,7 @@ OTHER_PACKAGES = frozenset(
         "markup",
         "postgres",
         "records",
+        "serving",
         "testkit",
     )
 )
