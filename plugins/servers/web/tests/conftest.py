@@ -103,7 +103,7 @@ def serve() -> Iterator[Callable[..., str]]:
         yield start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, an event loop runs in this thread: other tests could start none
 def chromium() -> Iterator[Any]:
     """Yield a browser."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
