@@ -121,7 +121,9 @@ def tab(chromium: Any) -> Iterator[Callable[..., Person]]:
     faults: list[str] = []
     contexts: list[Any] = []
 
-    def open_tab(url: str, *, context: Any = None, **settings: Any) -> Person:
+    def open_tab(
+        url: str, *, context: Any = None, prepare: Callable[[Any], object] = id, **settings: Any
+    ) -> Person:
         if context is None:
             context = chromium.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en", **settings})
             contexts.append(context)
@@ -129,6 +131,7 @@ def tab(chromium: Any) -> Iterator[Callable[..., Person]]:
         page.set_default_timeout(WAIT_MS)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        prepare(page)
         page.goto(url)
         return Person(page)
 

@@ -283,6 +283,62 @@ def test_conversations_are_found_deleted_and_kept_from_deletion(
     person.wait_for("text=You said: about tides")
 
 
+def test_a_question_that_is_sent_while_the_page_opens_is_answered(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    go_on = threading.Event()
+
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        while not go_on.is_set():
+            await asyncio.sleep(0.01)
+        yield TextDelta("Here I am.")
+        yield ModelFinished("stop")
+
+    slow: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if go_on.is_set():
+            route.continue_()
+        else:
+            slow.append(route)
+
+    def release() -> None:
+        for route in [slow.pop() for _ in slow[:]]:
+            route.continue_()
+
+    person = tab(serve(pilot(write)), prepare=lambda page: page.route("**/api/conversations**", hold))
+    person.page.wait_for_selector("#agent option", state="attached")
+    person.ask("at once")
+    person.page.wait_for_timeout(300)  # the run would begin now
+    release()  # the list of conversations: the page is open
+    person.page.wait_for_timeout(300)
+    go_on.set()
+    person.page.wait_for_timeout(300)
+    release()  # a conversation that the page may have asked for
+    person.wait_for("text=Here I am.")
+    person.wait_until_answered()
+
+
+def test_another_conversation_is_used_while_a_run_goes_on(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        if request.messages[-1].get_text_content() == "slow":
+            yield TextDelta("I take my time")
+            await asyncio.Event().wait()
+        async for event in echo(request):
+            yield event
+
+    person = tab(serve(pilot(write)))
+    person.ask("slow")
+    person.wait_for("text=I take my time")
+    person.page.click("#new")
+    person.wait_until_answered()
+    person.ask("quick")
+    person.wait_for("text=You said: quick")
+    person.wait_until_answered()
+
+
 def test_a_draft_survives_a_reload(
     serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
 ) -> None:

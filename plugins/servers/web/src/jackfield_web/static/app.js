@@ -25,6 +25,8 @@ const state = {
 
 // --- start ---
 
+let opened; // fulfilled once the agents and the conversation are there
+
 async function open() {
   try {
     state.agents = (await get("api/agents")).agents;
@@ -43,7 +45,8 @@ function login() {
     setToken($("token").value);
     $("token").value = "";
     $("login-error").textContent = t("wrongToken");
-    await open();
+    opened = open();
+    await opened;
   };
 }
 
@@ -88,6 +91,7 @@ function deleteConversation(one) {
 
 async function show(id) {
   for (const stop of state.following.values()) stop.abort();
+  setRunning(false);
   Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set() });
   $("question").value = localStorage.getItem(draftKey()) ?? "";
   grow();
@@ -282,6 +286,7 @@ function versionKey(continues) {
 
 async function ask(event) {
   event.preventDefault();
+  await opened; // what is opened later would take the place of this run
   const box = $("question");
   const text = box.value.trim();
   if (!text && !state.files.length) return;
@@ -415,4 +420,4 @@ document.addEventListener("visibilitychange", async () => {
   for (const run of found.runs) if (!state.runs.has(run.id)) { state.runs.set(run.id, run); isNew = true; }
   if (isNew) draw();
 });
-open().catch((error) => say(error.message));
+opened = open().catch((error) => say(error.message));
