@@ -173,8 +173,6 @@ class Api:
             async for numbered in beats:
                 if numbered is None:
                     yield b":\n\n"
-                    if (await self._serving.run(run_id, owner=owner)).phase not in ("queued", "running"):
-                        return  # an event was missed: the page comes back, and reads the rest from the record
                 elif wire := wire_of(*numbered):
                     yield b"data: " + write_json(wire) + b"\n\n"
         run = await self._serving.run(run_id, owner=owner)
