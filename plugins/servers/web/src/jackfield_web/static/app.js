@@ -207,7 +207,11 @@ async function followRun(run, view) {
 function showLive(view, event) {
   const log = $("log");
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
-  view.show(event);
+  try {
+    view.show(event);
+  } catch (error) {
+    reportError(error); // a fault of the page, which the connection has no part in
+  }
   if (event.type === "turn_finished") drawUsage();
   if (isAtEnd) requestAnimationFrame(() => { log.scrollTop = log.scrollHeight; });
 }
