@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent, tool
-from jackfield.errors import ConfigError, RunNotFoundError
+from jackfield.errors import ConfigError, ContextLengthError, RunNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
     PluginEvent,
@@ -43,6 +44,22 @@ def agent(*script: Any, tools: Any = (), **options: Any) -> FnCallAgent:
 
 async def read(serving: Serving, run_id: str, after: int = 0, owner: str = "") -> list[Numbered]:
     return [one async for one in serving.attach(run_id, after=after, owner=owner)]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_logged"), [(ZeroDivisionError("inner"), True), (ContextLengthError("too long"), False)]
+)
+def test_the_log_names_the_cause_of_a_failure_that_clients_are_not_told(
+    error: Exception, is_logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with Serving({"a": agent([error])}) as serving:
+            await read(serving, await serving.start("a", "Tide?"))
+
+    asyncio.run(main())
+    assert [str(one.exc_info[1]) for one in caplog.records if one.exc_info and one.levelno >= logging.WARNING] == (
+        ["inner"] if is_logged else []
+    )
 
 
 def test_a_run_is_started_followed_and_read() -> None:

@@ -121,9 +121,7 @@ def tab(chromium: Any) -> Iterator[Callable[..., Person]]:
     faults: list[str] = []
     contexts: list[Any] = []
 
-    def open_tab(
-        url: str, *, context: Any = None, prepare: Callable[[Any], object] = id, **settings: Any
-    ) -> Person:
+    def open_tab(url: str, *, context: Any = None, prepare: Callable[[Any], object] = id, **settings: Any) -> Person:
         if context is None:
             context = chromium.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en", **settings})
             contexts.append(context)

@@ -11,6 +11,8 @@ from typing import Any
 
 from jackfield.agents import Agent
 from jackfield.errors import StoreError
+from jackfield.events import RunFailed
+from jackfield.servers import failure_of
 from jackfield.streams import closing
 from jackfield_records.pending import append_failure
 from jackfield_records.recording import PendingRun
@@ -86,7 +88,9 @@ class Driver:
                 live.is_queued = False
                 await self._run_agent(served, live)
         except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
-            _log.info("run %s failed", live.run_id, exc_info=True)
+            # Clients read no more than that this log names the cause, unless they caused it themselves.
+            is_ours = failure_of(RunFailed(str(error), type(error).__name__)).status >= 500
+            _log.log(logging.WARNING if is_ours else logging.INFO, "run %s failed", live.run_id, exc_info=True)
             await self._record_failure(served, live, hold, error)
         finally:
             await self._store.release(live.run_id, hold)

@@ -10,7 +10,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jackfield.errors import JackfieldError
 from jackfield.events import RunFailed
 from jackfield.messages import Usage
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, refusal_of, write_json
@@ -165,8 +164,8 @@ class ChatCompletions:
             # The status is sent: clients read errors from the stream.
             refusal = refusal_of(error)
             yield b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
-            if not isinstance(error, JackfieldError):
-                raise
+            if refusal.code == "internal":
+                raise  # for the log that its text names
 
 
 _FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_content"}

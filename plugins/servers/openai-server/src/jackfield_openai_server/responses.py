@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jackfield.errors import JackfieldError, RunBusyError, RunNotFoundError
+from jackfield.errors import RunBusyError, RunNotFoundError
 from jackfield.events import RunFailed, RunFinished, ToolFinished, TurnFinished
 from jackfield.messages import Message
 from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
@@ -250,9 +250,10 @@ class Responses:
                 await finish()
         except Exception as error:
             # The status is sent: clients read errors from the stream.
-            yield _sse(stream.fail(error_object(refusal_of(error))))
-            if not isinstance(error, JackfieldError):
-                raise
+            refusal = refusal_of(error)
+            yield _sse(stream.fail(error_object(refusal)))
+            if refusal.code == "internal":
+                raise  # for the log that its text names
         yield b"data: [DONE]\n\n"
 
     async def _final(self, part: _Part, owner: str) -> dict[str, Any]:
