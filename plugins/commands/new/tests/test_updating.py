@@ -24,7 +24,7 @@ def text(**changes: str) -> bytes:
 
 
 def plan(folder: Path, before: bytes | None, now: bytes | None, new: bytes | None) -> list[Change]:
-    """What an update does to one file, which has these three versions."""
+    """Update one file that has these three versions."""
     path = PurePosixPath("a/file.txt")
     if now is not None:
         (folder / "a").mkdir(exist_ok=True)

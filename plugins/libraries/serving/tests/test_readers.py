@@ -45,7 +45,7 @@ STEPS = (RunStarted, TurnFinished, ToolFinished, RunFinished)
 
 @dataclass
 class Seen:
-    """What a client has after some events: complete steps, and the pieces of the answers that are being made.
+    """The state of a client after some events: complete steps, and the pieces of the answers that are being made.
 
     Attributes:
         steps: The steps of each run, in their order.

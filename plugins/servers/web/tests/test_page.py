@@ -1,4 +1,4 @@
-"""What a person does on the page, in a real browser."""
+"""Use the page as people do, in a real browser."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Listed:
 
     @property
     def mark(self) -> str:
-        """What its authors' tests say, in a few words."""
+        """The result of its authors' tests, in a few words."""
         if not self.tested:
             return "no test record"
         if self.tested != self.version:

@@ -68,7 +68,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """What an update does to a file.
+    """A change of one file by an update.
 
     Attributes:
         path: Its path in the plugin.

@@ -1,4 +1,4 @@
-"""What `jackfield serve` is to serve, to whom, and where."""
+"""The agents, clients and address of `jackfield serve`, as its command line states them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
-    """What a service takes on, in each of its processes. None means unlimited.
+    """The limits of each process of a service. None means unlimited.
 
     Attributes:
         runs: Runs at the same time; others wait in a queue.

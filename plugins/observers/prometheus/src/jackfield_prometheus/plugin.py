@@ -1,4 +1,4 @@
-"""What this distribution offers. It is imported to describe, so it imports the standard library and the API only."""
+"""The components of this distribution. It is imported to describe them, so it imports only the API of plugins."""
 
 from __future__ import annotations
 
