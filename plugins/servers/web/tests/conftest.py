@@ -91,16 +91,28 @@ class Person:
         return [one.inner_text() for one in self.page.query_selector_all(selector)]
 
 
+class Service:
+    """Serves agents on the page."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+
+    def __call__(self, *agents: Agent, **options: Any) -> str:
+        """Serve agents, and return the address of the page."""
+        app = serving_app({str(agent.name): agent for agent in agents}, faces=["web"], **options)
+        return self._open.enter_context(ServedFace(app)).url
+
+    def stop(self) -> None:
+        """Stop all servers."""
+        self._open.close()
+
+
 @pytest.fixture
-def serve() -> Iterator[Callable[..., str]]:
-    """Yield a function that serves agents on the page, and returns its address."""
-    with ExitStack() as stack:
-
-        def start(*agents: Agent, **options: Any) -> str:
-            app = serving_app({str(agent.name): agent for agent in agents}, faces=["web"], **options)
-            return stack.enter_context(ServedFace(app)).url
-
-        yield start
+def serve() -> Iterator[Service]:
+    """Yield what serves agents."""
+    service = Service()
+    yield service
+    service.stop()
 
 
 @pytest.fixture(scope="module")  # while it is open, an event loop runs in this thread: other tests could start none
@@ -121,14 +133,22 @@ def tab(chromium: Any) -> Iterator[Callable[..., Person]]:
     faults: list[str] = []
     contexts: list[Any] = []
 
-    def open_tab(url: str, *, context: Any = None, prepare: Callable[[Any], object] = id, **settings: Any) -> Person:
+    def open_tab(
+        url: str,
+        *,
+        context: Any = None,
+        prepare: Callable[[Any], object] = id,
+        refused: bool = False,
+        **settings: Any,
+    ) -> Person:
         if context is None:
             context = chromium.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en", **settings})
             contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        if not refused:  # a browser writes each refused request into its console
+            page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         prepare(page)
         page.goto(url)
         return Person(page)

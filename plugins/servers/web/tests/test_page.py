@@ -23,6 +23,7 @@ from jackfield.events import (
 from jackfield.messages import Usage
 from jackfield.request import ChatRequest
 from jackfield.tools import ToolContext
+from jackfield_serve import Tokens
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -337,6 +338,75 @@ def test_another_conversation_is_used_while_a_run_goes_on(
     person.ask("quick")
     person.wait_for("text=You said: quick")
     person.wait_until_answered()
+
+
+def test_each_token_opens_the_conversations_of_its_owner_only(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    ada, bob = "ada-token-of-32-characters-000000", "bob-token-of-32-characters-000000"
+    url = serve(pilot(echo), tokens=Tokens([("ada", ada), ("bob", bob)]))
+
+    def enter(person: Any, token: str) -> None:
+        person.wait_for("#token")
+        person.page.fill("#token", token)
+        person.press("Open")
+
+    first = tab(url, refused=True)
+    enter(first, "wrong-token-of-32-characters-00000")
+    first.wait_for("text=This token is not valid.")
+    enter(first, ada)
+    first.wait_for("#log .empty")
+    first.ask("mine")
+    first.wait_for("text=You said: mine")
+    address = first.page.url
+    second = tab(address, refused=True)
+    enter(second, bob)
+    second.wait_for("#log .empty")
+    assert second.texts("#conversations a") == []
+    assert "mine" not in second.page.inner_text("#log")
+
+
+def test_a_call_waits_while_the_server_restarts(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any], tmp_path: Path
+) -> None:
+    @tool(needs_approval=True)
+    def book(port: str) -> str:
+        """Book a berth."""
+        return f"berth at {port}"
+
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        last = request.messages[-1]
+        if last.role == "function":
+            yield TextDelta(f"Result: {last.get_text_content()}")
+            yield ModelFinished("stop")
+        else:
+            yield FunctionCallDelta(0, "c1", "book", '{"port": "Dover"}')
+            yield ModelFinished("tool_calls")
+
+    store = {"name": "sqlite", "path": str(tmp_path / "runs.db")}
+    person = tab(serve(pilot(write, book), store=store))
+    person.ask("Book it")
+    person.wait_for(".approval")
+    conversation = person.page.url.partition("#")[2]
+    serve.stop()
+    again = tab(f"{serve(pilot(write, book), store=store)}/#{conversation}")
+    again.wait_for(".approval")
+    again.press("Allow")
+    again.wait_for("text=Result: berth at Dover")
+    again.wait_until_answered()
+
+
+def test_a_conversation_is_exported_as_markdown(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    person = tab(serve(pilot(echo)))
+    person.ask("the tide")
+    person.wait_for("text=You said: the tide")
+    person.wait_until_answered()
+    with person.page.expect_download() as download:
+        person.press("Export")
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert text == "## You\n\nthe tide\n\n## pilot\n\nYou said: the tide"
 
 
 def test_a_draft_survives_a_reload(

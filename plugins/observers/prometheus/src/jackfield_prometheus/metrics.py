@@ -67,7 +67,7 @@ class Metrics:
         )
         self.run_seconds = Histogram(
             "jackfield_run_duration_seconds",
-            "Time from the begin of a run to its end.",
+            "Time from the start of a run to its end.",
             ("agent",),
             registry=registry,
             buckets=_SECONDS_OF_RUNS,
