@@ -409,6 +409,17 @@ def test_a_conversation_is_exported_as_markdown(
     assert text == "## You\n\nthe tide\n\n## pilot\n\nYou said: the tide"
 
 
+def test_the_page_works_over_plain_http(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    missing = "delete Crypto.prototype.randomUUID; delete Navigator.prototype.clipboard"  # as on http://192.168.1.2
+    person = tab(serve(pilot(plain)), prepare=lambda page: page.add_init_script(missing))
+    person.ask("When?")
+    person.wait_for(".answer pre")
+    person.wait_until_answered()
+    assert person.texts(".copy") == []
+
+
 def test_a_draft_survives_a_reload(
     serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
 ) -> None:

@@ -269,7 +269,7 @@ const actions = {
 // --- asking ---
 
 async function start(text, files, continues) {
-  const conversation = state.conversation || crypto.randomUUID();
+  const conversation = state.conversation || randomId();
   const agent = $("agent").value;
   const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues }));
   if (!made) return false;
@@ -282,6 +282,11 @@ async function start(text, files, continues) {
   state.chosen.set(versionKey(continues), made.run);
   draw();
   return true;
+}
+
+/** Return an id that nobody guesses. `crypto.randomUUID` is missing where the page comes over plain HTTP. */
+function randomId() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function versionKey(continues) {

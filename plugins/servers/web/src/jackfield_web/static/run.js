@@ -342,12 +342,13 @@ function chip(address) {
 }
 
 function addCopy(block) {
+  block.tabIndex = 0;
+  if (!navigator.clipboard) return; // over plain HTTP, browsers offer none
   const copy = button(t("copy"), async () => {
     await navigator.clipboard.writeText(block.querySelector("code")?.textContent ?? block.textContent);
     copy.textContent = t("copied");
     setTimeout(() => { copy.textContent = t("copy"); }, 1500);
   }, { class: "copy" });
-  block.tabIndex = 0;
   const frame = element("div", { class: "code" });
   block.replaceWith(frame);
   frame.append(block, copy);
