@@ -54,7 +54,9 @@ from jackfield.retrieval import Block, Document, Parser
 
 class Slow(Parser):
     def parse(self, data, *, source):
-        Path(data.decode()).write_text(str(os.getpid()))
+        begun = Path(data.decode())
+        begun.with_suffix(".new").write_text(str(os.getpid()))
+        begun.with_suffix(".new").replace(begun)  # once it exists, it has its text
         threading.Event().wait()
         return Document(source, (Block("never"),), "")
 
