@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,6 +68,15 @@ def test_what_holds_up_the_loop_is_found(work: Work) -> None:
 
 def test_the_line_is_named() -> None:
     with pytest.raises(pytest.fail.Exception, match=r"test_loopwatch\.py:\d+ in waits_for_an_event"):
+        check_loop(waits_for_an_event)
+
+
+def test_a_frame_without_a_line_number_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = SimpleNamespace(co_filename="somewhere/site-packages/library.py", co_name="between_two_lines")
+    frame = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
+    main = threading.get_ident()
+    monkeypatch.setattr(sys, "_current_frames", lambda: {main: frame})
+    with pytest.raises(pytest.fail.Exception, match=r"library\.py:0 in between_two_lines"):
         check_loop(waits_for_an_event)
 
 

@@ -267,7 +267,8 @@ def _place_of(frame: FrameType) -> str:
     """Return the innermost line outside the standard library."""
     innermost: FrameType | None = frame
     while innermost is not None:
-        file, line = innermost.f_code.co_filename, innermost.f_lineno
+        # Between two lines the interpreter may have no number for a frame of another thread, whatever its type says.
+        file, line = innermost.f_code.co_filename, innermost.f_lineno or 0
         if _is_own(file):
             source = linecache.getline(file, line).strip()
             return f"{file}:{line} in {innermost.f_code.co_name} ({source})"
