@@ -33,10 +33,12 @@ from jackfield_testkit.faces import HttpRequest, ServedFace
 TOKEN = "ada-Zq83bXw4Rk2LpV7Tn"
 AGENTS = """
 import time
+from pathlib import Path
 from jackfield import FnCallAgent
 from jackfield.testing import ScriptedModel, answer
 
 def slowly(request):
+    Path("asked").touch()
     time.sleep(1.0)
     return answer("slow hello")
 
@@ -80,7 +82,7 @@ def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subp
 
 
 def wait_for(url: str) -> None:
-    for _ in range(400):
+    for _ in range(1200):
         try:
             with urllib.request.urlopen(f"{url}/readyz", timeout=10):
                 return
@@ -89,7 +91,9 @@ def wait_for(url: str) -> None:
     raise AssertionError("the server did not start")
 
 
-def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(run_serve: Callable[..., Any]) -> None:
+def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(
+    run_serve: Callable[..., Any], tmp_path: Path
+) -> None:
     with run_serve() as (process, url, lines):
         assert lines[0] == "Serving hello, slow\n"
         assert lines[1].split()[0] == "openai"
@@ -98,7 +102,8 @@ def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(run_serve: C
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 60) as connection:
             body = json.dumps({**QUESTION, "model": "slow"}).encode()
             connection.sendall(HttpRequest(path="/v1/chat/completions", body=body).encode())
-            time.sleep(0.4)
+            while not (tmp_path / "asked").exists():
+                time.sleep(0.02)
             process.send_signal(signal.SIGTERM)
             reply = b""
             while piece := connection.recv(1 << 16):
