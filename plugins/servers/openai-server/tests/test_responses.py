@@ -35,6 +35,7 @@ OPENAI_EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 OPEN_RESPONSE: TypeAdapter[Any] = TypeAdapter(ResponseResource)
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"type": "function", "name": "weather", "description": "Tell the weather.", "parameters": PARAMETERS}
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 GATE = threading.Event()
 
 
@@ -109,6 +110,19 @@ QUESTIONS: dict[str, dict[str, Any]] = {
         "text": {"format": {"type": "text"}},
         "include": ["reasoning.encrypted_content"], "store": True,
     },
+    "system": {"input": [
+        {"type": "message", "role": "system", "content": "Be brief."},
+        {"type": "message", "role": "developer", "content": "Be kind."},
+        {"type": "message", "role": "user", "content": "Hi"},
+    ]},
+    "history": {"input": [
+        {"type": "message", "role": "user", "content": "I am Ada."},
+        {"type": "message", "role": "assistant", "content": "Hello, Ada."},
+        {"type": "message", "role": "user", "content": "Who am I?"},
+    ]},
+    "image": {"input": [{"type": "message", "role": "user", "content": [
+        {"type": "input_text", "text": "Which picture is it?"}, {"type": "input_image", "image_url": PIXEL},
+    ]}]},
     "calls": {"input": "weather please", "tools": [WEATHER], "tool_choice": {"type": "function", "name": "weather"}},
     "sources": {"input": "book please"},
     "cut off": {"input": "cut please"},
