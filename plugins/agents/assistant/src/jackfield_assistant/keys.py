@@ -17,6 +17,7 @@ from jackfield_documents.rag_config import KeygenStrategy
 
 PLAIN_QUESTION = "jackfield-assistant.plain_question"
 VOCABULARY = "extract_doc_vocabulary"
+_NO_KEYWORDS = "no keywords were made, the question is searched for as it is"
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class QueryMaker:
         answers: dict[str, Mapping[str, Any]] = {}
         if self.strategy.startswith("SplitQuery"):
             prompt = self._prompts.text("split", lang, question=question)
-            async with closing(self._ask(agent, prompt, parent, answers)) as events:
+            async with closing(ask_for_object(agent, prompt, parent, answers, failed=_NO_KEYWORDS)) as events:
                 async for event in events:
                     yield event
             information = " ".join(_words(answers.get("", {}), "information"))
@@ -77,28 +78,12 @@ class QueryMaker:
         else:
             prompt = self._prompts.text("keywords", lang, question=question)
         answers.clear()
-        async with closing(self._ask(agent, prompt, parent, answers)) as events:
+        async with closing(ask_for_object(agent, prompt, parent, answers, failed=_NO_KEYWORDS)) as events:
             async for event in events:
                 yield event
         found = answers.get("", {})
         # In one text: every searcher takes that, also those that look for its meaning and not for its words.
         made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
-
-    async def _ask(
-        self, agent: Agent, prompt: str, parent: ParentRun, answers: dict[str, Mapping[str, Any]]
-    ) -> AsyncIterator[RunEvent | PluginEvent]:
-        answered = Answered()
-        try:
-            async with closing(ask_below(agent, prompt, parent, answered)) as events:
-                async for event in events:
-                    yield event
-        except ModelServiceError as error:
-            yield _plain(str(error))
-            return
-        try:
-            answers[""] = object_in(answered.text)
-        except ValueError as error:
-            yield _plain(str(error))
 
     async def _words_of(self, files: Sequence[str], question: str, parent: ParentRun) -> str:
         arguments = {"files": list(files), "query": question}
@@ -106,12 +91,25 @@ class QueryMaker:
         return str(getattr(words, "content", words))
 
 
+async def ask_for_object(
+    agent: Agent, prompt: str, parent: ParentRun, answers: dict[str, Mapping[str, Any]], *, failed: str
+) -> AsyncIterator[RunEvent | PluginEvent]:
+    """Ask for a JSON object, and yield the events; `answers[""]` gets the object.
+
+    A model that fails, or answers something else, costs only the object: an event says `failed`, and the reason.
+    """
+    answered = Answered()
+    try:
+        async with closing(ask_below(agent, prompt, parent, answered)) as events:
+            async for event in events:
+                yield event
+        answers[""] = object_in(answered.text)
+    except (ModelServiceError, ValueError) as error:
+        yield PluginEvent(PLAIN_QUESTION, {"note": f"{failed}: {error}"})
+
+
 def _words(found: Mapping[str, Any], key: str) -> list[str]:
     listed = found.get(key)
     return (
         [word.strip() for word in listed if isinstance(word, str) and word.strip()] if isinstance(listed, list) else []
     )
-
-
-def _plain(why: str) -> PluginEvent:
-    return PluginEvent(PLAIN_QUESTION, {"note": f"no keywords were made, the question is searched for as it is: {why}"})

@@ -21,6 +21,7 @@ from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
 from jackfield_agent_parts import GivenPrompts, Prompts
 from jackfield_assistant.keys import Query, QueryMaker
+from jackfield_assistant.rewriting import QuestionRewriter, earlier_exchanges
 from jackfield_documents import RAGConfig
 
 RETRIEVED = "jackfield-assistant.retrieved"
@@ -66,7 +67,8 @@ class Recalled:
 class Memory(Agent):
     """Answers with the passages that fit the last question: a JSON list of `{"url", "text": […]}`, or ''.
 
-    It needs no model, unless `rag_keygen_strategy` has one make keywords of the question.
+    A follow-up is searched for with words of the turns before it. It needs no model, unless `rag_keygen_strategy` has
+    one make keywords of the question, or `question_rewriting` has one rewrite it.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
@@ -97,12 +99,16 @@ class Memory(Agent):
         self.rag_cfg = RAGConfig.parse(rag_cfg)
         given = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
         given.pop("rag_keygen_strategy", None)
-        strategy = self.rag_cfg.rag_keygen_strategy
+        given.pop("question_rewriting", None)
+        strategy, rewriting = self.rag_cfg.rag_keygen_strategy, self.rag_cfg.question_rewriting
         if strategy != "none" and self.llm is None:
             raise ConfigError(f"rag_keygen_strategy {strategy!r} asks a model for keywords: pass llm='backend:model'")
+        if rewriting == "model" and self.llm is None:
+            raise ConfigError("question_rewriting 'model' asks a model for the question: pass llm='backend:model'")
         self.prompts = Prompts.read(PROMPTS, prompts)
         asked = None if self.llm is None else BasicAgent(llm=self.llm, name="keywords", host=self.host)
         self._queries = QueryMaker(strategy, asked, self.prompts, self.host)
+        self._rewriter = QuestionRewriter(rewriting, asked, self.prompts)
         self._retrieval = find_tool({"name": "retrieval", **given}, self.host)
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
@@ -135,7 +141,11 @@ class Memory(Agent):
         if not files or not question.strip():
             return
         query = Query(question)
-        async with closing(self._queries.query(question, files, parent, query)) as events:
+        earlier = earlier_exchanges(run.messages)
+        async with closing(self._rewriter.rewrite(question, earlier, parent, query)) as rewriting:
+            async for step in rewriting:
+                yield step
+        async with closing(self._queries.query(query.text, files, parent, query)) as events:
             async for event in events:
                 yield event
 
@@ -145,10 +155,10 @@ class Memory(Agent):
 
         preparation = run.prepare(retrieve)
         async with closing(preparation.events()) as progress:
-            async for step in progress:
-                yield step
+            async for part in progress:
+                yield part
         found = preparation.result
-        event = _event(found)
+        event = _event(found, query="" if query.text == question else query.text)
         yield event
         documents = event.data.get("documents", len(files) - len(found.errors))
         # Of a file in the conversation, tools may make something all the same.
@@ -169,7 +179,7 @@ def question_in(messages: Sequence[Message]) -> str:
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
-def _event(found: Retrieved) -> PluginEvent:
+def _event(found: Retrieved, *, query: str) -> PluginEvent:
     problems = [str(error) for error in found.errors]
     data: dict[str, object] = {
         "sources": [basename_of(str(passage["url"])) for passage in found.passages],
@@ -179,6 +189,8 @@ def _event(found: Retrieved) -> PluginEvent:
     }
     if isinstance(found, Described):
         data.update(found.metadata())
+    if query:
+        data["query"] = query
     for part in ("skipped", "failures"):
         problems = [*problems, *cast("Sequence[str]", data.get(part, ()))]
     if problems:

@@ -28,6 +28,8 @@ KeygenStrategy = Literal[
     "SplitQueryThenGenKeywordWithKnowledge",
 ]
 
+Rewriting = Literal["none", "words", "model"]
+
 
 class ChunkSizeConfig(Config):
     """Settings that accept `chunk_size` as an alias of `parser_page_size`."""
@@ -62,6 +64,10 @@ class RAGConfig(ChunkSizeConfig):
     )
     rag_keygen_strategy: KeygenStrategy = Field(
         default="none", description="Strategy for turning a question into keywords with the model; none: no change"
+    )
+    question_rewriting: Rewriting = Field(
+        default="words",
+        description="How to search for follow-ups: with words of earlier turns, or rewritten by the model; none: as is",
     )
     searcher_weights: dict[str, float] = Field(
         default_factory=dict, description="Weight of each searcher in the fusion; default 1, and 0 disables it"

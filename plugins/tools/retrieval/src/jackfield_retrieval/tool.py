@@ -42,6 +42,11 @@ class RetrievalTool(BaseTool):
             raise ConfigError(
                 "the tool retrieval has no model for keywords: give rag_keygen_strategy to an agent in its rag_cfg"
             )
+        if self.config.question_rewriting == "model":
+            raise ConfigError(
+                "the tool retrieval has no model that rewrites questions: give question_rewriting to an agent in its "
+                "rag_cfg"
+            )
         self._made: Retriever | None = None
 
     @says_if_not_awaited
