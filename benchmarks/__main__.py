@@ -22,6 +22,7 @@ from benchmarks import (
     server,
     serving,
     start,
+    streams,
     terminal,
 )
 from benchmarks.measure import Row
@@ -52,6 +53,7 @@ def main() -> None:
             "records": lambda: records.recorded(servers),
             "resume": records.resuming,
             "serving": serving.served,
+            "streams": streams.streams,
             "observers": lambda: observing.observed(servers),
             "parse": lambda: documents.parsing(qwen_python),
             "chunk": documents.chunking,

@@ -137,19 +137,19 @@ class ChatCompletions:
         if question.include_usage:
             head["usage"] = None
         yield _chunk(head, {"role": "assistant", "content": "", "refusal": None})
-        shown = {"message": "", "reasoning": ""}
+        shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
         try:
             async for change in self._changes(question, following):
                 match change:
                     case Began(item) if shown[item.kind]:
-                        shown[item.kind] += _BETWEEN
+                        shown[item.kind].append(_BETWEEN)
                         yield _chunk(head, {_FIELDS[item.kind]: _BETWEEN})
                     case Grew(item, piece):
-                        shown[item.kind] += piece
+                        shown[item.kind].append(piece)
                         yield _chunk(head, {_FIELDS[item.kind]: piece})
                     case Ended(TextItem() as item) if item.sources:
-                        yield _chunk(head, {"annotations": _annotations(item, shown["message"])})
+                        yield _chunk(head, {"annotations": _annotations(item, "".join(shown["message"]))})
                     case Ended(CallItem() as call):
                         yield _chunk(head, {"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
                         calls += 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -35,7 +36,7 @@ class TextItem:
     Attributes:
         index: Its position in the answer.
         kind: `message` or `reasoning`.
-        text: Its text so far.
+        text: Its text; '' until it has ended.
         sources: The documents and pages that the model was shown; at the end of the last message only.
         is_whole: False if it was withdrawn, or cut off.
     """
@@ -129,9 +130,12 @@ class ItemFold:
         self._sources: dict[Source, None] = {}
         self._finish_reason = ""
         self._has_turns = False
-        # What the current turn has shown, and how much of it a second attempt has repeated.
-        self._shown: list[tuple[TextKind, str]] = []
-        self._repeating: list[tuple[TextKind, str]] = []
+        self._pieces: list[str] = []  # of the open text
+        # The texts that the current turn has shown, in pieces; those that a second attempt has yet to repeat, and how
+        # much of the first of them it has repeated.
+        self._shown: list[tuple[TextKind, list[str]]] = []
+        self._repeating: deque[tuple[TextKind, str]] = deque()
+        self._repeated = 0
 
     def feed(self, placed: RunEvent) -> Iterator[Change]:  # noqa: C901, PLR0912 - one case for each event
         """Yield the changes that follow from one event; none once the answer is complete."""
@@ -153,7 +157,7 @@ class ItemFold:
             case ModelFinished():
                 self._finish_reason = event.reason
             case StreamReset():
-                self._repeating = list(self._shown)
+                self._repeat(self._shown_texts())
             case TurnFinished():
                 yield from self._finish_turn(event.messages)
             case ResponseReplaced():
@@ -170,18 +174,26 @@ class ItemFold:
 
     # --- texts ---
 
+    def _shown_texts(self) -> list[tuple[TextKind, str]]:
+        return [(kind, "".join(pieces)) for kind, pieces in self._shown]
+
+    def _repeat(self, texts: Iterable[tuple[TextKind, str]]) -> None:
+        self._repeating, self._repeated = deque(texts), 0
+
     def _take(self, kind: TextKind, text: str) -> Iterator[Change]:
         """Take more of a text, without what was shown of the first attempt."""
         while text and self._repeating:
-            expected, rest = self._repeating[0]
-            if expected != kind or not (rest.startswith(text) or text.startswith(rest)):
+            expected, shown = self._repeating[0]
+            again = text[: len(shown) - self._repeated]
+            if expected != kind or not shown.startswith(again, self._repeated):
                 yield from self._break_off()
                 break
-            if len(text) < len(rest):
-                self._repeating[0] = (kind, rest[len(text) :])
+            self._repeated += len(again)
+            if self._repeated < len(shown):
                 return
-            text = text[len(rest) :]
-            del self._repeating[0]
+            text = text[len(again) :]
+            self._repeating.popleft()
+            self._repeated = 0
         if text:
             yield from self._show(kind, text)
 
@@ -190,21 +202,22 @@ class ItemFold:
             yield from self._close()
             self._open = TextItem(self._count, kind)
             self._count += 1
-            self._shown.append((kind, ""))
+            self._pieces = []
+            self._shown.append((kind, self._pieces))
             yield Began(self._open)
-        self._open = replace(self._open, text=self._open.text + text)
-        self._shown[-1] = (kind, self._shown[-1][1] + text)
+        self._pieces.append(text)
         yield Grew(self._open, text)
 
     def _break_off(self) -> Iterator[Change]:
         self.is_broken = True
-        self._repeating, self._shown = [], []
+        self._shown = []
+        self._repeating.clear()
         yield from self._close(is_whole=False)
 
     def _close(self, *, is_whole: bool = True, is_last: bool = False) -> Iterator[Change]:
         if self._open is None:
             return
-        item = replace(self._open, is_whole=is_whole)
+        item = replace(self._open, text="".join(self._pieces), is_whole=is_whole)
         if is_last and item.kind == "message":
             item = replace(item, sources=tuple(self._sources))
         self._open = None
@@ -217,14 +230,15 @@ class ItemFold:
         yield from self._show_again(messages)
         is_last = not any(message.function_call for message in messages)
         yield from self._close(is_last=is_last, is_whole=not is_last or self._finish_reason != "length")
-        self._shown, self._repeating = [], []
+        self._shown = []
+        self._repeating.clear()
 
     def _show_again(self, messages: Sequence[Message]) -> Iterator[Change]:
         texts = list(_texts_of(messages))
-        whole = list(self._shown)
+        whole = self._shown_texts()
         if whole and not _begins_with(texts, whole):
             return  # it has been shown in other pieces
-        self._repeating = whole
+        self._repeat(whole)
         for kind, text in texts:
             yield from self._take(kind, text)
 

@@ -1,0 +1,73 @@
+"""Texts of an answer in any pieces, also of a second attempt that repeats what was shown of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.events import ReasoningDelta, RunEvent, RunFinished, StreamReset, TextDelta, TurnFinished
+from jackfield.messages import Message, Usage
+from jackfield_openai_server.items import AnswerEnded, Began, Change, Ended, Grew, ItemFold, TextItem
+
+
+def cut(text: str, places: Iterable[int]) -> list[str]:
+    ends = sorted({min(place, len(text)) for place in places} | {0, len(text)})
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+def feed(fold: ItemFold, *events: object) -> Iterator[Change]:
+    for event in events:
+        yield from fold.feed(RunEvent("run", 1, "agent", 0, event))  # type: ignore[arg-type]
+
+
+def end_of(thought: str, text: str) -> tuple[object, ...]:
+    messages = (Message("assistant", text, reasoning_content=thought or None),)
+    return TurnFinished(1, messages, Usage()), RunFinished("finished", messages, Usage())
+
+
+CUTS = st.lists(st.integers(0, 12), max_size=6)
+TEXTS = st.text("ab ", min_size=1, max_size=12)
+
+
+@given(TEXTS, TEXTS, CUTS, CUTS, st.integers(0, 24))
+def test_a_second_attempt_in_other_pieces_shows_each_text_once(
+    thought: str, text: str, first: list[int], second: list[int], broken_at: int
+) -> None:
+    fold = ItemFold()
+    attempt = [*map(ReasoningDelta, cut(thought, first)), *map(TextDelta, cut(text, first))]
+    again = [*map(ReasoningDelta, cut(thought, second)), *map(TextDelta, cut(text, second))]
+    events = [*attempt[:broken_at], StreamReset("it broke"), *again, *end_of(thought, text)]
+    changes = list(feed(fold, *events))
+    assert not fold.is_broken
+    items = [change.item for change in changes if isinstance(change, Ended)]
+    assert [(item.kind, item.text) for item in items if isinstance(item, TextItem)] == [
+        ("reasoning", thought),
+        ("message", text),
+    ]
+    assert len([change for change in changes if isinstance(change, Began)]) == 2
+    for kind, whole in (("reasoning", thought), ("message", text)):
+        pieces = [change.piece for change in changes if isinstance(change, Grew) and change.item.kind == kind]
+        assert "".join(pieces) == whole
+    assert isinstance(changes[-1], AnswerEnded)
+
+
+@given(TEXTS, TEXTS, CUTS, CUTS)
+def test_a_second_attempt_that_differs_breaks_the_answer(
+    text: str, other: str, first: list[int], second: list[int]
+) -> None:
+    fold = ItemFold()
+    pieces = [*map(TextDelta, cut(text, first)), StreamReset("it broke"), *map(TextDelta, cut(other, second))]
+    list(feed(fold, *pieces, *end_of("", other)))
+    assert fold.is_broken == (not other.startswith(text))
+
+
+def test_a_long_text_is_put_together_once() -> None:
+    fold = ItemFold()
+    changes = list(feed(fold, *[TextDelta("piece ")] * 100))
+    assert [change.item.text for change in changes if isinstance(change, Grew)] == [""] * 100
+    (ended,) = [change for change in feed(fold, *end_of("", "piece " * 100)) if isinstance(change, Ended)]
+    assert isinstance(ended.item, TextItem)
+    assert ended.item.text == "piece " * 100
