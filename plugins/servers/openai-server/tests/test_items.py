@@ -32,15 +32,22 @@ CUTS = st.lists(st.integers(0, 12), max_size=6)
 TEXTS = st.text("ab ", min_size=1, max_size=12)
 
 
-@given(TEXTS, TEXTS, CUTS, CUTS, st.integers(0, 24))
-def test_a_second_attempt_in_other_pieces_shows_each_text_once(
-    thought: str, text: str, first: list[int], second: list[int], broken_at: int
+ATTEMPTS = st.lists(st.tuples(CUTS, CUTS, st.integers(1, 6)), min_size=1, max_size=3)
+
+
+@given(TEXTS, TEXTS, ATTEMPTS, CUTS)
+def test_further_attempts_in_other_pieces_show_each_text_once(
+    thought: str, text: str, attempts: list[tuple[list[int], list[int], int]], last: list[int]
 ) -> None:
     fold = ItemFold()
-    attempt = [*map(ReasoningDelta, cut(thought, first)), *map(TextDelta, cut(text, first))]
-    again = [*map(ReasoningDelta, cut(thought, second)), *map(TextDelta, cut(text, second))]
-    events = [*attempt[:broken_at], StreamReset("it broke"), *again, *end_of(thought, text)]
-    changes = list(feed(fold, *events))
+    events: list[object] = []
+    for of_thought, of_text, broken_after in attempts:
+        pieces = [*map(ReasoningDelta, cut(thought, of_thought)), *map(TextDelta, cut(text, of_text))]
+        events += [*pieces[:broken_after], StreamReset("it broke")]
+    whole = [*map(ReasoningDelta, cut(thought, last)), *map(TextDelta, cut(text, last))]
+    passed_on = list(feed(fold, *events, *whole))
+    assert "".join(change.piece for change in passed_on if isinstance(change, Grew)) == thought + text
+    changes = [*passed_on, *feed(fold, *end_of(thought, text))]
     assert not fold.is_broken
     items = [change.item for change in changes if isinstance(change, Ended)]
     assert [(item.kind, item.text) for item in items if isinstance(item, TextItem)] == [
