@@ -12,7 +12,7 @@ from jackfield import Agent, FnCallAgent, FunctionCall, Message, create_agent, t
 from jackfield.errors import ConfigError
 from jackfield.events import ApprovalDecided, ApprovalNeeded, ToolFinished, ToolStarted
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import BaseTool, ToolContext, find_tool
+from jackfield.tools import BaseTool, Denial, ToolContext, find_tool
 from jackfield_records.eventjson import event_from_json, event_to_json
 
 ASK = [Message("user", "go")]
@@ -132,10 +132,24 @@ def test_rules_stand_in_the_file_of_an_agent() -> None:
 def test_a_paused_run_is_answered_in_another_process() -> None:
     paused = agent_that_calls("write", approve="read_only").ask("go")
     kept = json.loads(json.dumps([message.model_dump(mode="json") for message in paused.history]))
-    for allowed, result in ((True, "write"), (False, "The user did not allow this call")):
+    refused = "The user did not allow this call"
+    for allowed, result in (
+        (True, "write"),
+        (False, refused),
+        (Denial(" "), refused),
+        (Denial("Not today."), f"{refused}, and says: Not"),
+    ):
         agent = FnCallAgent(tools(), ScriptedModel([answer("done")]), approve="read_only")
         done = agent.ask([], history=kept, resume=dict.fromkeys(paused.waiting, allowed))
         assert str(done.messages[0].content).startswith(result)
+
+
+def test_a_denial_of_the_approval_function_refuses_the_call_and_reaches_the_model() -> None:
+    for text in ("True", "Ask Ada first."):
+        agent = agent_that_calls("write", approve={"ask": "ask", "by": lambda *_, text=text: Denial(text)})
+        (result,) = [event for event in events_of(agent) if isinstance(event, ToolFinished)]
+        assert result.error == "NotAllowed"
+        assert str(result.message.content).endswith(f"says: {text}")
 
 
 # --- effects ---

@@ -16,7 +16,7 @@ from jackfield.results import History, Output, RunResult, RunStream, Way, messag
 from jackfield.runs._run import AgentLike, RunConfig
 from jackfield.streams import CancelToken
 from jackfield.tools._base import Deps
-from jackfield.tools._rules import Approve
+from jackfield.tools._rules import Approve, Ask, Decision
 
 T = TypeVar("T", default=str)
 
@@ -27,9 +27,9 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     lang: Lang | None
     cancel: CancelToken | None
     resources: RunResources | None
-    resume: bool | Mapping[str, bool]
+    resume: bool | Mapping[str, Decision]
     approve: Approve | None
-    ask: Approve | None
+    ask: Ask | None
     deps: Deps
     config: RunConfig
     way: Way | None
@@ -144,7 +144,7 @@ async def aresume(
     run_id: str,
     /,
     *,
-    approvals: Mapping[str, bool] | None = None,
+    approvals: Mapping[str, Decision] | None = None,
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
@@ -158,7 +158,7 @@ def resume(
     run_id: str,
     /,
     *,
-    approvals: Mapping[str, bool] | None = None,
+    approvals: Mapping[str, Decision] | None = None,
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
@@ -169,7 +169,7 @@ def resume(
 
     Args:
         run_id: `RunResult.run_id`, or as `jackfield runs list` shows it.
-        approvals: What somebody has said to the calls that wait, by their ids.
+        approvals: The decisions about the calls that wait, by their ids: True, False or `Denial(reason)`.
         output: As for `ask`; a form is not recorded.
         options: Options of the run, as for `astream`.
 

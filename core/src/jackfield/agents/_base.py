@@ -50,7 +50,7 @@ from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, Deps, ToolContext
 from jackfield.tools._entries import name_of_entry, tools_of
 from jackfield.tools._executor import DEFAULT_TIMEOUT_S, ToolExecutor
-from jackfield.tools._rules import NO_RULES, Approval, Approve, read_approval
+from jackfield.tools._rules import NO_RULES, Approval, Approve, Ask, Decision, Denial, read_approval
 from jackfield.tools._toolbox import Toolbox, add_tool, sources_of
 from jackfield.tools._toolset import ToolEntry, Toolset
 from jackfield.tools._workspace import Workspace
@@ -259,9 +259,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         lang: Lang | None = None,
         cancel: CancelToken | None = None,
         resources: RunResources | None = None,
-        resume: bool | Mapping[str, bool] = False,
+        resume: bool | Mapping[str, Decision] = False,
         approve: Approve | None = None,
-        ask: Approve | None = None,
+        ask: Ask | None = None,
         deps: Deps | None = None,
         config: RunConfig = None,
         output: Output[Any] | Form[Any] = None,
@@ -281,10 +281,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             cancel: Stops the run from another task or thread; the run then ends with `cancelled` and a valid history.
             resources: Where tools keep what they open, if it should outlive the run; the caller closes it.
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
-                True, what somebody has said to them: `{call id: True or False}`.
+                True, the decisions about them, by their ids: True, False or `Denial(reason)`.
             approve: Replaces the agent's own, for this run.
-            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`. Calls that
-                need approval still pause the run.
+            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`: with a
+                decision, or with the values of the question's form. Calls that need approval still pause the run.
             deps: Anything that the caller's own tools need, such as a connection or the user: they find it in
                 `ToolContext.deps`.
             config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns those of
@@ -692,7 +692,7 @@ def _check_run(
     check_argument("session", session, str, "a text")
     check_argument("run_id", run_id, str | None, "the id of a recorded run, such as result.run_id")
     check_argument(
-        "resume", resume, bool | Mapping[str, bool], "True, or {call id: True or False} for calls in result.waiting"
+        "resume", resume, bool | Mapping[str, bool | Denial], "True, or {call id: decision} for calls in result.waiting"
     )
     if ask is not None and not callable(ask):
         raise ConfigError(f"ask of a run must be a function, not {type(ask).__name__}")

@@ -15,6 +15,7 @@ from jackfield.results import ResultFold, RunResult
 from jackfield.runs._run import AgentLike, ParentRun, Run
 from jackfield.streams import closing
 from jackfield.tools._base import BaseTool, ToolContext, ToolResult
+from jackfield.tools._rules import Decision
 from jackfield.tools._schema import check_tool_name, tool_name_for
 
 _ALL_EFFECTS = frozenset({"files", "network", "processes"})
@@ -190,7 +191,7 @@ def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall
     return FunctionCall(name, dumps({"request": question.content}))
 
 
-def _answers(parent: ParentRun, call_id: str) -> dict[str, bool]:
+def _answers(parent: ParentRun, call_id: str) -> dict[str, Decision]:
     """Return the decisions about calls of the agent that a call asks."""
     prefix = f"{call_id}/"
     return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}

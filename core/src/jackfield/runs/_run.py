@@ -35,7 +35,7 @@ from jackfield.runs._preparation import Preparation, ReportProgress
 from jackfield.streams import CancelToken, interruptible
 from jackfield.tools._base import BaseTool, CallingRun, ToolContext
 from jackfield.tools._executor import ToolExecutor
-from jackfield.tools._rules import NO_RULES, Approve, CallRules
+from jackfield.tools._rules import NO_RULES, Approve, Ask, CallRules, Decision
 from jackfield.tools._toolbox import Toolbox
 from jackfield.tools._toolset import Toolset
 from jackfield.work import Work, surrounded
@@ -168,7 +168,7 @@ class Part:
     agent: str
     by_handoff: bool
     start: RunState
-    answers: Mapping[str, bool] = field(default_factory=dict)
+    answers: Mapping[str, Decision] = field(default_factory=dict)
 
 
 class Recorded(Protocol):
@@ -217,7 +217,9 @@ class Record(Protocol):
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
 
-    def below(self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool) -> Recorder:
+    def below(
+        self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
+    ) -> Recorder:
         """Return the recorder of an agent that is asked at a place of the run.
 
         Args:
@@ -282,10 +284,10 @@ class Run:
     config: GenerateConfig | None = None
     caller_config: RunConfig = None
     approve: Approve | None = None
-    ask: Approve | None = None
+    ask: Ask | None = None
     rules: CallRules = NO_RULES
     resume: bool = False
-    answers: Mapping[str, bool] = field(default_factory=dict)
+    answers: Mapping[str, Decision] = field(default_factory=dict)
     session: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     parent: ParentRun | None = None
@@ -382,14 +384,14 @@ class ParentRun(CallingRun):
         run: Run,
         spent: Spent,
         place: str = "",
-        answers: Mapping[str, bool] | None = None,
+        answers: Mapping[str, Decision] | None = None,
         waiting: dict[str, ApprovalNeeded] | None = None,
         *,
         handoff_to: str = "",
     ) -> None:
         super().__init__()
         self.run, self.place, self.call_id, self.depth = run, place, "", run.depth
-        self.answers: Mapping[str, bool] = {} if answers is None else answers
+        self.answers: Mapping[str, Decision] = {} if answers is None else answers
         self.waiting: dict[str, ApprovalNeeded] = {} if waiting is None else waiting
         self.direct: Callable[[RunEvent], None] | None = None
         self._account = _Account(spent, handoff_to=handoff_to)
@@ -443,7 +445,7 @@ class ParentRun(CallingRun):
             return super().surround_call(call_id, tool)
         return surrounded(Work(kind="tool_call", run_id=self.run.id, call_id=call_id, name=tool), observers)
 
-    def asker(self) -> Approve | None:
+    def asker(self) -> Ask | None:
         """See `CallingRun`; a nested run asks as its parents do."""
         if self.run.ask is not None or self.run.parent is None:
             return self.run.ask

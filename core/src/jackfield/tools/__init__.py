@@ -14,6 +14,7 @@ from jackfield.tools._foreign import run_tool
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plan import CallPlan, PlannedCall
 from jackfield.tools._plugin_tool import PluginTool, find_tool
+from jackfield.tools._rules import Decision, Denial
 from jackfield.tools._safety import Safety
 from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema
 from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset, toolset
@@ -25,6 +26,8 @@ __all__ = [
     "ArgumentChecker",
     "BaseTool",
     "CallPlan",
+    "Decision",
+    "Denial",
     "FunctionSchema",
     "FunctionTool",
     "PlannedCall",

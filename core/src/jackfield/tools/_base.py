@@ -74,7 +74,7 @@ def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
 
 
-async def _refuse(_: Mapping[str, object]) -> bool:
+async def _refuse(_: Mapping[str, object]) -> bool | Mapping[str, object]:
     return False
 
 
@@ -92,7 +92,9 @@ class ToolContext(Generic[Deps]):
         resources: Resources opened here are closed when the run ends.
         report: Reports the progress of the call to people.
         ask: Asks for approval of something that comes up during the call. The person sees the argument in place of the
-            call's arguments. It returns False if nobody can be asked.
+            call's arguments. It returns False if nobody can be asked. A question with a `form`, a JSON Schema, may also
+            be answered with the values of its fields, if `fills_forms`.
+        fills_forms: Questions may have a `form`.
         deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
         run: The run that makes the call; None outside of a run.
     """
@@ -106,7 +108,8 @@ class ToolContext(Generic[Deps]):
     workspace: Workspace = field(default_factory=Workspace)
     resources: RunResources = field(default_factory=RunResources)
     report: Callable[[str], None] = _report_to_log
-    ask: Callable[[Mapping[str, object]], Awaitable[bool]] = _refuse
+    ask: Callable[[Mapping[str, object]], Awaitable[bool | Mapping[str, object]]] = _refuse
+    fills_forms: bool = False
     deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
     run: CallingRun | None = None
 

@@ -44,7 +44,7 @@ from jackfield.tools._plan import (
     ReadyCall,
     RefusedCall,
 )
-from jackfield.tools._rules import NO_RULES, Approve, CallRules
+from jackfield.tools._rules import NO_RULES, Approve, Ask, CallRules, Decision, Denial
 from jackfield.tools._safety import Safety
 from jackfield.tools._turn import Turn
 
@@ -59,6 +59,7 @@ STOPPED_TEXT = (
     "repeat it."
 )
 REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
+DENIED_TEXT = "The user did not allow this call, and says: {reason}"
 IN_DOUBT_TEXT = (
     "The program ended while this call was being made. It may or may not have been done, and was not repeated."
 )
@@ -116,7 +117,7 @@ class ToolExecutor:
         calls: Sequence[PlannedCall],
         *,
         approve: Approve | None = None,
-        answers: Mapping[str, bool] = NO_ANSWERS,
+        answers: Mapping[str, Decision] = NO_ANSWERS,
         in_doubt: frozenset[str] = frozenset(),
     ) -> CallPlan:
         """Decide about the calls of one turn, and make none of them.
@@ -259,23 +260,25 @@ class ToolExecutor:
 
     def _open_turn(self, plan: CallPlan, context: ToolContext) -> Turn:
         """Return a turn whose queue also takes the events of nested runs."""
-        asker = plan.approve or (context.run.asker() if context.run is not None else None)
-        make, refusal = partial(self._make, context, asker), partial(_refusal, context)
+        asker = context.run.asker() if plan.approve is None and context.run is not None else None
+        scoped = replace(context, fills_forms=asker is not None)
+        make, refusal = partial(self._make, scoped, plan.approve or asker), partial(_refusal, context)
         turn = Turn(make, self._failed, refusal, self.timeout_s)
         if context.run is not None:
             context.run.emit = turn.events.put_nowait
         return turn
 
     async def _make(
-        self, context: ToolContext, approve: Approve | None, ready: ReadyCall, turn: Turn, started: float
+        self, context: ToolContext, asker: Ask | None, ready: ReadyCall, turn: Turn, started: float
     ) -> ToolFinished:
         """Make a call that began at `started` of the performance counter; errors of the tool are raised."""
         planned = ready.planned
 
-        async def ask(arguments: Mapping[str, object]) -> bool:
-            decision = await _decide(planned, arguments, context, approve)
+        async def ask(arguments: Mapping[str, object]) -> bool | Mapping[str, object]:
+            decision, values = await _put_question(planned, arguments, context, asker)
             turn.events.put_nowait(decision)
-            return decision.allowed and await _refusal(context, planned) is None
+            is_allowed = decision.allowed and await _refusal(context, planned) is None
+            return values if is_allowed and values is not None else is_allowed
 
         files = context.files if ready.safety.file_access else ()
         scoped = replace(
@@ -378,35 +381,56 @@ async def _decide(
     arguments: Mapping[str, object],
     context: ToolContext,
     approve: Approve | None,
-    answer: bool | None = None,
+    answer: Decision | None = None,
 ) -> ApprovalDecided:
     """Ask for approval of a call, unless it was answered before. The arguments are shown as they will be used.
 
     Raises:
-        ConfigError: The function returned something other than True or False.
+        ConfigError: The function returned something other than a decision.
     """
+    if answer is not None:
+        return _as_event(planned, arguments, "resume", answer)
+    decision, _ = await _put_question(planned, arguments, context, approve)
+    return decision
+
+
+async def _put_question(
+    planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, asker: Ask | None
+) -> tuple[ApprovalDecided, Mapping[str, object] | None]:
+    """Ask about a call, or what comes up during one; also return the values of the form, if the person filled one.
+
+    Raises:
+        ConfigError: The function returned something other than a decision, or values without a form.
+    """
+    if asker is None:
+        return _as_event(planned, arguments, "nobody", False, NO_APPROVER_TEXT), None
     call = FunctionCall(planned.call.name, dumps(arguments))
     scoped = replace(context, call_id=planned.call_id)
-
-    def decision(by: str, response: object, reason: str = REFUSED_TEXT) -> ApprovalDecided:
-        is_allowed = response is True
-        return ApprovalDecided(planned.call_id, call, is_allowed, by, "" if is_allowed else reason)
-
-    if answer is not None:
-        return decision("resume", answer)
-    if approve is None:
-        return decision("nobody", None, NO_APPROVER_TEXT)
     try:
         response = await run_isolated(
-            partial(call_function, approve, call, scoped), name=f"approval of {call.name}", timeout_s=None
+            partial(call_function, asker, call, scoped), name=f"approval of {call.name}", timeout_s=None
         )
     except Exception as error:  # noqa: BLE001 - any failure counts as a refusal
         _log.warning("asking for approval of %s failed", call.name, exc_info=True)
         reason = summarize(error.error if isinstance(error, EscapedError) else error)
-        return decision("approve", None, f"{REFUSED_TEXT} (Asking failed: {reason})")
-    if not isinstance(response, bool):
+        return _as_event(planned, arguments, "approve", False, f"{REFUSED_TEXT} (Asking failed: {reason})"), None
+    if isinstance(response, Mapping) and context.fills_forms and "form" in arguments:
+        return _as_event(planned, arguments, "approve", True), response
+    if not isinstance(response, bool | Denial):
         raise ConfigError(
             f"approve returned {response!r:.60} for a call of {call.name!r}: it must return True to allow the call, or "
-            f"False"
+            f"False or Denial(reason)"
         )
-    return decision("approve", response)
+    return _as_event(planned, arguments, "approve", response), None
+
+
+def _as_event(
+    planned: PlannedCall, arguments: Mapping[str, object], by: str, decision: Decision, reason: str = REFUSED_TEXT
+) -> ApprovalDecided:
+    """Return a decision as an event. Only True allows a call."""
+    call = FunctionCall(planned.call.name, dumps(arguments))
+    if decision is True:
+        return ApprovalDecided(planned.call_id, call, allowed=True, by=by)
+    if isinstance(decision, Denial) and decision.reason.strip():
+        reason = DENIED_TEXT.format(reason=decision.reason)
+    return ApprovalDecided(planned.call_id, call, allowed=False, by=by, reason=reason)

@@ -10,10 +10,10 @@ from typing import TypeAlias
 from jackfield.events import ApprovalDecided
 from jackfield.messages import FunctionCall
 from jackfield.tools._base import BaseTool
-from jackfield.tools._rules import Approve
+from jackfield.tools._rules import Approve, Decision
 from jackfield.tools._safety import Safety
 
-NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
+NO_ANSWERS: Mapping[str, Decision] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +105,5 @@ class CallPlan:
     waiting: tuple[PlannedCall, ...]
     doubtful: frozenset[str]
     approve: Approve | None
-    answers: Mapping[str, bool]
+    answers: Mapping[str, Decision]
     in_doubt: frozenset[str]

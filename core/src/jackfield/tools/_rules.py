@@ -12,13 +12,31 @@ from jackfield.messages import FunctionCall
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._safety import Safety
 
-Approve: TypeAlias = Callable[[FunctionCall, ToolContext], bool | Awaitable[bool]]
-"""Decides before a call: True allows it, False refuses it. A plain function runs in a worker thread."""
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A decision against a call, with a reason that the model reads. It is false, as False is."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Decision: TypeAlias = bool | Denial
+"""True allows a call; False and a `Denial` refuse it."""
+
+Approve: TypeAlias = Callable[[FunctionCall, ToolContext], Decision | Awaitable[Decision]]
+"""Decides before a call; see `Decision`. A plain function runs in a worker thread."""
+
+Answer: TypeAlias = Decision | Mapping[str, object]
+Ask: TypeAlias = Callable[[FunctionCall, ToolContext], Answer | Awaitable[Answer]]
+"""Answers a question that comes up during a call: as `Approve` does, or with the values of its form."""
 
 Approval: TypeAlias = Approve | Literal["marked", "ask", "read_only"] | Mapping[str, Any]
 """A function that approves calls, a rule about the calls that need approval, or both: see `Agent`."""
 
-Ask = Literal["marked", "ask", "read_only", "allow_listed"]
+_Rule = Literal["marked", "ask", "read_only", "allow_listed"]
 EFFECTS = ("files", "network", "processes")
 
 
@@ -35,7 +53,7 @@ class CallRules:
         outer: The rules of the parent agent, which hold as well.
     """
 
-    ask: Ask = "marked"
+    ask: _Rule = "marked"
     allow: tuple[str, ...] = ()
     forbid: frozenset[str] = frozenset()
     outer: CallRules | None = None
@@ -88,13 +106,13 @@ def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[Ca
     return CallRules(ask, allow, frozenset(forbid)), by
 
 
-def _read_rule(options: Mapping[str, Any]) -> tuple[Ask, tuple[str, ...]]:
+def _read_rule(options: Mapping[str, Any]) -> tuple[_Rule, tuple[str, ...]]:
     if unknown := set(options) - {"ask", "allow", "by"}:
         raise ConfigError(f"approve takes 'ask', 'allow' and 'by', not {min(unknown)!r}")
     allow = options.get("allow")
     ask: Any = options.get("ask", "marked" if allow is None else "allow_listed")
-    if ask not in get_args(Ask):
-        raise ConfigError(f"approve must be a function or one of {', '.join(get_args(Ask))}, not {ask!r}")
+    if ask not in get_args(_Rule):
+        raise ConfigError(f"approve must be a function or one of {', '.join(get_args(_Rule))}, not {ask!r}")
     if (ask == "allow_listed") != (allow is not None) or isinstance(allow, str):
         raise ConfigError("approve='allow_listed' needs the names of tools: write approve={'allow': ['search_*', …]}")
     return ask, tuple(allow or ())

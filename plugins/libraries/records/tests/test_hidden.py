@@ -15,6 +15,7 @@ from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import Denial
 from jackfield_testkit.records import MemoryStore
 
 KEYS = {
@@ -70,6 +71,17 @@ def test_an_approved_call_with_a_key_is_executed_exactly_after_resuming(key: str
     assert bank.orders == [asked]
     assert key in str(second.requests[-1].messages[0].content), "the model sees the conversation as it was"
     assert key not in all_of(store)
+
+
+def test_the_reason_of_a_denial_is_recorded_without_the_key_in_it(key: str) -> None:
+    store, bank = MemoryStore(), Bank()
+    paused = bank.agent(ScriptedModel([calls(("order", {"cake": "one"}))]), store).ask("Order.")
+    second = ScriptedModel([answer("Well.")])
+    denials = dict.fromkeys(paused.waiting, Denial(f"Not with {key}."))
+    bank.agent(second, store).resume(paused.run_id, approvals=denials)
+    assert key in str(second.requests[-1].messages[-1].content)
+    assert key not in all_of(store)
+    assert bank.orders == []
 
 
 @pytest.mark.parametrize("changed", [None, "sk-Another83bXw4Rk2"])

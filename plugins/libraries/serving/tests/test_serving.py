@@ -21,7 +21,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import ToolContext
+from jackfield.tools import Denial, ToolContext
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serving import (
@@ -105,8 +105,8 @@ def test_a_clients_tool_pauses_the_run_until_its_result_arrives() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("decision", [True, False])
-def test_an_approval_continues_the_run(decision: bool) -> None:
+@pytest.mark.parametrize("decision", [True, False, Denial("Ada was paid yesterday.")])
+def test_an_approval_continues_the_run(decision: bool | Denial) -> None:
     paid: list[str] = []
 
     @tool(needs_approval=True)
@@ -124,8 +124,11 @@ def test_an_approval_continues_the_run(decision: bool) -> None:
             [waiting] = (await serving.run(run_id)).waiting
             await serving.answer(run_id, {waiting.call_id: decision})
             await read(serving, run_id, after=events[-1].number)
-            assert paid == (["Ada"] if decision else [])
-            assert (await serving.run(run_id)).text == "Done."
+            assert paid == (["Ada"] if decision is True else [])
+            run = await serving.run(run_id)
+            assert run.text == "Done."
+            [result] = [message.get_text_content() for message in run.response if message.role == "function"]
+            assert ("yesterday" in result) == isinstance(decision, Denial), "the model reads the reason"
 
     asyncio.run(main())
 
@@ -373,7 +376,7 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
                     with pytest.raises(NotWaitingError):
                         await serving.answer(run_id, {"other": True})
                     with pytest.raises(NotWaitingError):
-                        await serving.answer(run_id, {waiting.call_id: "yes"})
+                        await serving.answer(run_id, {waiting.call_id: {"sure": True}})  # it has no form
                     asked = waiting.call_id
                     await serving.answer(run_id, {asked: decision})
             run = await serving.run(run_id)
@@ -385,12 +388,34 @@ def test_a_question_of_a_running_call_is_answered_by_a_client(decision: bool) ->
     asyncio.run(main())
 
 
-def test_a_question_is_declined_where_no_client_answers_it() -> None:
-    asked: list[bool] = []
+def test_a_form_of_a_running_call_is_filled_by_a_client() -> None:
+    filled: list[object] = []
 
     @tool
     async def order(context: ToolContext) -> str:
         """Order."""
+        assert context.fills_forms
+        filled.append(await context.ask({"server_asks": "Which?", "form": {"properties": {"size": {}}}}))
+        return "done"
+
+    async def main() -> None:
+        async with Serving({"a": agent(calls(("order", {})), answer("Done."), tools=[order])}) as serving:
+            run_id = await serving.start("a", "Tea.", takes_questions=True)
+            async for _number, event in serving.attach(run_id):
+                if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
+                    await serving.answer(run_id, {event.event.data["call_id"]: {"size": "large"}})
+
+    asyncio.run(main())
+    assert filled == [{"size": "large"}]
+
+
+def test_a_question_is_declined_where_no_client_answers_it() -> None:
+    asked: list[object] = []
+
+    @tool
+    async def order(context: ToolContext) -> str:
+        """Order."""
+        assert not context.fills_forms
         asked.append(await context.ask({"server_asks": "Really?"}))
         return "done"
 

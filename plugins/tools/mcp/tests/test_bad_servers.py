@@ -185,6 +185,32 @@ def test_a_question_that_needs_more_than_a_yes_is_declined_unasked(bad: MCPServe
     assert json.loads(call(bad, "bad-ask_form", context).content)["action"] == "decline"
 
 
+@pytest.mark.parametrize(
+    ("values", "content"),
+    [
+        ({"password": "hunter2"}, {"password": "hunter2"}),
+        ({}, None),
+        ({"password": None}, None),
+        ({"password": {"a": 1}}, None),
+        ({"password": "x", "more": "y"}, None),
+        (True, None),
+        (False, None),
+    ],
+)
+def test_a_form_is_filled_by_a_person_or_declined(bad: MCPServers, values: Any, content: Any) -> None:
+    forms: list[Any] = []
+
+    async def fill(question: Any) -> Any:
+        forms.append(question["form"])
+        return values
+
+    context: ToolContext[Any] = ToolContext(ask=fill, fills_forms=True)
+    result = json.loads(call(bad, "bad-ask_form", context).content)
+    assert result.get("content") == content
+    assert result["action"] == ("decline" if content is None else "accept")
+    assert forms[0]["required"] == ["password"]
+
+
 def test_a_person_is_not_asked_without_end(bad: MCPServers) -> None:
     questions: list[Any] = []
 

@@ -22,7 +22,7 @@ from jackfield.events import (
 from jackfield.messages import FunctionCall, Message
 from jackfield.runs import Part, Run, RunState, Spent, open_calls
 from jackfield.secrets import SEAL, Secrets, placeholders_in
-from jackfield.tools import STOPPED
+from jackfield.tools import STOPPED, Decision
 from jackfield_records.entries import (
     ADDED,
     DIGESTS,
@@ -262,7 +262,7 @@ class Progress(RunState):
                 f"known or has changed ({secrets}): set it as it was, or begin a new run"
             )
 
-    def _as_approved(self, answers: Mapping[str, bool], waiting: Mapping[str, FunctionCall]) -> dict[str, bool]:
+    def _as_approved(self, answers: Mapping[str, Decision], waiting: Mapping[str, FunctionCall]) -> dict[str, Decision]:
         """Return the answers without approvals of calls that differ from the calls that a person saw."""
         changed = [
             one

@@ -33,6 +33,7 @@ from jackfield.secrets import Secrets, hide_in_address, secrets_of
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.streams import closing
 from jackfield.sync import in_worker
+from jackfield.tools import Decision
 from jackfield_records.entries import (
     ADDED,
     RESUMED,
@@ -232,7 +233,7 @@ class NestedRecorder:
     agent: str
     place: str
     call_id: str
-    answer: bool | None
+    answer: Decision | None
     resumable: bool
     _note: str = ""
 
@@ -254,7 +255,7 @@ class NestedRecorder:
                 call_id=self.call_id,
                 place=self.place,
                 question=_question(before.messages),
-                is_refused=self.answer is False,
+                is_refused=self.answer is not None,
             )
         self._note = f"agent {self.agent} begins again, and what agent {before.agent} had done is not used: {problem}"
         return None
@@ -366,7 +367,7 @@ class RunRecord:
         self._known_handoffs = progress.handoffs  # a run that goes on says again who has the conversation
         self._waiting: list[Step] = []
         self._asked_at: Counter[str] = Counter()
-        self._answers: Mapping[str, bool] = {}
+        self._answers: Mapping[str, Decision] = {}
 
     @property
     def waits(self) -> bool:
@@ -416,11 +417,13 @@ class RunRecord:
         """See `Writer.before_call`."""
         return await self.writer.before_call()
 
-    async def resumed(self, approvals: Mapping[str, bool]) -> None:
+    async def resumed(self, approvals: Mapping[str, Decision]) -> None:
         """Write that the run continues, and the decisions about calls that wait."""
         self._answers = approvals
         self._progress.resumed(approvals)
-        await self._append([json.dumps({"event": RESUMED, "approvals": dict(approvals)})])
+        await self._append(
+            [json.dumps({"event": RESUMED, "approvals": {call_id: one is True for call_id, one in approvals.items()}})]
+        )
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
@@ -439,7 +442,7 @@ class RunRecord:
     # --- runs below ---
 
     def below(
-        self, agent: str, place: str, call_id: str, answers: Mapping[str, bool], *, resumable: bool
+        self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
     ) -> NestedRecorder:
         """Return the recording of an agent that is asked at a place of the run; see `NestedRecorder`."""
         if call_id:  # servers repeat the ids of calls in later turns

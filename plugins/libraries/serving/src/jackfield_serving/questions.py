@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from jackfield.messages import FunctionCall
-from jackfield.tools import ToolContext
+from jackfield.tools import Decision, Denial, ToolContext
 from jackfield_serving.views import WaitingCall
 
 QUESTION = "jackfield-serving.question"
 """The name of the `PluginEvent` for a question; its data has `call_id` (the key of the answer), `name`, `arguments`."""
 _MOST = 100
+Answer: TypeAlias = Decision | Mapping[str, object]
 
 
 class Questions:
@@ -24,16 +26,16 @@ class Questions:
 
     def __init__(self, publish: Callable[[WaitingCall], None]) -> None:
         self._publish = publish
-        self._waiting: dict[str, tuple[WaitingCall, asyncio.Future[bool]]] = {}
+        self._waiting: dict[str, tuple[WaitingCall, asyncio.Future[Answer]]] = {}
         self._count = 0
 
-    async def ask(self, call: FunctionCall, context: ToolContext[Any]) -> bool:
+    async def ask(self, call: FunctionCall, context: ToolContext[Any]) -> Answer:
         """Wait for the answer to a question of a call; see `Agent.astream`."""
         if len(self._waiting) >= _MOST:
             return False
         self._count += 1
         question = WaitingCall(call_id=f"{context.call_id}?{self._count}", call=call, kind="question")
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[question.call_id] = (question, future)
         try:
             self._publish(question)
@@ -47,9 +49,17 @@ class Questions:
 
     def answer(self, answers: Mapping[str, Any]) -> bool:
         """Answer questions; return False, and answer none, if one of the ids or answers does not fit."""
-        open_ids = {question.call_id for question in self.waiting()}
-        if not open_ids.issuperset(answers) or not all(isinstance(answer, bool) for answer in answers.values()):
+        questions = {question.call_id: question for question in self.waiting()}
+        if not questions.keys() >= answers.keys():
+            return False
+        if not all(_fits(answer, questions[call_id]) for call_id, answer in answers.items()):
             return False
         for call_id, answer in answers.items():
             self._waiting[call_id][1].set_result(answer)
         return True
+
+
+def _fits(answer: object, question: WaitingCall) -> bool:
+    if isinstance(answer, Mapping):
+        return "form" in json.loads(question.call.arguments)
+    return isinstance(answer, bool | Denial)

@@ -12,6 +12,7 @@ from jackfield.events import ApprovalNeeded, PluginEvent, RunFailed, RunFinished
 from jackfield.messages import FunctionCall, Message, Usage, as_messages
 from jackfield.results import text_of_answer
 from jackfield.stores import RUNNING, StoredRun
+from jackfield.tools import Decision, Denial
 from jackfield_records import Replay
 from jackfield_records.recovering import MOST_TRIES, count_tries
 from jackfield_serving.errors import NotWaitingError
@@ -82,11 +83,11 @@ class RunRecord:
         """Return the answers by their kind.
 
         Raises:
-            NotWaitingError: The run does not wait for one of them, or an approval is not True or False.
+            NotWaitingError: The run does not wait for one of them, or an approval is not a decision.
             InvalidMessageError: The message of a person is not valid.
         """
         waiting = {call.call_id: call for call in self.waiting}
-        approvals, results = dict[str, bool](), dict[str, Any]()
+        approvals, results = dict[str, Decision](), dict[str, Any]()
         for call_id, answer in answers.items():
             if call_id not in waiting:
                 ids = ", ".join(map(repr, waiting)) or "nothing"
@@ -95,10 +96,10 @@ class RunRecord:
                 return Answers(messages=as_messages(answer))
             if waiting[call_id].kind == "client_tool":
                 approvals[call_id], results[call_id] = True, answer
-            elif isinstance(answer, bool):
+            elif isinstance(answer, bool | Denial):
                 approvals[call_id] = answer
             else:
-                raise NotWaitingError(f"call {call_id!r} waits for approval: answer True or False")
+                raise NotWaitingError(f"call {call_id!r} waits for approval: answer True, False or Denial(reason)")
         return Answers(approvals=approvals, results=results)
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:
@@ -185,7 +186,8 @@ def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
 
 def _take_answers(record: RunRecord, note: PluginEvent) -> None:
     approvals, results = note.data.get("approvals"), note.data.get("results")
-    record.answers = Answers(approvals=approvals or {}, results=results or {})
+    denials = {call_id: Denial(reason) for call_id, reason in (note.data.get("reasons") or {}).items()}
+    record.answers = Answers(approvals={**(approvals or {}), **denials}, results=results or {})
     record.results.update(results or {})
 
 

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 from jackfield.errors import ConfigError
 from jackfield.events import PluginEvent
 from jackfield.messages import Message
-from jackfield.tools import FunctionSchema
+from jackfield.tools import Decision, Denial, FunctionSchema
 
 PREFIX = "jackfield-serving."
 ANSWERS = f"{PREFIX}answers"
 Answer: TypeAlias = Any
-"""The answer to a call: True or False for an approval; for a client's tool, its result as a text or any JSON value."""
+"""The answer to a call: a decision for an approval; for a client's tool, its result as a text or any JSON value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Answers:
         messages: The messages of a person, with which the run begins again.
     """
 
-    approvals: Mapping[str, bool] = field(default_factory=dict)
+    approvals: Mapping[str, Decision] = field(default_factory=dict)
     results: Mapping[str, Any] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
 
@@ -73,7 +73,14 @@ class Answers:
         Raises:
             ConfigError: A result is not JSON.
         """
-        fields = {"approvals": dict(self.approvals), "results": dict(self.results)}
+        # Reasons have a key of their own: secrets in the texts of `approvals` would not be hidden.
+        fields = {
+            "approvals": {call_id: decision is True for call_id, decision in self.approvals.items()},
+            "reasons": {
+                call_id: decision.reason for call_id, decision in self.approvals.items() if isinstance(decision, Denial)
+            },
+            "results": dict(self.results),
+        }
         return PluginEvent(ANSWERS, _as_json(fields, "results of a client's tools"))
 
 

@@ -229,8 +229,9 @@ class Serving:
 
         Args:
             run_id: The run.
-            answers: By the ids of `RunInfo.waiting`: True or False for an approval, the result for a client's tool, a
-                text or messages for a person's turn (`INPUT`). Calls without an answer wait on.
+            answers: By the ids of `RunInfo.waiting`: True, False or `Denial(reason)` for an approval; the same, or the
+                values of its form, for a question; the result for a client's tool; a text or messages for a person's
+                turn (`INPUT`). Calls without an answer wait on.
             owner: The identity that started the run.
 
         Raises:

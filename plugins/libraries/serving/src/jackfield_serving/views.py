@@ -48,8 +48,9 @@ class WaitingCall:
     Attributes:
         call_id: The key of its answer.
         call: The call; its arguments are those that will be used.
-        kind: `approval`: answer True or False. `client_tool`: answer with the result. `input`: answer with a text.
-            `question`: a call that is running asks for something, such as an MCP server does: answer True or False.
+        kind: `approval`: answer True, False or `Denial(reason)`. `client_tool`: answer with the result.
+            `input`: answer with a text. `question`: a call that is running asks for something, such as an MCP server
+            does: answer as an approval, or with the values of the `form` among its arguments.
         agent: The nested agent that makes the call; ''.
         in_doubt: It was under way when a process ended, and may have been made.
     """

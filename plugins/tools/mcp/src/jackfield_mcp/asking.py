@@ -1,12 +1,13 @@
-"""Questions of a server during a call: confirmations (elicitation), answered by an approval."""
+"""Questions of a server during a call (elicitation): confirmations and forms."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from jackfield.tools import ToolContext
 from jackfield_mcp.bridge import on_loop
 
 if TYPE_CHECKING:
@@ -14,26 +15,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Ask = Callable[[Mapping[str, object]], Awaitable[bool]]
-
 _MOST_QUESTIONS = 10  # of one call: a server that asks more wants something else
 
 
 class Asked:
-    """Answers the questions of one server with approvals of the running calls.
+    """Passes the questions of one server to the persons who follow the running calls.
 
-    A yes to a form fills it with its defaults; yes-or-no fields without one become yes, because that is what was
-    confirmed. What else a form wants nobody can give, so it is declined. A yes to an address says that the person
-    may be sent there; nothing opens it here.
+    A person fills a form if the caller of the run offers that (`ToolContext.fills_forms`). An approval fills it with
+    its defaults; yes-or-no fields without one become yes, because that is what was confirmed. A form that an approval
+    cannot fill is declined. Approving an address says that the person may be sent there; nothing opens it here.
     """
 
     def __init__(self, server: str) -> None:
         self._server = server
         self._calls: list[Asking] = []
 
-    def begin(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Asking:
+    def begin(self, context: ToolContext, loop: asyncio.AbstractEventLoop) -> Asking:
         """Register a running call, whose caller can be asked on its own loop, until `end`."""
-        call = Asking(ask, loop)
+        call = Asking(context, loop)
         self._calls.append(call)
         return call
 
@@ -57,12 +56,16 @@ class Asked:
             question["address"] = params.url
             content = None
         else:
-            content = _fill_form(params.requested_schema)
-            question["answer"] = content
-            if content is None:
+            content = question["answer"] = _fill_form(params.requested_schema)
+            if call.context.fills_forms:
+                question["form"] = params.requested_schema
+            elif content is None:
                 _log.warning("MCP server %r asked for what an approval cannot give: declined", self._server)
                 return ElicitResult(action="decline")
-        if call.questions > _MOST_QUESTIONS or not await call.answer(question):
+        answer = await call.answer(question) if call.questions <= _MOST_QUESTIONS else False
+        if isinstance(answer, Mapping):
+            content = _as_content(answer, params.requested_schema)
+        if answer is False or (content is None and params.mode != "url"):
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=content)
 
@@ -70,28 +73,42 @@ class Asked:
 class Asking:
     """A call that runs, and whom to ask."""
 
-    __slots__ = ("ask", "loop", "questions", "waiting")
+    __slots__ = ("context", "loop", "questions", "waiting")
 
-    def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> None:
-        self.ask = ask
+    def __init__(self, context: ToolContext, loop: asyncio.AbstractEventLoop) -> None:
+        self.context = context
         self.loop = loop
         self.questions = 0
-        self.waiting: set[asyncio.Task[bool]] = set()
+        self.waiting: set[asyncio.Task[bool | Mapping[str, object]]] = set()
 
-    async def answer(self, question: Mapping[str, object]) -> bool:
+    async def answer(self, question: Mapping[str, object]) -> bool | Mapping[str, object]:
         """Ask; False if the call ends before there is an answer."""
-        waiting = asyncio.ensure_future(on_loop(self.loop, _await_answer(self.ask, question)))
+        waiting = asyncio.ensure_future(on_loop(self.loop, _await_answer(self.context, question)))
         self.waiting.add(waiting)
         try:
             await asyncio.wait([waiting])
         finally:
             self.waiting.discard(waiting)
             waiting.cancel()
-        return not waiting.cancelled() and waiting.result()
+        return False if waiting.cancelled() else waiting.result()
 
 
-async def _await_answer(ask: Ask, question: Mapping[str, object]) -> bool:
-    return await ask(question) is True
+async def _await_answer(context: ToolContext, question: Mapping[str, object]) -> bool | Mapping[str, object]:
+    answer = await context.ask(question)
+    return answer if isinstance(answer, Mapping) else answer is True
+
+
+def _as_content(values: Mapping[str, object], schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the values of a form's fields; None if one that is required is missing, or one is not what it may be.
+
+    Fields of a form have the types that the protocol allows: texts, numbers, booleans, and lists of texts.
+    """
+    fields = schema.get("properties") or {}
+    if any(name not in values for name in schema.get("required") or ()) or not fields.keys() >= values.keys():
+        return None
+    if not all(isinstance(one, str | int | float | list) for one in values.values()):
+        return None
+    return dict(values)
 
 
 def _fill_form(schema: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from jackfield import sync
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
 from jackfield.plugins import Plugins
-from jackfield_mcp.asking import Ask, Asked
+from jackfield.tools import ToolContext
+from jackfield_mcp.asking import Asked
 from jackfield_mcp.bridge import on_loop
 from jackfield_mcp.listing import Definition, Keeper, Listing, list_server
 from jackfield_mcp.sampling import Sampler
@@ -199,7 +200,7 @@ class Session:
         what: str,
         timeout_s: float | None = None,
         again: bool = False,
-        ask: Ask | None = None,
+        asker: ToolContext | None = None,
     ) -> T:
         """Do something with the client, which is opened first if need be.
 
@@ -208,7 +209,7 @@ class Session:
             what: Its name in texts: "the call of 'add'".
             timeout_s: How long it may take, without opening the client.
             again: It may be done twice, so it is repeated once if the server ends meanwhile.
-            ask: Answers the server's questions meanwhile, on this loop.
+            asker: The context of the call, which takes the server's questions meanwhile, on this loop.
 
         Raises:
             ServerEndedError: The server cannot be reached, or ended meanwhile.
@@ -218,7 +219,7 @@ class Session:
         link = self._link
         if link is None or not link.is_usable():
             link = await sync.in_worker(self._begin)
-        asking = (ask, asyncio.get_running_loop()) if ask else None
+        asking = (asker, asyncio.get_running_loop()) if asker else None
         return await on_loop(link.loop, self._doing(link, work, what, timeout_s, again=again, asking=asking))
 
     async def listing(self) -> Listing:
@@ -459,7 +460,7 @@ class Session:
         timeout_s: float | None,
         *,
         again: bool,
-        asking: tuple[Ask, asyncio.AbstractEventLoop] | None,
+        asking: tuple[ToolContext, asyncio.AbstractEventLoop] | None,
     ) -> T:
         peer = await self._connected(link)
         call = self._asked.begin(*asking) if asking else None

@@ -210,7 +210,7 @@ class MCPTool(_ServerTool):
             work,
             what=self._what,
             timeout_s=self.source.server.call_timeout_s,
-            ask=context.ask,
+            asker=context,
         )
 
     async def _check(self, session: Session, peer: OpenServer, accepted: str) -> None:
@@ -278,7 +278,7 @@ class ReadResource(_ServerTool):
 
         limit = self.source.server.call_timeout_s
         return of_resource(
-            await session.do(work, what=self._what, timeout_s=limit, again=True, ask=context.ask), session.name
+            await session.do(work, what=self._what, timeout_s=limit, again=True, asker=context), session.name
         )
 
 
@@ -318,7 +318,7 @@ class GetPrompt(_ServerTool):
 
         limit = self.source.server.call_timeout_s
         return of_prompt(
-            await session.do(work, what=self._what, timeout_s=limit, again=True, ask=context.ask), session.name
+            await session.do(work, what=self._what, timeout_s=limit, again=True, asker=context), session.name
         )
 
 
