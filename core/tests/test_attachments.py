@@ -78,6 +78,14 @@ def test_what_is_no_text_is_not_taken_for_one(content: bytes) -> None:
     assert decode_text(content) is None
 
 
+@pytest.mark.parametrize("suffix", ["ipynb", "eml", "fodt", "fods", "fodp"])
+def test_a_text_that_is_mostly_data_is_sent_as_it_is_where_nothing_reads_it(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"a.{suffix}").write_text(TEXT)
+    scripted = model()
+    scripted.ask(asked(tmp_path / f"a.{suffix}"))
+    assert TEXT in sent(scripted)
+
+
 # --- refusals ---
 
 

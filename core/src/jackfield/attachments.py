@@ -1,7 +1,8 @@
 """Files that a user attaches to a message, on their way to a model: as they are, as text, or refused.
 
 A PDF stays a part of the message if the model takes PDFs. A text file is sent as it is, below its name. Any other file
-is read by a parser, which a processor brings along; without one, the request is refused. No file is dropped in silence.
+is read by a parser, which a processor brings along; without one, the request is refused. Notebooks, mails and other
+texts that are mostly data are read by a parser if there is one. No file is dropped in silence.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ UNREAD_FILES = "jackfield.unread_files"
 
 _PDF = b"%PDF"
 _NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are written in ASCII
+_MOSTLY_DATA = (".ipynb", ".eml", ".fodt", ".fods", ".fodp")  # text with pictures in base64 and much markup
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 _SHORT_CHARS = 40_000
@@ -202,11 +204,14 @@ async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str
     if is_taken and role == USER:
         return item
     text = None if file.content is None else await in_worker(decode_text, file.content)
-    if text is None:
+    if text is None or file.name.lower().endswith(_MOSTLY_DATA):
         try:
             text = await parse(file)
-        except DocParserError as error:
-            raise UnsupportedInputError(str(error)) from error
+        except (DocParserError, UnsupportedInputError) as error:
+            if text is None:
+                raise (
+                    error if isinstance(error, UnsupportedInputError) else UnsupportedInputError(str(error))
+                ) from error
         if not text.strip():
             raise UnsupportedInputError(
                 f"{file.name} has no text that can be read: if it has scanned pages, send them as images"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
+import nbformat
+from nbformat import v3, v4
+
 from jackfield_testkit.suites import ParserSuite, PluginSuite
 
 MARKDOWN = """# Tea
@@ -24,6 +27,14 @@ Green tea is *brewed* with hot water.
 print("tea")
 ```
 """
+
+
+def notebook(*cells: object) -> bytes:
+    return nbformat.writes(v4.new_notebook(cells=list(cells))).encode()
+
+
+def old_notebook(*cells: object) -> bytes:
+    return json.dumps(v3.new_notebook(worksheets=[v3.new_worksheet(cells=list(cells))])).encode()
 
 
 class TestPlugin(PluginSuite):
@@ -75,3 +86,45 @@ class TestJson(ParserSuite):
     @staticmethod
     def make_file(count: int) -> bytes:
         return json.dumps([{"name": "Ada", "age": 36}] * (40 * count)).encode()
+
+
+class TestNotebook(ParserSuite):
+    component = "jackfield-text/notebook"
+    samples: ClassVar = {
+        "tea.ipynb": (
+            notebook(
+                v4.new_markdown_cell("# Tea\n\nGreen tea."),
+                v4.new_code_cell("print(2 + 2)", outputs=[v4.new_output("stream", text="4\n")]),
+            ),
+            ("Tea", "Green tea.", "print(2 + 2)", "4"),
+        ),
+        "旧.ipynb": (
+            old_notebook(
+                v3.new_heading_cell("标题", level=2),
+                v3.new_code_cell("1 + 1", outputs=[v3.new_output("pyout", output_text="2", prompt_number=1)]),
+            ),
+            ("标题", "1 + 1", "2"),
+        ),
+    }
+    unreadable: ClassVar = {
+        "cut.ipynb": b'{"cells": [',
+        "list.ipynb": b"[]",
+        "other.ipynb": b'{"a": 1}',
+        "empty.ipynb": notebook(),
+        "white.ipynb": notebook(v4.new_code_cell("\n ")),
+        "deep.ipynb": b'{"cells":' + b"[" * 100_000,
+        "wrong.ipynb": b'{"cells": [1, {"cell_type": "code", "source": [{}]}]}',
+    }
+    hostile: ClassVar = {
+        "levels.ipynb": b'{"cells":' * 50_000,
+        "cells.ipynb": b'{"cells": [' + b'{"cell_type":"markdown","source":"- "},' * 50_000 + b"1]}",
+        "quotes.ipynb": notebook(v4.new_markdown_cell("> " * 200_000)),
+        "escapes.ipynb": notebook(
+            v4.new_code_cell("", outputs=[v4.new_output("stream", text="\x1b[" + "1;" * 300_000)])
+        ),
+    }
+
+    @staticmethod
+    def make_file(count: int) -> bytes:
+        cells = ((v4.new_markdown_cell("A paragraph of words."), v4.new_code_cell("x = 1")) for _ in range(20 * count))
+        return notebook(*(cell for pair in cells for cell in pair))

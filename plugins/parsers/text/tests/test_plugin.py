@@ -35,6 +35,7 @@ def test_files_are_recognised_by_each_media_type() -> None:
         "text": {"text/plain"},
         "markdown": {"text/markdown"},
         "json": {"application/json", "application/x-ndjson", "application/jsonl"},
+        "notebook": {"application/x-ipynb+json"},
     }
 
 

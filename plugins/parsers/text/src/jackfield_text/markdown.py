@@ -41,7 +41,7 @@ class MarkdownParser(Parser):
         if len(data) > _MAX_BYTES:
             return TextParser().parse(data, source=source)
         decoded = decode(data, source=source)
-        blocks = tuple(_blocks(decoded.text))
+        blocks = tuple(markdown_blocks(decoded.text))
         return Document(
             source,
             blocks,
@@ -51,7 +51,8 @@ class MarkdownParser(Parser):
         )
 
 
-def _blocks(text: str) -> Iterator[Block]:
+def markdown_blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text in Markdown; front matter is a block of code."""
     front = _FRONT_MATTER.match(text)
     if front:
         yield Block(front[1].strip("\n"), kind="code")

@@ -10,12 +10,12 @@ _CODE = (
 )
 
 
-_SMALL = 262_144  # bytes; what these three do is linear, whatever stands in a file
+_SMALL = 262_144  # bytes; the work of the first three is linear, whatever stands in a file
 
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Parsers for plain text, Markdown and JSON."""
+    """Parsers for plain text, Markdown, JSON and notebooks."""
     return [
         ParserSpec(
             name="text",
@@ -41,5 +41,12 @@ def parsers() -> list[ParserSpec]:
             extensions=("json", "jsonl", "ndjson"),
             in_process_bytes=_SMALL,
             media_types=("application/json", "application/x-ndjson", "application/jsonl"),
+        ),
+        ParserSpec(
+            name="notebook",
+            target="jackfield_text.notebook:NotebookParser",
+            summary="Jupyter notebooks by cell: text in Markdown, code, and outputs as text.",
+            extensions=("ipynb",),
+            media_types=("application/x-ipynb+json",),
         ),
     ]

@@ -1,0 +1,36 @@
+"""A file of each format reaches the model as the text that its parser reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from jackfield import BasicAgent
+from jackfield.config import LLMConfig
+from jackfield.testing import ScriptedModel, answer
+
+SECRET = "The password is marmalade."
+PICTURE = "iVBORw0KGgo"
+
+
+def notebook() -> bytes:
+    output = v4.new_output("display_data", {"image/png": PICTURE})
+    return nbformat.writes(v4.new_notebook(cells=[v4.new_code_cell(f"# {SECRET}", outputs=[output])])).encode()
+
+
+FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_agent_with_a_file_sends_its_text_and_nothing_of_its_format(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FORMATS[name]())
+    config = LLMConfig.parse({"model": "m", "processors": ["multimodal"]})
+    model = ScriptedModel([answer("Marmalade.")], config=config)
+    BasicAgent(llm=model, files=[str(tmp_path / name)]).ask("What is the password?")
+    sent = str(model.requests[0].messages)
+    assert SECRET in sent
+    assert PICTURE not in sent
