@@ -209,6 +209,17 @@ class BaseTool(Configured, ABC):
             ToolServiceError: The call failed; the text is for the model.
         """
 
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:  # noqa: ARG002 - for tools that can
+        """Return the changes of a call to text files as a unified diff, for the person who approves it; '' if none.
+
+        It changes nothing, and may block. A tool need not offer this.
+
+        Args:
+            arguments: The checked arguments of the call.
+            workspace: The workspace of the run.
+        """
+        return ""
+
     def with_origin(self, toolset: Settable, version: int) -> Self:
         """Return a copy that belongs to a changing set; other agents may have the tool without the set."""
         tool = copy.copy(self)
@@ -288,6 +299,11 @@ class StandIn(BaseTool):
     @abstractmethod
     def claims(self) -> Safety:
         """Return the known attributes of the other tool, without the settings of this one."""
+
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
+        """Return the changes that the other tool would make."""
+        tool = self.load()
+        return "" if tool is self else tool.preview(arguments, workspace=workspace)
 
     def safety(self) -> Safety:
         """Return the stricter of the known attributes of the other tool and the settings."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,7 +23,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import Denial, ToolContext
+from jackfield.tools import BaseTool, Denial, ToolContext, Workspace
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serving import (
@@ -129,6 +131,33 @@ def test_an_approval_continues_the_run(decision: bool | Denial) -> None:
             assert run.text == "Done."
             [result] = [message.get_text_content() for message in run.response if message.role == "function"]
             assert ("yesterday" in result) == isinstance(decision, Denial), "the model reads the reason"
+
+    asyncio.run(main())
+
+
+def test_a_pending_call_shows_the_change_that_its_tool_would_make() -> None:
+    class Edit(BaseTool):
+        name, description, needs_approval = "edit", "Edit.", True
+        parameters: ClassVar[dict[str, object]] = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            return "edited"
+
+        def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
+            if arguments["to"] == "fails":
+                raise RuntimeError("inside")
+            return f"+{arguments['to']} in {workspace.root}"
+
+    async def main() -> None:
+        script = [calls(("edit", {"to": "tea\ud800"}), ("edit", {"to": "fails"}))]
+        source = FnCallAgent([Edit()], ScriptedModel(script), workspace="here")
+        async with Serving({"a": source}) as serving:
+            run_id = await serving.start("a", "Edit.")
+            await read(serving, run_id)
+            run = await serving.run(run_id)
+            assert await serving.previews(run) == {run.waiting[0].call_id: "+tea? in here"}
+            below = tuple(replace(one, agent="helper") for one in run.waiting)
+            assert await serving.previews(replace(run, waiting=below)) == {}
 
     asyncio.run(main())
 

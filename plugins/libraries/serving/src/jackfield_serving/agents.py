@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +14,7 @@ from jackfield.agents import Agent, create_agent
 from jackfield.answers import form_of
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
+from jackfield.messages import FunctionCall
 from jackfield.plugins import Plugins
 from jackfield_records.recording import AgentRecorder, recorder_of
 from jackfield_serving.clienttools import ClientTools
@@ -22,6 +24,7 @@ from jackfield_serving.views import AgentInfo
 
 AgentSource: TypeAlias = "Agent[Any] | str | PathLike[str]"
 """An agent, the path of an agent file, or `module:name` of an agent in a module."""
+_log = logging.getLogger("jackfield.serving")
 _FILES = (".yaml", ".yml", ".toml", ".json")
 
 
@@ -135,6 +138,19 @@ def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trus
     from jackfield_agent_files.files import load_agent_config
 
     return create_agent(load_agent_config(text, trust=trust), host=host)
+
+
+def preview_call(agent: Agent[Any], call: FunctionCall) -> str:
+    """Return the changes that a call would make to text files, as a unified diff; '' if there is none to show."""
+    tool = agent.function_map.get(call.name)
+    if tool is None:
+        return ""
+    try:
+        preview = tool.preview(tool.parse_arguments(call.arguments), workspace=agent.workspace)
+    except Exception:  # noqa: BLE001 - a tool of any plugin; without a preview, the arguments are shown
+        _log.warning("the preview of a call of %s failed", call.name, exc_info=True)
+        return ""
+    return preview.encode("utf-8", "replace").decode()
 
 
 def _load_from_module(source: str) -> Agent[Any]:

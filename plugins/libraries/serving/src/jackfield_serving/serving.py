@@ -17,10 +17,11 @@ from jackfield.messages import Message, Messages, as_messages, with_system_text,
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.stores import RUNNING, Store, load_store
+from jackfield.sync import in_worker
 from jackfield.tools import FunctionSchema
 from jackfield_records import fork
 from jackfield_records.pending import append_events, record_pending
-from jackfield_serving.agents import AgentSource, ServedAgent, check_names, serve_agent
+from jackfield_serving.agents import AgentSource, ServedAgent, check_names, preview_call, serve_agent
 from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
     AgentNotFoundError,
@@ -307,6 +308,19 @@ class Serving:
         live = self._driver.find(run_id)
         questions = live.questions.waiting() if live is not None else ()
         return replace(info, waiting=(*info.waiting, *questions)) if questions else info
+
+    async def previews(self, run: RunInfo) -> dict[str, str]:
+        """Return the changes to text files that a run's waiting calls would make, as unified diffs, by the calls' ids.
+
+        Only tools that offer this have one (`BaseTool.preview`), and only calls of the agent itself, because nested
+        agents may have other workspaces.
+        """
+        served = self._agents.get(run.agent)
+        calls = [one for one in run.waiting if one.kind == "approval" and not one.agent]
+        if served is None or not calls:
+            return {}
+        previews = [await in_worker(preview_call, served.agent, one.call) for one in calls]
+        return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
 
     async def runs(
         self, *, owner: str = "", session: str | None = None, agent: str | None = None, limit: int = 100

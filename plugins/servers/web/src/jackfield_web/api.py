@@ -14,11 +14,14 @@ from jackfield.events import RunFailed
 from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
 from jackfield.streams import closing
-from jackfield_serving import Numbered, RunInfo, Serving
+from jackfield.tools import Denial
+from jackfield_serving import Answer, Numbered, RunInfo, Serving
 from jackfield_web.wire import Wire, question_in, wire_of
 
 _Body = TypeVar("_Body", bound=BaseModel)
 _MOST_RUNS = 1000
+_MOST_REASON_CHARS = 2000
+_MOST_FIELDS = 200
 _HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
 _SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -44,12 +47,28 @@ class _Question(BaseModel):
     continues: str = ""
 
 
+class _Denial(BaseModel):
+    """A decision against a call, with the reason that the model reads."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    denied: str = Field(max_length=_MOST_REASON_CHARS)
+
+
+class _Form(BaseModel):
+    """The values of a form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    values: dict[str, bool | int | float | str | list[str]] = Field(max_length=_MOST_FIELDS)
+
+
 class _Answers(BaseModel):
     """Answers to what a run waits for, by the ids of its calls."""
 
     model_config = ConfigDict(extra="forbid")
 
-    answers: dict[str, bool | str] = Field(min_length=1)
+    answers: dict[str, bool | str | _Denial | _Form] = Field(min_length=1)
 
 
 class Api:
@@ -123,6 +142,7 @@ class Api:
             owner=owner_of(request.scope),
             session=question.conversation,
             continues=question.continues,
+            takes_questions=True,
         )
         if "follow" in request.query_params:
             return self._follow(run_id, 0, owner_of(request.scope))
@@ -137,10 +157,16 @@ class Api:
         await self._serving.run(run_id, owner=owner)  # an unknown run is refused before the stream begins
         return self._follow(run_id, int(after), owner)
 
+    async def run(self, request: Request) -> Response:
+        """Return the phase of a run, and the ids of what it waits for."""
+        run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
+        return JSONResponse({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
+
     async def answer(self, request: Request) -> Response:
         """Answer what a run waits for."""
         body = await _read(request, _Answers)
-        await self._serving.answer(request.path_params["run_id"], body.answers, owner=owner_of(request.scope))
+        answers = {call_id: _answer_in(answer) for call_id, answer in body.answers.items()}
+        await self._serving.answer(request.path_params["run_id"], answers, owner=owner_of(request.scope))
         return Response(status_code=204)
 
     async def cancel(self, request: Request) -> Response:
@@ -166,6 +192,7 @@ class Api:
             "continues": run.request.get("continues", ""),
             "question": question_in(run.messages),
             "events": events,
+            "waiting": await self._waiting(run),
         }
 
     async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
@@ -176,24 +203,34 @@ class Api:
                 elif wire := wire_of(*numbered):
                     yield b"data: " + write_json(wire) + b"\n\n"
         run = await self._serving.run(run_id, owner=owner)
-        yield b"data: " + write_json({"type": "end", **_state_of(run)}) + b"\n\n"
+        error = str(failure_of(RunFailed(run.error, run.error_kind))) if run.error else ""
+        end = {"type": "end", "phase": run.phase, "reason": run.stop_reason, "error": error}
+        yield b"data: " + write_json({**end, "waiting": await self._waiting(run)}) + b"\n\n"
+
+    async def _waiting(self, run: RunInfo) -> list[Wire]:
+        """Return what a run waits for, with the changes to files that its calls would make."""
+        previews = await self._serving.previews(run)
+        return [
+            {
+                "call_id": one.call_id,
+                "kind": one.kind,
+                "name": one.call.name,
+                "arguments": one.call.arguments,
+                "agent": one.agent,
+                "in_doubt": one.in_doubt,
+                "diff": previews.get(one.call_id, ""),
+            }
+            for one in run.waiting
+        ]
 
 
-def _state_of(run: RunInfo) -> Wire:
-    """Return the phase of a run, and what it waits for."""
-    waiting = [
-        {
-            "call_id": one.call_id,
-            "kind": one.kind,
-            "name": one.call.name,
-            "arguments": one.call.arguments,
-            "agent": one.agent,
-            "in_doubt": one.in_doubt,
-        }
-        for one in run.waiting
-    ]
-    error = str(failure_of(RunFailed(run.error, run.error_kind))) if run.error else ""
-    return {"phase": run.phase, "reason": run.stop_reason, "error": error, "waiting": waiting}
+def _answer_in(answer: bool | str | _Denial | _Form) -> Answer:
+    match answer:
+        case _Denial():
+            return Denial(answer.denied)
+        case _Form():
+            return answer.values
+    return answer
 
 
 async def _with_heartbeats(events: AsyncIterator[Numbered]) -> AsyncIterator[Numbered | None]:

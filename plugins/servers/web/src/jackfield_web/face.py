@@ -32,6 +32,7 @@ class WebServer(HttpServer):
             Route("/api/conversations/{conversation}", api.conversation, methods=["GET"]),
             Route("/api/conversations/{conversation}", api.delete_conversation, methods=["DELETE"]),
             Route("/api/runs", api.start, methods=["POST"]),
+            Route("/api/runs/{run_id}", api.run),
             Route("/api/runs/{run_id}/events", api.events),
             Route("/api/runs/{run_id}/answers", api.answer, methods=["POST"]),
             Route("/api/runs/{run_id}/cancel", api.cancel, methods=["POST"]),

@@ -31,6 +31,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, Message, Usage
 from jackfield.results import sources_in
 from jackfield.servers import failure_of
+from jackfield_serving import QUESTION
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -109,6 +110,9 @@ def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
             return {"type": "handed_off", "to": event.to}
         case PreparationProgress():
             return {"type": "progress", "text": event.text}
+        case PluginEvent(name=name) if name == QUESTION:
+            question = {field: str(event.data.get(field, "")) for field in ("call_id", "name", "arguments")}
+            return {"type": "question", **question}
         case PluginEvent():
             note = event.data.get("note")
             sources = _sources(event.data)

@@ -11,6 +11,7 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import BaseTool, ToolContext, Workspace
 from jackfield_files import folder, search
 from jackfield_files.config import FilesConfig
+from jackfield_files.diffs import unified_diff
 from jackfield_files.edits import Edit, apply_edits
 from jackfield_files.globs import matcher
 from jackfield_files.plugin import tools
@@ -46,9 +47,20 @@ class _FilesTool(BaseTool):
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         raise NotImplementedError
 
+    def _current_text(self, workspace: Workspace, path: str) -> tuple[str, str]:
+        """Return the text of a file, and its encoding.
+
+        Raises:
+            ToolArgumentError: It cannot be read, is too large, or is not a text.
+        """
+        with folder.reading(workspace, path) as (stream, _):
+            return self._as_text(stream.read(self.config.max_file_bytes + 1), path)
+
     def _whole_text(self, target: folder.Target, path: str) -> tuple[str, str]:
         """Return the text of a file that will be changed, and its encoding."""
-        data = target.read(self.config.max_file_bytes + 1)
+        return self._as_text(target.read(self.config.max_file_bytes + 1), path)
+
+    def _as_text(self, data: bytes, path: str) -> tuple[str, str]:
         if len(data) > self.config.max_file_bytes:
             raise ToolArgumentError(f"{folder.shown(path)} has more than {self.config.max_file_bytes:,} bytes")
         decoded = decode(data, self.config.encodings)
@@ -119,6 +131,16 @@ class WriteFile(_FilesTool):
         lines = content.count("\n") + (content[-1:] not in ("", "\n"))
         return f"{verb} {folder.shown(path)}: {lines} line{'' if lines == 1 else 's'}, {len(data):,} bytes."
 
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
+        """Return the changes as a unified diff; '' if the file cannot be written, or is not a text."""
+        path = arguments["path"]
+        try:
+            is_new = not workspace.resolve(path).exists()
+            old = "" if is_new else self._current_text(workspace, path)[0]
+        except (ToolServiceError, OSError):
+            return ""
+        return unified_diff(path, old, arguments["content"])
+
 
 class EditFile(_FilesTool):
     """Replaces exact texts; the encoding, the line breaks and all other bytes of the file stay as they are."""
@@ -126,11 +148,7 @@ class EditFile(_FilesTool):
     name = "edit_file"
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
-        path = arguments["path"]
-        edits = [Edit(one["old_text"], one["new_text"], one.get("replace_all", False)) for one in arguments["edits"]]
-        for edit in edits:
-            check_whole(edit.old, "old_text")
-            check_whole(edit.new, "new_text")
+        path, edits = arguments["path"], _edits_in(arguments)
         with folder.changing(workspace, path) as target:
             text, encoding = self._whole_text(target, path)
             changed, done = apply_edits(text, edits, most_chars=self.config.max_file_bytes)
@@ -140,6 +158,29 @@ class EditFile(_FilesTool):
         count = sum(one.count for one in done)
         lines = ", ".join(str(line) for one in done for line in one.lines)
         return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
+
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
+        """Return the changes as a unified diff; '' if the edits do not fit the file as it is now."""
+        path = arguments["path"]
+        try:
+            old, _ = self._current_text(workspace, path)
+            new, _ = apply_edits(old, _edits_in(arguments), most_chars=self.config.max_file_bytes)
+        except (ToolServiceError, OSError):
+            return ""
+        return unified_diff(path, old, new)
+
+
+def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
+    """Return the edits of a call.
+
+    Raises:
+        ToolArgumentError: A text has half a character.
+    """
+    edits = [Edit(one["old_text"], one["new_text"], one.get("replace_all", False)) for one in arguments["edits"]]
+    for edit in edits:
+        check_whole(edit.old, "old_text")
+        check_whole(edit.new, "new_text")
+    return edits
 
 
 class ListFiles(_FilesTool):

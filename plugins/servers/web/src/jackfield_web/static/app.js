@@ -8,6 +8,7 @@ import { t, translate } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const MAX_FILE_BYTES = 20 << 20;
 const UNDO_MS = 6000;
+const WATCH_MS = 3000;
 const RETRY_MS = [500, 1000, 2000, 5000];
 
 const state = {
@@ -139,6 +140,7 @@ function viewOf(run) {
     view = new RunView(run, actions);
     state.views.set(run.id, view);
     for (const event of run.events) view.show(event);
+    for (const call of run.waiting ?? []) if (call.kind === "question") view.question(call);
     if (run.phase !== "ended") followRun(run, view);
     else view.pause();
   }
@@ -227,14 +229,27 @@ function answerOrAsk(run, view, waiting) {
   const allowed = waiting.filter((call) => call.kind === "approval" && !call.in_doubt && state.allowed.has(call.name));
   if (allowed.length && allowed.length === waiting.length) sendAnswers(run, Object.fromEntries(waiting.map((call) => [call.call_id, true])));
   else {
-    run.waiting = waiting;
-    run.answers = {};
     view.ask(waiting);
+    watch(run, view, waiting);
     view.state.scrollIntoView({ block: "nearest" });
   }
 }
 
+/** Look now and then whether a run that waits was answered elsewhere. */
+function watch(run, view, waiting) {
+  const ids = JSON.stringify(waiting.map((call) => call.call_id));
+  run.watch = setTimeout(async () => {
+    if (state.views.get(run.id) !== view || run.phase !== "waiting") return;
+    const now = document.hidden ? null : await get(`api/runs/${encodeURIComponent(run.id)}`).catch(() => null);
+    if (state.views.get(run.id) !== view || run.phase !== "waiting") return;
+    if (!now || (now.phase === "waiting" && JSON.stringify(now.waiting) === ids)) return watch(run, view, waiting);
+    view.state.replaceChildren();
+    followRun(run, view);
+  }, WATCH_MS);
+}
+
 async function sendAnswers(run, answers) {
+  clearTimeout(run.watch);
   const view = state.views.get(run.id);
   view.state.replaceChildren();
   const done = await attempt(() => post(`api/runs/${run.id}/answers`, { answers }));
@@ -257,12 +272,9 @@ const actions = {
   allowAlways(name) {
     state.allowed.add(name);
   },
-  /** Several calls that wait are answered together. */
-  answer(run, call, answer) {
-    run.answers[call.call_id] = answer;
-    const left = run.waiting.filter((one) => !(one.call_id in run.answers));
-    if (left.length) state.views.get(run.id).ask(left);
-    else sendAnswers(run, run.answers);
+  answer: sendAnswers,
+  answerQuestion(run, answers) {
+    attempt(() => post(`api/runs/${run.id}/answers`, { answers }));
   },
 };
 

@@ -140,7 +140,8 @@ function startOfLastBlock(text) {
 
 let highlighter = null;
 
-async function highlight(code) {
+/** Colour the code of an element with the class `language-…`. */
+export async function highlight(code) {
   const named = /language-([\w+-]+)/.exec(code?.className ?? "")?.[1]?.toLowerCase();
   const language = ALIASES[named] ?? named;
   if (!LANGUAGES.has(language) || code.textContent.length > HIGHLIGHTED_CHARS) return;

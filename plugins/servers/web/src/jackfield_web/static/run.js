@@ -2,6 +2,7 @@
 
 import { button, element, pretty, visible } from "./dom.js";
 import { GrowingMarkdown } from "./markdown.js";
+import { decidedLine, togetherButtons, waitingForm } from "./waiting.js";
 import { reasonOf, t } from "./words.js";
 
 const SHOWN_CHARS = 20000;
@@ -13,6 +14,8 @@ export class RunView {
   #depths = [];
   #calls = new Map();
   #sources = new Set();
+  #questions = new Map();
+  #asked = element("div");
   #run;
   #actions;
 
@@ -21,7 +24,7 @@ export class RunView {
     this.#actions = actions;
     this.body = element("div", { class: "events" });
     this.state = element("div", { class: "state" });
-    this.element = element("article", { class: "run", "data-run": run.id }, this.#question(), this.body, this.state);
+    this.element = element("article", { class: "run", "data-run": run.id }, this.#question(), this.body, this.#asked, this.state);
   }
 
   #question() {
@@ -202,6 +205,7 @@ export class RunView {
   }
 
   toolFinished(event) {
+    this.#endQuestionsOf(event.call_id);
     const level = this.#level(event);
     const call = this.#calls.get(`${event.run} ${event.call_id}`) ?? this.#tool(level, event.call_id, event.name, "");
     call.box.classList.toggle("failed", Boolean(event.error));
@@ -216,6 +220,7 @@ export class RunView {
   }
 
   decided(event) {
+    this.#endQuestionsOf(event.call_id);
     const call = this.#calls.get(`${event.run} ${event.call_id}`);
     if (call && !event.allowed) call.state.textContent = t("denied");
   }
@@ -268,36 +273,59 @@ export class RunView {
     this.state.replaceChildren(element("p", { class: "error", role: "alert" }, t("error", { error: visible(event.error) })));
   }
 
-  /** Ask for what the run waits for. */
+  // --- what it waits for ---
+
+  /** Ask for what the run waits for. Several calls are answered together, once all of them are decided. */
   ask(waiting) {
-    this.state.replaceChildren(...waiting.map((call) => this.#form(call)));
-    // Never a button: whoever is typing would press it.
-    this.state.querySelector(".approval")?.focus({ preventScroll: true });
+    const answers = new Map();
+    const send = () => this.#actions.answer(this.#run, Object.fromEntries(answers));
+    const decide = (call, answer) => {
+      answers.set(call.call_id, answer);
+      if (answers.size === waiting.length) send();
+      else draw();
+    };
+    const sendAll = (answer) => {
+      for (const call of waiting) answers.set(call.call_id, answer);
+      send();
+    };
+    const draw = () => {
+      const cards = waiting.map((call) =>
+        answers.has(call.call_id)
+          ? decidedLine(call, answers.get(call.call_id), () => { answers.delete(call.call_id); draw(); })
+          : this.#form(call, (answer) => decide(call, answer)),
+      );
+      const count = waiting.length > 1 ? element("p", { class: "note" }, t("pending", { n: waiting.length - answers.size })) : null;
+      this.state.replaceChildren(...[count, togetherButtons(waiting, sendAll), ...cards].filter(Boolean));
+      // Never a button: whoever is typing would press it.
+      this.state.querySelector(".approval")?.focus({ preventScroll: true });
+    };
+    draw();
   }
 
-  #form(call) {
-    const send = (answer) => this.#actions.answer(this.#run, call, answer);
-    const title = call.kind === "input" ? t("waiting") : t("wants", { agent: visible(call.agent || this.#run.agent), name: visible(call.name) });
-    const form = element("form", { class: "approval", role: "group", "aria-label": title, tabindex: "-1" }, element("h3", {}, title));
-    if (call.in_doubt) form.append(element("p", { class: "error" }, t("inDoubt")));
-    if (call.kind !== "input") form.append(element("pre", { tabindex: "0" }, visible(pretty(call.arguments))));
-    if (call.kind === "approval") {
-      const always = element("input", { type: "checkbox" });
-      const allow = () => {
-        if (always.checked) this.#actions.allowAlways(call.name);
-        send(true);
-      };
-      form.append(
-        element("label", {}, always, " ", t("always", { name: visible(call.name) })),
-        element("div", { class: "row" }, button(t("allow"), allow, { class: "primary" }), button(t("deny"), () => send(false))),
-      );
-    } else {
-      const reply = element("textarea", { "aria-label": t("reply"), rows: "2", required: true });
-      form.append(reply, element("button", { type: "submit", class: "primary" }, t("send")));
-      form.addEventListener("submit", () => send(reply.value));
-    }
-    form.addEventListener("submit", (event) => event.preventDefault());
-    return form;
+  #form(call, send) {
+    return waitingForm(call, { agent: this.#run.agent, send, allowAlways: (name) => this.#actions.allowAlways(name) });
+  }
+
+  /** Ask what a call asks that is running. */
+  question(event) {
+    if (this.#questions.has(event.call_id)) return;
+    const answer = (value) => {
+      this.#endQuestion(event.call_id);
+      this.#actions.answerQuestion(this.#run, { [event.call_id]: value });
+    };
+    const form = this.#form({ kind: "question", ...event }, answer);
+    this.#questions.set(event.call_id, form);
+    this.#asked.append(form);
+    form.scrollIntoView({ block: "nearest" });
+  }
+
+  #endQuestion(id) {
+    this.#questions.get(id)?.remove();
+  }
+
+  /** Remove the questions of a call that has ended, or was answered in another tab. */
+  #endQuestionsOf(callId) {
+    for (const id of this.#questions.keys()) if (id.startsWith(`${callId}?`)) this.#endQuestion(id);
   }
 }
 
@@ -313,6 +341,7 @@ const SHOWN = {
   tool_progress: RunView.prototype.toolProgress,
   tool_finished: RunView.prototype.toolFinished,
   decided: RunView.prototype.decided,
+  question: RunView.prototype.question,
   note: RunView.prototype.note,
   progress: RunView.prototype.progress,
   retry: RunView.prototype.retry,
