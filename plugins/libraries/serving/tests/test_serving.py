@@ -155,6 +155,7 @@ def test_a_pending_call_shows_the_change_that_its_tool_would_make() -> None:
             run_id = await serving.start("a", "Edit.")
             await read(serving, run_id)
             run = await serving.run(run_id)
+            assert run.agent == "a"
             assert await serving.previews(run) == {run.waiting[0].call_id: "+tea? in here"}
             below = tuple(replace(one, agent="helper") for one in run.waiting)
             assert await serving.previews(replace(run, waiting=below)) == {}

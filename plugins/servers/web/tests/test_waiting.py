@@ -104,8 +104,7 @@ def test_several_pending_calls_are_decided_together_and_a_reason_reaches_the_mod
     assert person.texts(".address strong")[0] == "harbour.example:8443"
     assert person.texts(".state > .note") == ["3 decisions are open. They are sent together."]
     person.take_picture("approval-several")
-    first, second, third = person.page.query_selector_all(".approval")
-    first.query_selector('text="Allow"').click()
+    person.page.query_selector_all(".approval")[0].query_selector('text="Allow"').click()
     person.page.query_selector_all(".approval")[0].query_selector(".reason").fill("Not from\nthat host.")
     person.page.query_selector_all(".approval")[0].query_selector('text="Deny"').click()
     assert person.texts(".decided") == ["run_code: allowed Change", "fetch: denied Change"]
@@ -115,8 +114,8 @@ def test_several_pending_calls_are_decided_together_and_a_reason_reaches_the_mod
     person.page.query_selector_all(".approval")[0].query_selector('text="Allow"').click()
     person.wait_for("text=Results:")
     assert person.texts(".answer") == [
-        "Results: The user did not allow this call. Do without it, or say what it is needed for. | The user did not allow "
-        "this call, and says: Not from that host. | fetched http://a"
+        "Results: The user did not allow this call. Do without it, or say what it is needed for. | "
+        "The user did not allow this call, and says: Not from that host. | fetched http://a"
     ]
 
 

@@ -307,7 +307,7 @@ class Serving:
         info = (await self._read(run_id)).info(is_queued=self._is_queued(run_id))
         live = self._driver.find(run_id)
         questions = live.questions.waiting() if live is not None else ()
-        return replace(info, waiting=(*info.waiting, *questions)) if questions else info
+        return replace(info, agent=self._name_of(info.agent), waiting=(*info.waiting, *questions))
 
     async def previews(self, run: RunInfo) -> dict[str, str]:
         """Return the changes to text files that a run's waiting calls would make, as unified diffs, by the calls' ids.
@@ -332,9 +332,8 @@ class Serving:
         """
         listed = _MOST_LISTED if agent is not None else limit
         runs = await self._store.inner.runs(owner=owner, session=session, limit=listed)
-        names = {served.recorder.agent: name for name, served in self._agents.items()}
         summaries = [
-            replace(summary_of(run, is_queued=self._is_queued(run.run_id)), agent=names.get(run.agent, run.agent))
+            replace(summary_of(run, is_queued=self._is_queued(run.run_id)), agent=self._name_of(run.agent))
             for run in runs
         ]
         return [summary for summary in summaries if agent in (None, summary.agent)][:limit]
@@ -538,6 +537,11 @@ class Serving:
             if served.recorder.agent == record.run.agent:
                 return served
         raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
+
+    def _name_of(self, agent: str) -> str:
+        """Return the name that an agent has in the service, by the name that its records have."""
+        names = [name for name, served in self._agents.items() if served.recorder.agent == agent]
+        return names[0] if names else agent
 
     def _is_queued(self, run_id: str) -> bool:
         live = self._driver.find(run_id)
