@@ -294,7 +294,7 @@ def test_an_unreadable_file_is_named_with_a_warning_where_a_tool_may_open_it(tmp
     (warning,) = stream.result.warnings
     assert warning.startswith("only its name was sent: b.bin cannot be read")
     assert names.count("PluginEvent") == 1, "once, and not in each turn"
-    assert "Not read:" in stream.result._repr_markdown_()
+    assert "Warnings:" in stream.result._repr_markdown_()
 
 
 @pytest.mark.parametrize("tools", [[], [with_deps], [count]])

@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 
 from jackfield import sync
 from jackfield._runstate import RunState
+from jackfield.citations import CITATIONS, Citation, citations_in
 from jackfield.errors import ConfigError, InvalidAnswerError, InvalidMessageError
 from jackfield.events import (
     AgentEvent,
@@ -156,8 +157,10 @@ class RunResult(Generic[T]):
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
-        warnings: A line for each file that was handed over and not read, with the reason; and one if the model got less
-            than the whole conversation, the texts of files included.
+        citations: The passages that the answer uses, in the order of their marks in the text: `[1]`, `[2]`. Each one is
+            checked against the passages that the model was shown.
+        warnings: A line for each file that was handed over and not read, with the reason; one if the model got less
+            than the whole conversation, the texts of files included; and one if marks in the answer are wrong.
         waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: The duration in seconds.
@@ -172,6 +175,7 @@ class RunResult(Generic[T]):
     stop_reason: StopReason
     finish_reason: FinishReason | None = None
     sources: tuple[Source, ...] = ()
+    citations: tuple[Citation, ...] = ()
     warnings: tuple[str, ...] = ()
     waiting: Mapping[str, FunctionCall] = field(default_factory=dict)
     run_id: str = ""
@@ -212,6 +216,7 @@ class RunResult(Generic[T]):
             {"location": source.location, "page": source.page} if source.page else {"location": source.location}
             for source in self.sources
         ]
+        values["citations"] = [citation.to_dict() for citation in self.citations]
         values["seconds"] = round(self.seconds, 3)
         plain: dict[str, Any] = TypeAdapter(Any).dump_python(values, mode="json", exclude_none=True)
         return plain
@@ -234,6 +239,7 @@ class RunResult(Generic[T]):
         return markdown_of(
             self.messages,
             sources=[str(source) for source in self.sources],
+            citations=[str(citation) for citation in self.citations],
             warnings=self.warnings,
             waiting=[call.name for call in self.waiting.values()],
             stop_reason=self.stop_reason,
@@ -251,6 +257,7 @@ _IN_DICT = (
     "finish_reason",
     "usage",
     "sources",
+    "citations",
     "warnings",
     "waiting",
     "messages",
@@ -287,6 +294,7 @@ class ResultFold:
         self._system_text = system_text
         self._began = time.monotonic()
         self._sources: dict[Source, None] = {}
+        self._citations: list[Citation] = []
         self._warnings: dict[str, None] = {}
         self._trimmed: HistoryTrimmed | None = None
         self._finish_reason: FinishReason | None = None
@@ -331,6 +339,8 @@ class ResultFold:
         report = event.data if isinstance(event, PluginEvent) else event.metadata
         self._sources.update(dict.fromkeys(sources_in(report)))
         self._warnings.update(dict.fromkeys(warnings_in(report)))
+        if CITATIONS in report and isinstance(event, PluginEvent):
+            self._citations = citations_in(report)
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
         """Return the result of a run that has ended.
@@ -345,6 +355,7 @@ class ResultFold:
         if not isinstance(end, RunFinished):
             raise RuntimeError(_NOT_YET)
         is_there = end.stop_reason == "finished" or read is str
+        text = text_of_answer(end.messages)
         return RunResult(
             messages=end.messages,
             history=(*(self._asked or ()), *end.messages),
@@ -352,6 +363,8 @@ class ResultFold:
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
+            # Those of an earlier answer, or of a nested agent whose text is not the answer, have other ranges.
+            citations=tuple(citation for citation in self._citations if citation.is_in(text)),
             warnings=(*self._warnings, *_warn_of_trimming(self._trimmed)),
             waiting={} if waiting is None else dict(zip(waiting.call_ids, waiting.calls, strict=False)),
             run_id=self.run_id,
@@ -359,7 +372,7 @@ class ResultFold:
             path=tuple(self._state.agents),
             usage_by_agent=self._usage_by_agent(end.usage),
             way=self._way,
-            data=read(text_of_answer(end.messages)) if is_there else _MISSING,
+            data=read(text) if is_there else _MISSING,
         )
 
     def _usage_by_agent(self, whole: Usage) -> dict[str, Usage]:

@@ -188,6 +188,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         parent=run.parent,
         start=RunState(spent=spent),
         later_parts=run.later_parts,
+        ends_in_data=run.ends_in_data,
         context=replace(part.context, run_id=run.id),
         ends_at=run.ends_at,
         record=run.record,

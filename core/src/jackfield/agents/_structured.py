@@ -118,7 +118,7 @@ def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
     An agent that takes the conversation over has another model, which reads the schema in the prompt.
     """
     text = asking_text(form.sent, run.lang)
-    run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)))
+    run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)), ends_in_data=True)
     match way:
         case "native":
             config = (run.config or GenerateConfig()).merged({"response_format": response_format(form.sent)})

@@ -60,6 +60,7 @@ def markdown_of(
     messages: Sequence[MessageLike],
     *,
     sources: Iterable[str] = (),
+    citations: Iterable[str] = (),
     warnings: Iterable[str] = (),
     waiting: Iterable[str] = (),
     stop_reason: str = "finished",
@@ -68,16 +69,19 @@ def markdown_of(
 
     Args:
         messages: The messages, oldest first.
-        sources: Sources to list below them.
-        warnings: Files that were not read, and why, to list below them.
+        sources: Sources to list below them, unless there are citations.
+        citations: Citations to list below them.
+        warnings: Files that were not read, wrong marks, and other problems, to list below them.
         waiting: Names of the tools whose calls wait for approval.
         stop_reason: The reason why the run ended; shown unless it is `finished`, or calls wait.
     """
     parts = list(_parts(messages))
-    if listed := "; ".join(_escape(source) for source in sources):
+    if listed := "\n".join(f"- {_escape(citation)}" for citation in citations):
+        parts.append(f"Citations:\n\n{listed}")
+    elif listed := "; ".join(_escape(source) for source in sources):
         parts.append(f"Sources: {listed}")
     if listed := "\n".join(f"- {_escape(warning)}" for warning in warnings):
-        parts.append(f"Not read:\n\n{listed}")
+        parts.append(f"Warnings:\n\n{listed}")
     if listed := ", ".join(_code(name) for name in waiting):
         parts.append(f"Waiting for approval: {listed}")
     elif stop_reason != "finished":

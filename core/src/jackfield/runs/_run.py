@@ -266,6 +266,7 @@ class Run:
         later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
         context: The context that its tools get.
         toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
+        ends_in_data: The answer is data of a schema, and no text for people.
         around: What acts around the model in this run, outside of its own processors.
         cancel: Stops the run from outside.
         ends_at: The time limit as a point of the event loop's time; None without one.
@@ -298,6 +299,7 @@ class Run:
 
     context: ToolContext
     toolbox: Toolbox | None = None
+    ends_in_data: bool = False
     around: tuple[Processor, ...] = ()
     cancel: CancelToken | None = None
     ends_at: float | None = None

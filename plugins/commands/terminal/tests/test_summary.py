@@ -39,6 +39,20 @@ def test_each_source_can_be_told_from_the_next() -> None:
     assert summary.lines()[0] == "sources: a.pdf, page 3; b.pdf; b.pdf, page 12"
 
 
+def test_citations_are_footnotes_in_place_of_the_sources() -> None:
+    summary = Summary(clock=lambda: 1.0)
+    answer = Message("assistant", "48 [1]. Red [3].")
+    marks = [
+        {"mark": "1", "location": "a.pdf", "page": 3, "quote": "48\nsockets", "answer_ranges": [[3, 6]]},
+        {"mark": "3", "location": "b.md", "headings": ["Plugs"], "answer_ranges": [[12, 15]]},
+        {"mark": "2", "location": "c.md", "answer_ranges": [[3, 6]]},  # of another answer
+    ]
+    data = {"sources": ["a.pdf", "b.md", "c.md"], "citations": marks}
+    summary.feed(RunEvent("r", 1, "a", 0, PluginEvent("acme.cited", data)))
+    summary.feed(RunEvent("r", 2, "a", 0, RunFinished("finished", (answer,), Usage())))
+    assert summary.lines() == ["[1] a.pdf, page 3: “48 sockets”", "[3] b.md, Plugs", "0.0 s"]
+
+
 def test_of_an_offline_model_only_the_time_is_known() -> None:
     times = iter((1.0, 1.25))
     summary = Summary(clock=lambda: next(times))

@@ -17,7 +17,7 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import TypeAdapter
 
-from jackfield import FnCallAgent, ToolContext, tool
+from jackfield import FnCallAgent, ToolContext, create_agent, tool
 from jackfield.errors import ContextLengthError, ModelAuthError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, StreamReset, TextDelta
 from jackfield.request import ChatRequest, ModelFacts
@@ -88,12 +88,19 @@ def looks(request: ChatRequest) -> Sequence[ModelEvent]:
     return answer(" ".join(f"{item.type}:{item.value[:16]}" for item in request.messages[-1].items))
 
 
+def reads(request: ChatRequest) -> Sequence[ModelEvent]:
+    return answer("It has “48 sockets” [1]." if request.messages[-1].content != "wrong" else "64 [7].")
+
+
 @pytest.fixture(scope="module")
-def served() -> Iterator[ServedFace]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFace]:
+    guide = tmp_path_factory.mktemp("guides") / "guide.md"
+    guide.write_text("# Panels\n\nA panel has 48 sockets.\n")
     facts = ModelFacts(images=True, audio=True, files=True)
     agents = {
         "helper": FnCallAgent([pay, look_up], llm=ScriptedModel(script), name="helper"),
         "eyes": FnCallAgent(llm=ScriptedModel(looks, facts=facts)),
+        "reader": create_agent("assistant", llm=ScriptedModel(reads), files=[guide]),
         "patient": FnCallAgent(llm=Patient([])),
         "key": fails(ModelAuthError("the key sk-secret is not valid")),
         "long": fails(ContextLengthError("the context has room for 10 tokens")),
@@ -144,6 +151,30 @@ def test_texts_of_several_turns_are_joined_and_sources_cited(served: ServedFace)
     assert message["content"] == "I look it up.\n\nIt says: It is in the book."
     (annotation,) = message["annotations"]
     assert annotation["url_citation"]["url"] == "https://example.org/book"
+
+
+@pytest.mark.parametrize("way", ["chat", "stream", "responses"])
+def test_a_citation_is_an_annotation_of_its_mark(served: ServedFace, way: str) -> None:
+    if way == "responses":
+        body = {"model": "reader", "input": "How many sockets?"}
+        (part,) = HTTP.post(f"{served.url}/v1/responses", json=body).json()["output"][-1]["content"]
+        text, annotations = part["text"], part["annotations"]
+    elif way == "stream":
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks_of(ask(served, "sockets", "reader", stream=True))]
+        text = "".join(delta.get("content") or "" for delta in deltas)
+        annotations = [one["url_citation"] for delta in deltas for one in delta.get("annotations", [])]
+    else:
+        message = ask(served, "sockets", model="reader").json()["choices"][0]["message"]
+        text, annotations = message["content"], [one["url_citation"] for one in message["annotations"]]
+    (annotation,) = annotations
+    assert text[annotation["start_index"] : annotation["end_index"]] == "[1]"
+    assert (annotation["title"], annotation["url"]) == ("[1] guide.md, Panels: “48 sockets”", "file:guide.md")
+
+
+def test_without_citations_the_sources_are_annotations(served: ServedFace) -> None:
+    message = ask(served, "wrong", model="reader").json()["choices"][0]["message"]
+    (annotation,) = message["annotations"]
+    assert annotation["url_citation"]["title"] == "guide.md"
 
 
 def test_an_answer_that_is_cut_off_says_so(served: ServedFace) -> None:
@@ -276,7 +307,8 @@ def test_what_is_supported_is_taken(served: ServedFace, change: dict[str, Any]) 
 
 
 def test_agents_are_listed_as_models(client: openai.OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == ["helper", "eyes", "patient", "key", "long", "busy"]
+    names = ["helper", "eyes", "reader", "patient", "key", "long", "busy"]
+    assert [model.id for model in client.models.list()] == names
     assert client.models.retrieve("helper").owned_by == "jackfield"
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("nobody")

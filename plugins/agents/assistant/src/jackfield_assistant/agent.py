@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Unpack
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack, cast
 
 from jackfield.agents import AgentOptions, Deps, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import Lang, LLMConfig
-from jackfield.events import RunFinished
+from jackfield.events import PluginEvent, RunFinished, TurnFinished
 from jackfield.messages import USER, ContentItem, Message, with_system_text
 from jackfield.models import BaseChatModel
+from jackfield.results import text_of_answer
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import FunctionSchema
 from jackfield_agent_parts import GivenPrompts
-from jackfield_assistant.knowledge import knowledge_block
-from jackfield_assistant.memory import RETRIEVED, Memory, Recalled
+from jackfield_assistant.citing import Numbered, check_marks, number_chunks, number_texts
+from jackfield_assistant.knowledge import knowledge_block, listed_passages
+from jackfield_assistant.memory import RETRIEVED, Memory, Recalled, question_in
 from jackfield_documents import RAGConfig
 
-__all__ = ["RETRIEVED", "Assistant", "AssistantRunOptions", "DocQAAgent"]
+__all__ = ["CITED", "RETRIEVED", "Assistant", "AssistantRunOptions", "DocQAAgent"]
+
+CITED = "jackfield-assistant.cited"
+"""The name of the event about the marks in an answer: `citations`, `dropped` marks with reasons, `warnings`."""
 
 
 class AssistantRunOptions(RunOptions, total=False):
@@ -32,15 +37,20 @@ class Assistant(FnCallAgent[Deps]):
     """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
     Before each run, its `memory` retrieves passages that fit the last question. They are appended to the system
-    message, each under its source. A file that cannot be read is named in the event `jackfield-assistant.retrieved`,
-    and the others are used. The run fails only if the agent has files of its own and none of them can be read. Tools
-    get all files.
+    message, each under its source and behind a number. The model is asked to write the numbers of the passages that it
+    uses as marks (`[1]`), and to put quotations in quotation marks. The marks are checked when the answer is complete,
+    and the event `jackfield-assistant.cited` reports the citations (`result.citations`) and the wrong marks. An answer
+    that is data (`output=`) has no marks.
+
+    A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are used. The run
+    fails only if the agent has files of its own and none of them can be read. Tools get all files.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         rag_cfg: How documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`, the model
             makes keywords of the question first.
         prompts: Texts in place of those in `prompts.toml` of this package.
+        citations: Ask the model for marks, and check them.
         options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
             on disk (`index:NAME`; see `jackfield index`).
 
@@ -63,16 +73,18 @@ class Assistant(FnCallAgent[Deps]):
         *,
         rag_cfg: RAGConfig | Mapping[str, object] | None = None,
         prompts: GivenPrompts = None,
+        citations: bool = True,
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
+        self.citations = citations
         self.memory = Memory(llm=self.llm, files=self.files, rag_cfg=rag_cfg, prompts=prompts, host=self.host)
         self.rag_cfg = self.memory.rag_cfg
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         recalled, parent = Recalled(), ParentRun(run, run.start.spent)
         if "knowledge" in run.options:
-            block = knowledge_block(run.options["knowledge"], run.lang)
+            shown = self._show_knowledge(run, run.options["knowledge"])
         else:
             try:
                 async with closing(self._recalling(run, parent, recalled)) as events:
@@ -81,13 +93,41 @@ class Assistant(FnCallAgent[Deps]):
             except Interrupted:
                 yield RunFinished(run.interruption, (), parent.spent.usage)
                 return
-            block = knowledge_block(recalled.passages, run.lang)
+            shown = self._show_recalled(run, recalled)
         asked = _with_question(run.messages, recalled.question) if recalled.question else run.messages
-        messages = with_system_text(asked, self._knowing(block, run.lang), first=False)
+        messages = with_system_text(asked, self._knowing(shown.block, run.lang), first=False)
         informed = replace(run, messages=messages, start=run.start.after(parent.spent))
         async with closing(self._answering(informed)) as events:
             async for event in events:
+                if isinstance(event, TurnFinished) and shown.numbered:
+                    # Before the event, so that the citations are known where the answer is complete.
+                    for report in _report_marks(event, shown.numbered, question_in(asked)):
+                        yield report
                 yield event
+
+    def _show_recalled(self, run: Run, recalled: Recalled) -> _Shown:
+        listed = [*recalled.findings, *recalled.passages]
+        if not self._cites(run) or not recalled.passages:
+            return _Shown(knowledge_block(listed, run.lang))
+        if recalled.chunks:
+            passages, numbered = number_chunks(recalled.chunks)
+        else:
+            passages, numbered = number_texts(recalled.passages)
+        return _Shown(self._block_with_marks([*recalled.findings, *passages], numbered, run.lang), numbered)
+
+    def _show_knowledge(self, run: Run, knowledge: object) -> _Shown:
+        listed = listed_passages(knowledge)
+        if not listed or not self._cites(run):
+            return _Shown(knowledge_block(cast("str | Sequence[Mapping[str, Any]]", knowledge), run.lang))
+        passages, numbered = number_texts(listed)
+        return _Shown(self._block_with_marks(passages, numbered, run.lang), numbered)
+
+    def _cites(self, run: Run) -> bool:
+        return self.citations and not run.ends_in_data
+
+    def _block_with_marks(self, passages: Sequence[Mapping[str, Any]], numbered: Sequence[Numbered], lang: Lang) -> str:
+        note = self.memory.prompts.text("cite", lang, mark=f"[{numbered[0].mark}]")
+        return knowledge_block(passages, lang, note=note)
 
     def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         return self.memory.recall(run, parent, recalled)
@@ -98,6 +138,23 @@ class Assistant(FnCallAgent[Deps]):
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:
         return super().events(run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The knowledge block of a run, and the passages in it that have numbers."""
+
+    block: str
+    numbered: Sequence[Numbered] = ()
+
+
+def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> Iterator[PluginEvent]:
+    """Yield the event about the marks in an answer that is complete, if it has any."""
+    if any(message.function_call for message in event.messages):
+        return
+    checked = check_marks(text_of_answer(event.messages), numbered, question=question)
+    if checked.citations or checked.dropped:
+        yield PluginEvent(CITED, checked.report())
 
 
 def _with_question(messages: Sequence[Message], question: str) -> list[Message]:

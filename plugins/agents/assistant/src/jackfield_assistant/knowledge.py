@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from jackfield.config import Lang
 from jackfield.messages import basename_of
@@ -20,16 +20,22 @@ _UPLOADED: Mapping[Lang, str] = {"en": "uploaded document", "zh": "上传的文�
 _BETWEEN_PASSAGES = "\n\n...\n\n"
 
 
-def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> str:
+def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang, *, note: str = "") -> str:
     """Return the block for the system message; '' without passages.
 
     Args:
         passages: A list of `{"url": …, "text": [passage, …]}`, also as JSON text; any other text is one source without
             a name.
         lang: The language of the headings.
+        note: A text to put before the passages.
     """
     snippets = [_snippet(source, text, lang) for source, text in _sources(passages, lang) if text.strip()]
-    return "\n\n".join([_HEADING[lang], *snippets]) if snippets else ""
+    return "\n\n".join(part for part in (_HEADING[lang], note, *snippets) if part) if snippets else ""
+
+
+def listed_passages(knowledge: object) -> list[Mapping[str, Any]] | None:
+    """Return the sources of a list, also one as JSON text; None for a plain text."""
+    return _parsed(knowledge) if isinstance(knowledge, str) else list(cast("Sequence[Mapping[str, Any]]", knowledge))
 
 
 def _sources(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> list[tuple[str, str]]:

@@ -49,10 +49,21 @@ class MemoAssistant(Assistant):
         rag_cfg: RAGConfig | Mapping[str, object] | None = None,
         storage_cfg: ComponentSettings | None = None,
         prompts: GivenPrompts = None,
+        citations: bool = True,
         **options: Unpack[AgentOptions],
     ) -> None:
         tools = [*(function_list or ()), {**(storage_cfg or {}), "name": STORAGE}]
-        super().__init__(tools, llm, system_message, name, description, rag_cfg=rag_cfg, prompts=prompts, **options)
+        super().__init__(
+            tools,
+            llm,
+            system_message,
+            name,
+            description,
+            rag_cfg=rag_cfg,
+            prompts=prompts,
+            citations=citations,
+            **options,
+        )
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         kept = {**await self._stored(run), **kept_in(run.messages)}

@@ -16,6 +16,7 @@ from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
 from jackfield.messages import ASSISTANT, USER, Message, basename_of
 from jackfield.models import BaseChatModel
 from jackfield.results import WARNINGS
+from jackfield.retrieval import Chunk
 from jackfield.runs import ReportProgress
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
@@ -49,6 +50,15 @@ class Described(Protocol):
         """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
 
 
+@runtime_checkable
+class Chunked(Protocol):
+    """The result of a retrieval tool that returns the chunks of its passages."""
+
+    @property
+    def chunks(self) -> Sequence[Chunk]:
+        """The chunks that the passages are made of, in their order."""
+
+
 class Retriever(Protocol):
     """The part of the retrieval tool that an agent uses."""
 
@@ -61,6 +71,8 @@ class Recalled:
     """The retrieved passages; set while the events are read."""
 
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    chunks: Sequence[Chunk] = ()  # what the passages are made of, if the retrieval tool returns it
+    findings: Sequence[Mapping[str, Any]] = ()  # shown before the passages, without numbers
     question: str = ""  # what the model gets in place of a last question that is too long
 
 
@@ -165,6 +177,7 @@ class Memory(Agent):
         if self.files and not documents and event.data.get("note"):
             raise DocParserError(f"no document could be read: {event.data['note']}")
         recalled.passages = found.passages
+        recalled.chunks = found.chunks if isinstance(found, Chunked) else ()
 
 
 def documents_of(run: Run) -> tuple[str, ...]:

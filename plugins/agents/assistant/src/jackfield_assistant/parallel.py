@@ -56,6 +56,7 @@ class ParallelDocQA(DocQAAgent):
         *,
         rag_cfg: RAGConfig | Mapping[str, object] | None = None,
         prompts: GivenPrompts = None,
+        citations: bool = True,
         part_tokens: int = PART_TOKENS,
         at_once: int = AT_ONCE,
         rounds: int = ROUNDS,
@@ -66,7 +67,15 @@ class ParallelDocQA(DocQAAgent):
             raise ConfigError(f"part_tokens, at_once and rounds must be at least 1, got {got}")
         given = RAG_CFG if rag_cfg is None else rag_cfg
         super().__init__(
-            function_list, llm, system_message, name, description, rag_cfg=given, prompts=prompts, **options
+            function_list,
+            llm,
+            system_message,
+            name,
+            description,
+            rag_cfg=given,
+            prompts=prompts,
+            citations=citations,
+            **options,
         )
         self.part_tokens, self.at_once, self.rounds = part_tokens, at_once, rounds
         self._cut: tuple[Sequence[Document], list[Chunk]] = (), []
@@ -93,7 +102,7 @@ class ParallelDocQA(DocQAAgent):
                 yield event
         if answers:
             heading = self.memory.prompts.text("found_in_parts", run.lang)
-            recalled.passages = [{"url": heading, "text": answers}, *recalled.passages]
+            recalled.findings = [{"url": heading, "text": answers}]
 
     async def _parts(self, run: Run, report: ReportProgress) -> list[Chunk]:
         expanded = await sync.in_worker(expand, list(documents_of(run)))

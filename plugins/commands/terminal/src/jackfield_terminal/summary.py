@@ -8,19 +8,24 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from jackfield.citations import CITATIONS, Citation, citations_in
 from jackfield.events import PluginEvent, RunEvent, RunFinished, ToolFinished, TurnStarted
 from jackfield.messages import Usage
-from jackfield.results import sources_in
+from jackfield.results import sources_in, text_of_answer
 
 _SMALL = Decimal("0.0001")
 
 
 @dataclass(slots=True)
 class Summary:
-    """Totals over the events of one or several runs; `uncounted` is the number of cancelled runs without usage."""
+    """Totals over the events of one or several runs.
+
+    `citations` are those of the last answer; `uncounted` is the number of cancelled runs without usage.
+    """
 
     clock: Callable[[], float] = time.monotonic
     sources: list[str] = field(default_factory=list)
+    citations: tuple[Citation, ...] = ()
     usage: Usage = field(default_factory=Usage)
     turns: int = 0
     calls: int = 0
@@ -28,6 +33,7 @@ class Summary:
     run_id: str = ""
     end: RunFinished | None = None
     uncounted: int = 0
+    _cited: list[Citation] = field(default_factory=list)
     _start: float | None = None
 
     def feed(self, event: RunEvent) -> None:
@@ -42,8 +48,12 @@ class Summary:
                 self._add_sources(metadata)
             case PluginEvent(_, data):
                 self._add_sources(data)
+                if CITATIONS in data:
+                    self._cited = citations_in(data)
             case RunFinished(usage=usage) if event.depth == 0:
                 self.end = event.event
+                text = text_of_answer(event.event.messages)
+                self.citations = tuple(citation for citation in self._cited if citation.is_in(text))
                 self.usage += usage
                 self.uncounted += event.event.stop_reason == "cancelled" and not usage.total_tokens
                 self.seconds += self.clock() - self._start
@@ -54,8 +64,10 @@ class Summary:
                 self.sources.append(str(source))
 
     def lines(self) -> list[str]:
-        """Return the sources, if any, and the figures."""
+        """Return the citations as footnotes, or else the sources, if any, and the figures."""
         figures = ", ".join(self.figures())
+        if self.citations:
+            return [*dict.fromkeys(str(citation) for citation in self.citations), figures]
         # Joined by semicolons, because "a.pdf, page 3" is one source.
         return [f"sources: {'; '.join(self.sources)}", figures] if self.sources else [figures]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
@@ -87,24 +87,42 @@ def _shares(sizes: Mapping[str, int], available: int) -> dict[str, int]:
     return shares
 
 
-def passages(chunks: Iterable[Chunk]) -> list[Passage]:
+def passages(chunks: Iterable[Chunk], *, mark: Callable[[Chunk], str] | None = None) -> list[Passage]:
     """Group chunks by source, in the order of their first chunk.
 
     Adjacent chunks of a document become one text, as in the document: without overlaps, and with a page line only where
     the page changes.
+
+    Args:
+        chunks: The chunks.
+        mark: Returns a line to show before the text of a chunk, the repeated text included.
     """
     parts: dict[str, list[list[str]]] = defaultdict(list)
     previous: Chunk | None = None
     for chunk in chunks:
+        line = f"{mark(chunk)}\n" if mark else ""
         if previous is not None and chunk.joint is not None and _is_next(chunk, previous):
-            parts[chunk.source][-1] += [chunk.joint, chunk.text[_start_of_new_text(chunk) :]]
+            texts = parts[chunk.source][-1]
+            if line:
+                texts += _with_line_before_overlap(texts.pop() + chunk.joint, line, chunk)
+            else:
+                texts.append(chunk.joint)
+            texts.append(chunk.text[_start_of_new_text(chunk) :])
         else:
-            parts[chunk.source].append([chunk.text])
+            parts[chunk.source].append([line, chunk.text])
         previous = chunk
     return [
         {"url": shown_path(source), "text": ["".join(text_parts) for text_parts in texts]}
         for source, texts in parts.items()
     ]
+
+
+def _with_line_before_overlap(text: str, line: str, chunk: Chunk) -> list[str]:
+    """Return the parts of a text with a line before its end that the next chunk repeats, which begins a sentence."""
+    repeated = chunk.text[len(page_line(chunk.page)) : _start_of_new_text(chunk)]
+    start = len(text) - (len(repeated) if text.endswith(repeated) else 0)  # tables repeat their header instead
+    before = text[:start]
+    return [before, "" if before.endswith("\n") or not before else "\n", line, text[start:]]
 
 
 def _is_next(chunk: Chunk, previous: Chunk) -> bool:

@@ -106,7 +106,7 @@ class AgentRecorder:
         if not isinstance(recorded, Progress):
             return _recorded(events_of, run, self._begin)
         if recorded.state == "finished" and recorded.has_finished:
-            return _ended(recorded, self.agent)  # its end is written once
+            return _ended(recorded, self.agent, reported=recorded.reported)  # its end is written once
         return _recorded(events_of, run, partial(self._resume, recorded))
 
     async def _begin(self, run: Run) -> tuple[Run, RunRecord]:
@@ -308,9 +308,11 @@ def _question(messages: Sequence[Message]) -> str:
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
-async def _ended(progress: Progress, agent: str) -> AsyncIterator[Event]:
-    """Yield the end of a run that had ended, after the hand-offs; the first agent is this one."""
+async def _ended(progress: Progress, agent: str, *, reported: Sequence[Event] = ()) -> AsyncIterator[Event]:
+    """Yield the end of a run that had ended, after its reports and hand-offs; the first agent is this one."""
     messages = progress.now()
+    for event in reported:
+        yield event
     for part in progress.parts[1:]:
         yield HandedOff(agent, part.agent)
         agent = part.agent

@@ -19,6 +19,7 @@ _SOURCE = re.compile(
 _FENCE = re.compile(r"^(`{3,})[^`]*$")
 _LINK = re.compile(r"^\[[^\]]*\]\((?P<name>.*)\)$")
 _PAGE = re.compile(r"\n?^[ \t]*\[page:[ \t]*(\d+)\][^\S\n]*$\n?", re.IGNORECASE | re.MULTILINE)  # with its line ends
+_MARK = re.compile(r"^\[[A-Z]?\d{1,3}\]\n", re.MULTILINE)  # the number of a passage
 _GAP = re.compile(r"\n\n\.\.\.\n\n")
 
 
@@ -57,7 +58,7 @@ def passages_in_block(text: str) -> list[Passage]:
         return []
     passages: list[Passage] = []
     for source, content in _fenced(text[heading.end() :].split("\n")):
-        for chunk in _GAP.split(content):
+        for chunk in _GAP.split(_MARK.sub("", content)):
             passages += _pages(chunk, _display_name(source))
     return passages
 

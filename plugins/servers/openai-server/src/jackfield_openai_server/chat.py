@@ -15,7 +15,7 @@ from jackfield.messages import Usage
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, refusal_of, write_json
 from jackfield_openai_server.calls import continue_run, outer_id
 from jackfield_openai_server.chat_request import ChatQuestion, read_chat_request
-from jackfield_openai_server.citations import citations_of
+from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.errors import error_object
 from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
 from jackfield_openai_server.models import check_model
@@ -102,7 +102,7 @@ class ChatCompletions:
             match change:
                 case Ended(TextItem() as item):
                     texts[item.kind].append(item.text)
-                    if item.sources:
+                    if item.sources or item.citations:
                         message["annotations"] = _annotations(item, _BETWEEN.join(texts["message"]))
                 case Ended(CallItem() as call):
                     calls.append(_tool_call(call, following.run_id))
@@ -148,7 +148,7 @@ class ChatCompletions:
                     case Grew(item, piece):
                         shown[item.kind].append(piece)
                         yield _chunk(head, {_FIELDS[item.kind]: piece})
-                    case Ended(TextItem() as item) if item.sources:
+                    case Ended(TextItem() as item) if item.sources or item.citations:
                         yield _chunk(head, {"annotations": _annotations(item, "".join(shown["message"]))})
                     case Ended(CallItem() as call):
                         yield _chunk(head, {"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
@@ -212,7 +212,7 @@ def _tool_call(item: CallItem, run_id: str) -> dict[str, Any]:
 def _annotations(item: TextItem, text: str) -> list[dict[str, Any]]:
     return [
         {"type": "url_citation", "url_citation": {name: value for name, value in one.items() if name != "type"}}
-        for one in citations_of(item.sources, len(text))
+        for one in annotations_of(item, offset=len(text) - len(item.text))
     ]
 
 

@@ -1,34 +1,38 @@
-"""Sources of an answer as annotations."""
+"""Citations and sources of an answer as annotations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from jackfield.messages import basename_of
-from jackfield.results import Source
+from jackfield_openai_server.items import TextItem
 
 
-def citations_of(sources: Sequence[Source], end: int) -> list[dict[str, Any]]:
-    """Return the sources as citations behind a text of `end` characters.
+def annotations_of(item: TextItem, *, offset: int = 0) -> list[dict[str, Any]]:
+    """Return an annotation for each mark of a citation in a text; without citations, the sources behind the text.
 
     A file is cited by its name: its folder on the server is not for clients.
+
+    Args:
+        item: The text.
+        offset: The number of characters before it in the text that the client gets.
     """
-    return [
-        {
-            "type": "url_citation",
-            "start_index": end,
-            "end_index": end,
-            "title": str(source),
-            "url": _address_of(source),
-        }
-        for source in sources
-    ]
+    if item.citations:
+        annotations = [
+            _annotation(offset + start, offset + end, str(citation), citation.location, citation.page)
+            for citation in item.citations
+            for start, end in citation.answer_ranges
+        ]
+        return sorted(annotations, key=lambda annotation: (annotation["start_index"], annotation["end_index"]))
+    end = offset + len(item.text)
+    return [_annotation(end, end, str(source), source.location, source.page) for source in item.sources]
 
 
-def _address_of(source: Source) -> str:
-    if source.location.startswith(("http://", "https://")):
-        return source.location
-    page = "" if source.page is None else f"#page={source.page}"
-    return f"file:{quote(basename_of(source.location))}{page}"
+def _annotation(start: int, end: int, title: str, location: str, page: int | None) -> dict[str, Any]:
+    url = location if location.startswith(("http://", "https://")) else _file_address(location, page)
+    return {"type": "url_citation", "start_index": start, "end_index": end, "title": title, "url": url}
+
+
+def _file_address(location: str, page: int | None) -> str:
+    return f"file:{quote(basename_of(location))}" + ("" if page is None else f"#page={page}")

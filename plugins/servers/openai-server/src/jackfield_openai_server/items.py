@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from jackfield.citations import CITATIONS, Citation, citations_in
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
@@ -38,6 +39,7 @@ class TextItem:
         kind: `message` or `reasoning`.
         text: Its text; '' until it has ended.
         sources: The documents and pages that the model was shown; at the end of the last message only.
+        citations: The passages that the text uses; likewise.
         is_whole: False if it was withdrawn, or cut off.
     """
 
@@ -45,6 +47,7 @@ class TextItem:
     kind: TextKind
     text: str = ""
     sources: tuple[Source, ...] = ()
+    citations: tuple[Citation, ...] = ()
     is_whole: bool = True
 
 
@@ -128,6 +131,7 @@ class ItemFold:
         self._open: TextItem | None = None
         self._count = 0
         self._sources: dict[Source, None] = {}
+        self._citations: list[Citation] = []
         self._finish_reason = ""
         self._has_turns = False
         self._pieces: list[str] = []  # of the open text
@@ -143,6 +147,8 @@ class ItemFold:
         if isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
             report = event.data if isinstance(event, PluginEvent) else event.metadata
             self._sources.update(dict.fromkeys(sources_in(report)))
+            if CITATIONS in report and isinstance(event, PluginEvent):
+                self._citations = citations_in(report)
         if placed.depth or self.is_over:
             return
         match event:
@@ -219,7 +225,8 @@ class ItemFold:
             return
         item = replace(self._open, text="".join(self._pieces), is_whole=is_whole)
         if is_last and item.kind == "message":
-            item = replace(item, sources=tuple(self._sources))
+            citations = tuple(citation for citation in self._citations if citation.is_in(item.text))
+            item = replace(item, sources=tuple(self._sources), citations=citations)
         self._open = None
         self.items.append(item)
         yield Ended(item)

@@ -10,7 +10,7 @@ from jackfield.events import RunFailed
 from jackfield.messages import Message, Usage
 from jackfield.servers import failure_of
 from jackfield_openai_server.calls import outer_id
-from jackfield_openai_server.citations import citations_of
+from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.items import AnswerEnded, CallItem, TextItem
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -184,7 +184,7 @@ def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = 
 
 def text_part(item: TextItem) -> dict[str, Any]:
     """Return the text of a message as a part."""
-    annotations = citations_of(item.sources, len(item.text))
+    annotations = annotations_of(item)
     return {"type": "output_text", "text": item.text, "annotations": annotations, "logprobs": []}
 
 

@@ -1,0 +1,100 @@
+"""Citations: the passages that an answer refers to by the marks in its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jackfield.messages import basename_of
+
+CITATIONS = "citations"
+"""The key under which a `PluginEvent` lists the citations of an answer, in `data`; see `Citation.to_dict`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A passage that an answer uses, checked against the passages that the model was shown.
+
+    Attributes:
+        mark: The mark of the passage, without its brackets: `1` for `[1]` in the answer.
+        location: The name of the file, or the URL.
+        page: The page on which the passage begins, from 1, or None.
+        headings: The headings above the passage, outermost first.
+        passage: The text of the passage.
+        start, end: The range in `passage` that the answer quotes; the whole passage if it quotes nothing.
+        quote: The text of that range if the answer quotes it, else ''.
+        answer_ranges: The ranges of the marks in the text of the answer, in order, brackets included.
+    """
+
+    mark: str
+    location: str
+    page: int | None = None
+    headings: tuple[str, ...] = ()
+    passage: str = ""
+    start: int = 0
+    end: int = 0
+    quote: str = ""
+    answer_ranges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The file, the page and the headings as one line."""
+        page = "" if self.page is None else f"page {self.page}"
+        return ", ".join(part for part in (basename_of(self.location), page, " › ".join(self.headings)) if part)
+
+    def __str__(self) -> str:
+        quote = " ".join(self.quote.split())
+        return f"[{self.mark}] {self.place}: “{quote}”" if quote else f"[{self.mark}] {self.place}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values; `citations_in` reads them."""
+        page = {} if self.page is None else {"page": self.page}
+        return {
+            "mark": self.mark,
+            "location": self.location,
+            **page,
+            "headings": list(self.headings),
+            "passage": self.passage,
+            "start": self.start,
+            "end": self.end,
+            "quote": self.quote,
+            "answer_ranges": [list(ends) for ends in self.answer_ranges],
+        }
+
+    def is_in(self, text: str) -> bool:
+        """Return True if the text has the mark at all `answer_ranges`."""
+        return bool(self.answer_ranges) and all(
+            0 <= start < end <= len(text) and self.mark in text[start:end] for start, end in self.answer_ranges
+        )
+
+
+def citations_in(data: Mapping[str, object]) -> list[Citation]:
+    """Return the citations that a plugin lists under `citations`; entries of another form are ignored."""
+    listed = data.get(CITATIONS)
+    citations: list[Citation] = []
+    for entry in listed if isinstance(listed, list | tuple) else ():
+        match entry:
+            case {"mark": str(mark), "location": str(location), "answer_ranges": [*ranges]}:
+                page, start, end = entry.get("page"), entry.get("start"), entry.get("end")
+                headings = entry.get("headings")
+                citations.append(
+                    Citation(
+                        mark=mark,
+                        location=location,
+                        page=page if isinstance(page, int) else None,
+                        headings=tuple(str(text) for text in headings) if isinstance(headings, list | tuple) else (),
+                        passage=str(entry.get("passage", "")),
+                        start=start if isinstance(start, int) else 0,
+                        end=end if isinstance(end, int) else 0,
+                        quote=str(entry.get("quote", "")),
+                        answer_ranges=tuple(
+                            (ends[0], ends[1])
+                            for ends in ranges
+                            if isinstance(ends, list | tuple)
+                            and len(ends) == 2
+                            and all(isinstance(n, int) for n in ends)
+                        ),
+                    )
+                )
+    return citations

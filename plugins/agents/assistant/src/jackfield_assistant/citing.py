@@ -1,0 +1,277 @@
+"""Number passages for a model, and check the marks and quotations in its answer against them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.citations import CITATIONS, Citation
+from jackfield.messages import basename_of
+from jackfield.results import WARNINGS
+from jackfield.retrieval import Chunk, shown_path
+from jackfield_documents import is_url, passages
+
+_PREFIXES = ("", "P", "Q", "K")
+_CODE = re.compile(
+    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL
+)
+_QUOTE = re.compile(
+    r"^((?:>[^\n]*(?:\n|\Z))+)|“([^“”]+)”|„([^„“”]+)[“”]|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』|\"([^\"\n]+)\"",
+    re.MULTILINE,
+)
+_PARAGRAPH = re.compile(r"(?:^>[^\n]*(?:\n|\Z))+|[^\n]+", re.MULTILINE)
+_ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:…|\.{3})\s*\]|…+|\.{3,})\s*")
+_PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
+_SAME = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-"})
+_IGNORED = frozenset("*`>\u00ad")
+_PUNCTUATION = ".,;:!?。，、；：！？'\""
+_MIN_WORDS, _MIN_CHARS, _MIN_WIDE = 3, 12, 6  # a shorter quotation may be a term, or a figure of speech
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A passage with its number.
+
+    Attributes:
+        mark: The number as the model writes it, without brackets.
+        location: The name of the file, or the URL.
+        text: Its text.
+        page: The page on which it begins, or None.
+        headings: The headings above it.
+        joined: The text of this passage and of those beside it in the document if they are shown as well, else ''.
+    """
+
+    mark: str
+    location: str
+    text: str
+    page: int | None = None
+    headings: tuple[str, ...] = ()
+    joined: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The marks of an answer after the check.
+
+    Attributes:
+        citations: The passages that the answer uses.
+        dropped: The wrong marks, each with the reason.
+    """
+
+    citations: tuple[Citation, ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()
+
+    def report(self) -> dict[str, object]:
+        """Return the data of the event that reports the check."""
+        lines = [f"mark [{mark}] in the answer is wrong: {reason}" for mark, reason in dict.fromkeys(self.dropped)]
+        data: dict[str, object] = {
+            CITATIONS: [citation.to_dict() for citation in self.citations],
+            "dropped": [{"mark": mark, "reason": reason} for mark, reason in self.dropped],
+            WARNINGS: lines,
+        }
+        return {**data, "note": "; ".join(lines)} if lines else data
+
+
+def number_chunks(chunks: Sequence[Chunk]) -> tuple[list[Mapping[str, Any]], list[Numbered]]:
+    """Return the chunks as passages by source, with a mark before each chunk, and the numbered chunks."""
+    prefix = _prefix(chunk.text for chunk in chunks)
+    marks = {chunk.id: f"{prefix}{number}" for number, chunk in enumerate(chunks, start=1)}
+    shown: list[Mapping[str, Any]] = [*passages(chunks, mark=lambda chunk: f"[{marks[chunk.id]}]")]
+    numbered = []
+    for position, chunk in enumerate(chunks):
+        beside = [
+            other
+            for other in chunks[max(0, position - 1) : position + 2]
+            if other.source == chunk.source and abs(other.index - chunk.index) <= 1
+        ]
+        joined = passages(beside)[0]["text"][0] if len(beside) > 1 else ""
+        location = chunk.source if is_url(chunk.source) else basename_of(chunk.source)
+        numbered.append(Numbered(marks[chunk.id], shown_path(location), chunk.text, chunk.page, chunk.headings, joined))
+    return shown, numbered
+
+
+def number_texts(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Numbered]]:
+    """Return `{"url", "text": […]}` with a mark before each text, and the numbered texts."""
+    prefix = _prefix(str(text) for entry in entries for text in entry["text"])
+    numbered: list[Numbered] = []
+    shown: list[Mapping[str, Any]] = []
+    for entry in entries:
+        location = str(entry["url"])
+        texts = []
+        for text in map(str, entry["text"]):
+            mark = f"{prefix}{len(numbered) + 1}"
+            numbered.append(Numbered(mark, location if is_url(location) else basename_of(location), text))
+            texts.append(f"[{mark}]\n{text}")
+        shown.append({**entry, "text": texts})
+    return shown, numbered
+
+
+def _prefix(texts: Iterable[str]) -> str:
+    """Return the first prefix whose marks no text contains: papers number their own references as `[1]`."""
+    joined = "\n".join(texts)
+    for prefix in _PREFIXES:
+        if not re.search(rf"\[{prefix}\d{{1,3}}\]", joined):
+            return prefix
+    return _PREFIXES[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """A quotation; in a block quote, which may also be a remark, it need not be found."""
+
+    text: str
+    may_be_missing: bool
+
+
+@dataclass(slots=True)
+class _Group:
+    """Marks side by side, and the quotations that they stand for."""
+
+    start: int
+    end: int
+    marks: list[tuple[str, int, int]]
+    quotes: list[_Quote] = field(default_factory=list)
+
+
+def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = "") -> Checked:
+    """Check the marks in an answer.
+
+    A quotation belongs to the next mark in its paragraph, or to the last one before it. It must be in one of the
+    passages that the mark names; white space, letter case, emphasis and the form of quotation marks do not count, and
+    `…` may stand for omitted text. A short quotation that is in no passage may be a term, and proves nothing.
+
+    Args:
+        answer: The text of the answer.
+        numbered: The passages that the model was shown.
+        question: The text of the question, whose words an answer may quote as well.
+    """
+    by_mark = {passage.mark: passage for passage in numbered}
+    if not by_mark:
+        return Checked()
+    prefix = re.match(r"\D*", numbered[0].mark)
+    asked = _Folded.of(question)
+    uses: dict[tuple[str, str, int, int, str], list[tuple[int, int]]] = {}
+    dropped: list[tuple[str, str]] = []
+    for group in _groups(answer, prefix[0] if prefix else ""):
+        known = [(by_mark[mark], start, end) for mark, start, end in group.marks if mark in by_mark]
+        dropped += [(mark, "no passage has this number") for mark, _, _ in group.marks if mark not in by_mark]
+        evidence, missing = _evidence(group.quotes, [passage for passage, _, _ in known], asked)
+        if missing:
+            dropped += [(passage.mark, f"the passage does not say “{missing}”") for passage, _, _ in known]
+            continue
+        for passage, start, end in known:
+            for text, quote_start, quote_end in evidence.get(passage.mark) or [(passage.text, 0, 0)]:
+                quote = text[quote_start:quote_end]
+                ends = (quote_start, quote_end) if quote else (0, len(text))
+                uses.setdefault((passage.mark, text, *ends, quote), []).append((start, end))
+    citations = [
+        Citation(
+            mark=mark,
+            location=by_mark[mark].location,
+            page=by_mark[mark].page,
+            headings=by_mark[mark].headings,
+            passage=text,
+            start=start,
+            end=end,
+            quote=quote,
+            answer_ranges=tuple(dict.fromkeys(ranges)),
+        )
+        for (mark, text, start, end, quote), ranges in uses.items()
+    ]
+    return Checked(tuple(citations), tuple(dropped))
+
+
+def _groups(answer: str, prefix: str) -> Iterator[_Group]:
+    """Yield the marks of an answer, each group with its quotations. Code has no marks."""
+    text = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), answer)
+    one = rf"{prefix}\d{{1,3}}"
+    mark = re.compile(rf"[\[【]\s*({one}(?:\s*[,，、;；–-]\s*{one})*)\s*[\]】](?!\()")
+    for paragraph in _PARAGRAPH.finditer(text):
+        groups: list[_Group] = []
+        for found in mark.finditer(text, *paragraph.span()):
+            marks = [(number, *found.span()) for number in _numbers(found[1], prefix)]
+            if groups and not text[groups[-1].end : found.start()].strip():
+                groups[-1].marks += marks
+                groups[-1].end = found.end()
+            else:
+                groups.append(_Group(*found.span(), marks))
+        if not groups:
+            continue
+        for quoted in _QUOTE.finditer(text, *paragraph.span()):
+            group = next((one for one in groups if one.start >= quoted.end()), groups[-1])
+            quote = next(part for part in quoted.groups() if part is not None)
+            is_block = quoted[0].startswith(">")
+            group.quotes.append(_Quote(mark.sub("", quote).strip(), is_block or not _is_verbatim(quote)))
+        yield from groups
+
+
+def _numbers(listed: str, prefix: str) -> Iterator[str]:
+    """Yield the marks of a list such as `1, 3-5`."""
+    for first, last in re.findall(rf"{prefix}(\d+)(?:\s*[–-]\s*{prefix}(\d+))?", listed):
+        for number in range(int(first), int(last or first) + 1):
+            yield f"{prefix}{number}"
+
+
+def _evidence(
+    quotes: Iterable[_Quote], named: Sequence[Numbered], asked: _Folded
+) -> tuple[dict[str, list[tuple[str, int, int]]], str]:
+    """Return the ranges of quotations by mark, and the first quotation that is in no passage, else ''."""
+    evidence: dict[str, list[tuple[str, int, int]]] = {}
+    for quote in quotes:
+        is_in_one = False
+        for passage in named:
+            for text in (passage.text, passage.joined):
+                ends = find_quote(quote.text, text)
+                if ends is not None:
+                    evidence.setdefault(passage.mark, []).append((text, *ends))
+                    is_in_one = True
+                    break
+        if not (is_in_one or quote.may_be_missing) and _Folded.of(quote.text).text not in asked.text:
+            return {}, quote.text
+    return evidence, ""
+
+
+def _is_verbatim(quote: str) -> bool:
+    """Return True if a quotation is long enough to be more than a term."""
+    wide = sum("\u3400" <= char <= "\u9fff" for char in quote)
+    return wide >= _MIN_WIDE or (len(quote) >= _MIN_CHARS and len(quote.split()) >= _MIN_WORDS)
+
+
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
+    """Return the range of a quotation in a text, or None; the parts around `…` must be in order."""
+    folded = _Folded.of(text)
+    start = end = -1
+    for part in _ELLIPSIS.split(quote):
+        wanted = _Folded.of(part).text.strip(_PUNCTUATION)
+        if not wanted:
+            continue
+        at = folded.text.find(wanted, max(end, 0))
+        if at < 0:
+            return None
+        start = at if start < 0 else start
+        end = at + len(wanted)
+    return (folded.offsets[start], folded.offsets[end - 1] + 1) if start >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A text without white space, emphasis and letter case, and the offset of each of its characters."""
+
+    text: str
+    offsets: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> _Folded:
+        chars: list[str] = []
+        offsets: list[int] = []
+        # A page line is not part of the document.
+        for offset, char in enumerate(_PAGE_LINE.sub(lambda line: " " * len(line[0]), text)):
+            if char.isspace() or char in _IGNORED:
+                continue
+            for part in unicodedata.normalize("NFKC", char).casefold().translate(_SAME):
+                chars.append(part)
+                offsets.append(offset)
+        return cls("".join(chars), offsets)
