@@ -33,11 +33,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # Debian packages that tests need and that pip cannot bring. Tests that need one are skipped where it cannot be installed.
 SYSTEM_PACKAGES := bubblewrap chromium fish zsh
 
-.PHONY: help demo test nightly check style bench quality attack real-servers mutants format release size \
+.PHONY: help demo web test nightly check style bench quality attack real-servers mutants format release size \
 	constraints known charts recordings docs clean system
 
 help:
 	@echo "make demo         answer a question about real documents, without a key (ARGS=… are handed on)"
+	@echo "make web          talk to the demonstration's agent on its web page, without a key (ARGS=… are handed on)"
 	@echo "make test         install what tests need and run all of them (ARGS=… are handed to pytest)"
 	@echo "make nightly      make test in random order with the tests marked nightly and 2,000 new examples of each property, then make mutants"
 	@echo "make check        what CI runs: make style, then make test"
@@ -75,6 +76,9 @@ system:
 	  { $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null 2>&1 \
 	    || echo "make system: could not install $${missing[*]}; the tests that need it are skipped"; \
 	fi
+
+web: .venv/.installed
+	@$(BIN)/jackfield web $(ARGS)
 
 demo: .venv/.installed
 	@$(BIN)/python examples/documents-and-code/main.py $(ARGS)

@@ -966,6 +966,7 @@ from jackfield.plugins import default_host
 from jackfield.servers import load_server
 
 async def main():
+    default_host().load("command", "web")
     sent = []
     async def send(message):
         sent.append(message)

@@ -552,6 +552,7 @@ NOT_TYPED = {
     "jackfield plugins enable observer.jackfield-tool-times": "the observer of its page",
     "jackfield plugins disable acme-tools": "a made-up plugin",
     "jackfield plugins enable sandbox.acme-jail": "a made-up plugin",
+    "jackfield web": "it serves until it is stopped; the tests of jackfield-web do that",
     "jackfield serve agent.yaml": "it serves until it is stopped; the tests of jackfield-serve do that",
     "jackfield run --config database.yaml": "it needs PostgreSQL; a test of jackfield-pgvector-search does it",
 }

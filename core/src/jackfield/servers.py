@@ -329,6 +329,31 @@ class StdioServer(Server):
         """Serve one client until it closes its side. Nothing but the protocol is written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaceCommand:
+    """A command that serves agents in one face, to people at this machine. `jackfield serve` does its work.
+
+    Attributes:
+        name: The command as users type it: `jackfield web`.
+        face: The name of the face.
+        description, examples: The texts of its help.
+        agents: Returns the agents, by name, if the command line names none.
+    """
+
+    name: str
+    face: str
+    description: str
+    examples: str
+    agents: Callable[[], Mapping[str, Any]]
+
+
+class ServeCommand(Protocol):
+    """The command `serve`, for commands that call it: `host.load_row(host.find("command", "serve"))`."""
+
+    def __call__(self, arguments: Sequence[str], command: FaceCommand | None = None) -> int:
+        """Serve agents until a signal comes, and return the exit code; `command` says which command the user typed."""
+
+
 def load_server(entry: object, host: Plugins) -> Server:
     """Return the face that an entry names: a face, a name, or a dict with `name` and settings.
 

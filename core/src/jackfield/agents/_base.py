@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -510,6 +511,35 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         from jackfield.agents._subagents import AgentTool
 
         return AgentTool(self, name=name, description=description, timeout_s=timeout_s)
+
+    def web(
+        self,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 8000,
+        store: str | None = None,
+        token_file: str | PathLike[str] | None = None,
+        open_browser: bool = True,
+    ) -> None:
+        """Serve a web page on which people talk to the agent, until Ctrl-C. In a notebook, interrupt the cell.
+
+        Args:
+            address: The address to listen at. One that other machines reach needs a `token_file`.
+            port: The port; 0 takes a free one.
+            store: The name of the store for conversations, such as `"sqlite"`; None keeps them in memory.
+            token_file: A file with the tokens of people, one per line, perhaps after the name of its owner.
+            open_browser: Open the page in the browser, if there is a desktop.
+
+        Raises:
+            ConfigError: The address cannot be used.
+            PluginError: `jackfield-web` is not installed.
+        """
+        words = [f"--host={address}", f"--port={port}"]
+        words += [] if store is None else [f"--store={store}"]
+        words += [] if token_file is None else [f"--token-file={os.fspath(token_file)}"]
+        words += [] if open_browser else ["--no-browser"]
+        run = self.host.load_row(self.host.find("command", "web"))
+        run(words, agents={self._label: self})
 
     # --- parts ---
 

@@ -35,12 +35,19 @@ AGENTS = """
 import time
 from pathlib import Path
 from jackfield import FnCallAgent
-from jackfield.testing import ScriptedModel, answer
+from jackfield.testing import ScriptedModel, answer, calls
 
 def slowly(request):
     Path("asked").touch()
     time.sleep(1.0)
     return answer("slow hello")
+
+def pause():
+    "Take a while."
+    Path("asked").touch()
+    time.sleep(2.0)
+
+patient = FnCallAgent([pause], ScriptedModel([calls(("pause", {})), answer("patient hello")]))
 
 hello = FnCallAgent(llm=ScriptedModel(lambda request: answer("hello")))
 slow = FnCallAgent(llm=ScriptedModel(slowly))
@@ -61,8 +68,10 @@ def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subp
     (tmp_path / "ours.py").write_text(AGENTS)
 
     @contextmanager
-    def run(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-        command = [sys.executable, "-m", "jackfield", "serve", "ours:hello", "ours:slow", "--port", "0", *arguments]
+    def run(
+        *arguments: str, agents: str = "ours:hello ours:slow"
+    ) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+        command = [sys.executable, "-m", "jackfield", "serve", *agents.split(), "--port", "0", *arguments]
         folders = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "HOME")}
         environment = {**os.environ, **folders}
         pipe = subprocess.PIPE
@@ -150,17 +159,44 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
         (["ours:hello", "--face", "{"], "neither a name nor JSON"),
         (["ours:hello", "--face", '{"name": "openai", "nope": 1}'], "nope"),
         (["ours:hello", "--stdio", "openai"], "does not speak over standard input"),
-        (["ours:hello", "--token-file", "none"], "cannot be read"),
+        (["ours:hello", "--token-file", "none"], "cannot be read: No such file"),
+        (["none.yaml"], "there is no agent file 'none.yaml': name one"),
+        (["."], "'.' is a folder: name an agent file"),
+        (["ours:hello", "--host", "192.0.2.1", "--token-file", "tokens"], "is no address of this machine"),
+        (["ours:hello", "--host", "nowhere.invalid", "--token-file", "tokens"], "is no address of this machine"),
     ],
 )
 def test_what_cannot_be_served_is_an_error_with_the_next_step(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ours.py").write_text(AGENTS)
+    (tmp_path / "tokens").write_text(TOKEN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Exception, match=message):
         main([*arguments, "--port", "0"])
+
+
+def test_a_port_in_use_is_an_error_with_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ours.py").write_text(AGENTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"port {port} is in use: stop the other program, or pass --port 0"):
+            main(["ours:hello", "--port", str(port)])
+
+
+def test_after_a_signal_it_says_how_long_runs_may_finish(run_serve: Callable[..., Any], tmp_path: Path) -> None:
+    with run_serve("--drain", "20", agents="ours:patient") as (process, url, _):
+        body = json.dumps({**QUESTION, "model": "patient"}).encode()
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 60) as connection:
+            connection.sendall(HttpRequest(path="/v1/chat/completions", body=body).encode())
+            while not (tmp_path / "asked").exists():
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            assert b"patient hello" in connection.makefile("rb").read()
+        assert "Runs may finish for 20 s; Ctrl-C again ends them at once." in process.communicate(timeout=60)[1]
+        assert process.returncode == 0
 
 
 def agent() -> FnCallAgent:

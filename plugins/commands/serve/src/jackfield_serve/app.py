@@ -141,6 +141,8 @@ class ServingApp:
 
     def _begin_drain(self, seconds: float) -> None:
         if self._drain is None:
+            if self.serving.active:
+                _log.warning("Runs may finish for %g s; Ctrl-C again ends them at once.", seconds)
             self._drain = asyncio.create_task(self.serving.drain(seconds), name="jackfield-serve-drain")
 
     async def start(self) -> None:

@@ -6,26 +6,28 @@ import sys
 from collections.abc import Sequence
 
 from jackfield.cli import print_table
+from jackfield.servers import FaceCommand
 from jackfield_serve.parser import make_parser
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield serve` until it is stopped.
+def main(arguments: Sequence[str], command: FaceCommand | None = None) -> int:
+    """Run `jackfield serve` until it is stopped, or another command that serves one face.
 
     Raises:
         ConfigError: An agent, an address or another option is not valid.
         PluginError: A face is not installed, or cannot be loaded.
     """
-    parser = make_parser()
+    parser = make_parser(command)
     options = parser.parse_args(arguments)
     if options.faces:
         return _list_faces()
-    if not options.agents:
+    if not options.agents and command is None:
         parser.error("name an agent: an agent file, or module:agent")
     from jackfield_serve.options import read_options
     from jackfield_serve.running import run_http, run_stdio
 
-    chosen = read_options(options, words=arguments)
+    words = ["--face", command.face, *arguments] if command else arguments
+    chosen = read_options(options, words=words, command=command)
     return run_stdio(chosen, options.stdio) if options.stdio else run_http(chosen)
 
 

@@ -17,6 +17,7 @@ from jackfield.agents import Agent, create_agent
 from jackfield.cli import with_consent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, default_host
+from jackfield.servers import FaceCommand
 from jackfield_agent_files.files import load_agent_config
 from jackfield_serve.app import DEFAULT_FACES, ServingApp, serving_app
 from jackfield_serve.tokens import Tokens
@@ -30,7 +31,7 @@ class ServeOptions:
     """The options of the command, read and checked.
 
     Attributes:
-        agents: The agents by name: each a file, or `module:agent`.
+        agents: The agents by name: each a file, `module:agent`, or an agent.
         params: The values of variables in agent files.
         trust: The user vouches for the agent files.
         faces: The faces: names, or dicts with `name` and settings.
@@ -42,10 +43,11 @@ class ServeOptions:
         workers: The number of processes.
         max_body_bytes: The limit of a request's body.
         drain_s: The time in which requests may finish when the server is stopped.
+        browser: The page is opened in the user's browser.
         words: The command line, for workers.
     """
 
-    agents: Mapping[str, str]
+    agents: Mapping[str, str | Agent]
     params: Mapping[str, str]
     trust: bool
     faces: Sequence[str | dict[str, Any]]
@@ -58,10 +60,13 @@ class ServeOptions:
     workers: int
     max_body_bytes: int
     drain_s: int
+    browser: bool
     words: Sequence[str] = ()
 
 
-def read_options(options: argparse.Namespace, *, words: Sequence[str] = ()) -> ServeOptions:
+def read_options(
+    options: argparse.Namespace, *, words: Sequence[str] = (), command: FaceCommand | None = None
+) -> ServeOptions:
     """Check the options of the command line, which `words` are.
 
     Raises:
@@ -74,9 +79,14 @@ def read_options(options: argparse.Namespace, *, words: Sequence[str] = ()) -> S
         )
     if options.workers > 1 and not options.store:
         raise ConfigError("several workers need a store that they share: pass --store, such as --store sqlite")
+    agents: Mapping[str, str | Agent] = _read_agents(options.agents)
+    if not agents and command is not None:
+        agents = command.agents()
+        if options.workers > 1:
+            raise ConfigError("each worker makes its own agents: name an agent file or module:agent")
     hosts = {name.lower() for name in options.allow_host}
     return ServeOptions(
-        agents=_read_agents(options.agents),
+        agents=agents,
         params=dict(_read_pair(text) for text in options.param),
         trust=options.trust,
         faces=[_read_face(text) for text in options.face] or _default_faces(default_host()),
@@ -89,6 +99,7 @@ def read_options(options: argparse.Namespace, *, words: Sequence[str] = ()) -> S
         workers=options.workers,
         max_body_bytes=options.max_body << 20,
         drain_s=options.drain,
+        browser=options.browser,
         words=words,
     )
 
@@ -120,11 +131,15 @@ def load_agents(options: ServeOptions) -> dict[str, Agent]:
         ConsentNeededError: An agent file has effects that the user has not agreed to.
         ConfigError: An agent cannot be made.
     """
-    return {name: _load_agent(text, options) for name, text in options.agents.items()}
+    return {
+        name: _load_agent(agent, options) if isinstance(agent, str) else agent for name, agent in options.agents.items()
+    }
 
 
 def _load_agent(text: str, options: ServeOptions) -> Agent:
     if _is_file(text):
+        if not Path(text).exists():
+            raise ConfigError(f"there is no agent file {text!r}: name one, or module:agent")
         config = with_consent(lambda: load_agent_config(text, trust=options.trust, params=options.params))
         return create_agent(config)
     module, _, name = text.partition(":")
@@ -147,6 +162,9 @@ def _read_agents(texts: Sequence[str]) -> dict[str, str]:
         name, equals, target = text.partition("=")
         if not equals:
             target = text
+        if Path(target).is_dir():
+            raise ConfigError(f"{target!r} is a folder: name an agent file, such as {Path(target, 'agent.yaml')}")
+        if not equals:
             name = Path(text).stem if _is_file(text) else text.rpartition(":")[2].rpartition(".")[2]
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} cannot be the name of an agent: pass another one, such as helper={target}")

@@ -6,22 +6,28 @@ import argparse
 from pathlib import Path
 
 from jackfield.cli import Parser
+from jackfield.servers import FaceCommand
 
-_EPILOG = """examples:
+_EXAMPLES = """\
   jackfield serve agent.yaml                        # http://127.0.0.1:8000/v1 for any OpenAI client
   jackfield serve support=a.yaml shop.agents:buyer  # two agents, `support` and `buyer`
   jackfield serve agent.yaml --store sqlite         # runs survive the server
   jackfield serve agent.yaml --stdio acp            # for an editor that starts this program
   jackfield serve agent.yaml --host 0.0.0.0 --token-file tokens.txt
-
+"""
+_TOKENS = """
 A token file has one token per line, perhaps after the name of its owner and a
 space. An owner sees its own runs only.
 """
 
 
-def make_parser() -> Parser:
-    """Return the parser of the command."""
-    parser = Parser(prog="jackfield serve", description="Serve agents to clients.", epilog=_EPILOG)
+def make_parser(command: FaceCommand | None = None) -> Parser:
+    """Return the parser of `jackfield serve`, or of a command that serves one face."""
+    parser = Parser(
+        prog=command.name if command else "jackfield serve",
+        description=command.description if command else "Serve agents to clients.",
+        epilog=f"examples:\n{command.examples if command else _EXAMPLES}{_TOKENS}",
+    )
     parser.add_argument(
         "agents", nargs="*", metavar="AGENT", help="an agent file, or module:agent; NAME=AGENT gives it another name"
     )
@@ -34,15 +40,18 @@ def make_parser() -> Parser:
         help="the value of a variable {{ NAME }} in the agent files; can be repeated",
     )
     parser.add_argument("--trust", action="store_true", help="allow everything that the agent files ask for, this time")
+    if command:
+        parser.set_defaults(face=[command.face], faces=False, stdio=None)
+    else:
+        _add_face_options(parser)
     parser.add_argument(
-        "--face",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="a face (openai, and web if installed), or JSON with its name and settings; can be repeated",
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        default=command is not None,
+        # Workers parse the words of every command with the parser of `jackfield serve`.
+        help="do not open the browser" if command else argparse.SUPPRESS,
     )
-    parser.add_argument("--faces", action="store_true", help="list the installed faces")
-    parser.add_argument("--stdio", metavar="NAME", help="speak with one client over standard input, in this face")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
     parser.add_argument("--port", type=_port, default=8000, help="the port (8000); 0 takes a free one")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="the tokens that clients may use")
@@ -58,6 +67,18 @@ def make_parser() -> Parser:
     parser.add_argument("--max-body", type=_count, default=32, metavar="MB", help="the limit of a request (32)")
     parser.add_argument("--drain", type=_count, default=30, metavar="SECONDS", help="time to finish when stopped (30)")
     return parser
+
+
+def _add_face_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--face",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a face (openai, and web if installed), or JSON with its name and settings; can be repeated",
+    )
+    parser.add_argument("--faces", action="store_true", help="list the installed faces")
+    parser.add_argument("--stdio", metavar="NAME", help="speak with one client over standard input, in this face")
 
 
 def _port(text: str) -> int:

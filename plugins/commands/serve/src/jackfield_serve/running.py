@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -23,6 +27,8 @@ from jackfield_serve.app import ServingApp
 from jackfield_serve.options import ServeOptions, load_agents, make_app
 
 _HEADER_BYTES = 64 << 10
+_ALL_ADDRESSES = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared, not bound
+_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 _VARIABLE = "JACKFIELD_SERVE_ARGUMENTS"
 
 
@@ -46,13 +52,44 @@ def run_http(options: ServeOptions) -> int:
     app = make_app(options)  # with several workers as well, so that a mistake is reported once, before they start
     host = f"[{options.host}]" if ":" in options.host else options.host
     with _listen(options) as listener:
+        port = listener.getsockname()[1]
         paths = [(face.name, path) for path, face in app.paths.items()]
-        _describe(options, f"http://{host}:{listener.getsockname()[1]}", list(options.agents), paths)
+        _describe(options, f"http://{host}:{port}", list(options.agents), paths)
+        if options.browser:
+            _open_browser(f"http://{'localhost' if options.host in _ALL_ADDRESSES else host}:{port}")
         if options.workers > 1:
             return _run_workers(options, listener)
         server = DrainingServer(_configure(app, options))
-        server.run([listener])
+        _run_until_stopped(server, listener)
         return 0 if server.started else 1
+
+
+def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
+    """Run the server until a signal comes: in a thread of its own under a running loop, such as that of a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when it has stopped
+            server.run([listener])
+        return
+    sys.stdout.write("  Interrupt the cell to stop the server.\n")
+    thread = threading.Thread(target=server.run, args=([listener],), name="jackfield-serve")
+    with _interrupts(server.handle_exit):
+        thread.start()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _interrupts(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle Ctrl-C in this thread, if it is the one that gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequence[tuple[str, str]]) -> None:
@@ -119,10 +156,28 @@ def _listen(options: ServeOptions) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((host, options.port), family=family, backlog=2048)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"cannot listen at {host} port {options.port}: {reason}; pass another --port") from error
+        raise ConfigError(_why_not(error, host, options.port)) from error
     with listener:
         yield listener
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    """Return the reason why the server cannot listen, and the next step."""
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"port {port} is in use: stop the other program, or pass --port 0 for a free port"
+        case errno.EACCES:
+            return f"port {port} is reserved for the administrator: pass a --port from 1024 on"
+        case errno.EADDRNOTAVAIL | socket.EAI_NONAME | socket.EAI_AGAIN | socket.EAI_NODATA:
+            return f"{host} is no address of this machine: pass another --host, such as 127.0.0.1"
+    return f"cannot listen at {host} port {port}: {error.strerror or error}"
+
+
+def _open_browser(url: str) -> None:
+    """Open a page in the user's browser, if there is a desktop: a browser in the terminal would take it over."""
+    if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in _DESKTOP):
+        # In a thread, because some browsers keep their caller waiting until they are closed.
+        threading.Thread(target=webbrowser.open, args=(url,), name="jackfield-browser", daemon=True).start()
 
 
 def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:

@@ -51,8 +51,10 @@ class Tokens:
         """
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"the token file {str(path)!r} cannot be read: {type(error).__name__}") from None
+        except OSError as error:
+            raise ConfigError(f"the token file {str(path)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"the token file {str(path)!r} cannot be read: it is not text in UTF-8") from None
         words = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         if any(len(entry) > 2 for entry in words):
             raise ConfigError(f"a line of the token file {str(path)!r} has more than an owner and a token")

@@ -120,6 +120,11 @@ class Serving:
     # --- runs ---
 
     @property
+    def active(self) -> int:
+        """The number of runs in this process that have not ended."""
+        return len(self._driver.active())
+
+    @property
     def queued(self) -> int:
         """The number of runs that wait for their turn in this process."""
         return sum(live.is_queued for live in self._driver.active())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jackfield.plugins import ServerSpec, hook
+from jackfield.plugins import CommandSpec, ServerSpec, hook
 
 
 @hook.servers
@@ -13,5 +13,17 @@ def servers() -> list[ServerSpec]:
             name="web",
             target="jackfield_web.face:WebServer",
             summary="A web page: talk to agents, see what they do, approve calls, find conversations again.",
+        )
+    ]
+
+
+@hook.commands
+def commands() -> list[CommandSpec]:
+    """Return the command `web`."""
+    return [
+        CommandSpec(
+            name="web",
+            target="jackfield_web.command:main",
+            summary="Talk to agents on a web page.",
         )
     ]
