@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -24,6 +25,7 @@ STREAMS = 500
 CHUNKS = 20
 PAUSE_S = 0.1
 ROUNDS = 5
+_PORT = re.compile(r"http://127\.0\.0\.1:(\d+)")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -37,12 +39,7 @@ class _PacedModel(BaseChatModel):
         yield ModelFinished("stop")
 
 
-def _ours() -> object:
-    from jackfield_serve import serving_app
-    from jackfield_serving import ServingLimits
-
-    limits = ServingLimits(runs=STREAMS)
-    return serving_app({"a": FnCallAgent(llm=_PacedModel({"model": "paced"}))}, faces=["openai"], limits=limits)
+agent = FnCallAgent(llm=_PacedModel({"model": "paced"}))
 
 
 def _bare() -> object:
@@ -98,7 +95,7 @@ async def _ask_all(port: int, count: int) -> list[tuple[float, bool]]:
 
 async def _ask(port: int) -> tuple[float, bool]:
     """Return the milliseconds to the first text, and whether all of the answer came."""
-    body = json.dumps({"model": "a", "stream": True, "messages": [{"role": "user", "content": "Tide?"}]}).encode()
+    body = json.dumps({"model": "agent", "stream": True, "messages": [{"role": "user", "content": "Tide?"}]}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -114,10 +111,15 @@ async def _ask(port: int) -> tuple[float, bool]:
 
 @contextmanager
 def _server(name: str) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "benchmarks.streams", name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = ["benchmarks.streams"]
+    if name == "ours":
+        command = ["jackfield", "serve", "benchmarks.streams:agent", "--face", "openai", "--port", "0"]
+    with subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.pid, int(process.stdout.readline())
+        printed = ""
+        while not (found := _PORT.search(printed)):
+            printed += process.stdout.readline()
+        yield process.pid, int(found[1])
         process.terminate()
 
 
@@ -126,15 +128,13 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _serve(name: str) -> None:
+def _serve_bare() -> None:
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0), backlog=2 * STREAMS) as listener:
-        print(listener.getsockname()[1], flush=True)
-        app = _ours() if name == "ours" else _bare()
-        config = uvicorn.Config(app, log_level="warning", access_log=False)  # type: ignore[arg-type]
-        uvicorn.Server(config).run(sockets=[listener])
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        uvicorn.Server(uvicorn.Config(_bare(), log_level="warning", access_log=False)).run([listener])  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve_bare()

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,15 +33,28 @@ from jackfield_testkit.faces import HttpRequest, ServedFace
 
 TOKEN = "ada-Zq83bXw4Rk2LpV7Tn"
 AGENTS = """
+import gc
+import json
 import time
 from pathlib import Path
-from jackfield import FnCallAgent
+from jackfield import FnCallAgent, tool
 from jackfield.testing import ScriptedModel, answer, calls
 
-def slowly(request):
+running = []
+
+@tool
+def wait() -> str:
+    "Wait."
     Path("asked").touch()
+    running.append(1)
+    seen = len(running)
     time.sleep(1.0)
-    return answer("slow hello")
+    running.pop()
+    return json.dumps({"at_once": seen, "frozen": gc.get_freeze_count(), "threshold": gc.get_threshold()[0]})
+
+def slowly(request):
+    last = request.messages[-1]
+    return calls(("wait", {})) if last.role == "user" else answer(last.get_text_content())
 
 def pause():
     "Take a while."
@@ -50,7 +64,7 @@ def pause():
 patient = FnCallAgent([pause], ScriptedModel([calls(("pause", {})), answer("patient hello")]))
 
 hello = FnCallAgent(llm=ScriptedModel(lambda request: answer("hello")))
-slow = FnCallAgent(llm=ScriptedModel(slowly))
+slow = FnCallAgent([wait], llm=ScriptedModel(slowly))
 """
 QUESTION = {"model": "hello", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -117,7 +131,7 @@ def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(
             reply = b""
             while piece := connection.recv(1 << 16):
                 reply += piece
-        assert b"slow hello" in reply
+        assert b"at_once" in reply
         assert process.wait(60) in (0, -signal.SIGTERM)
 
 
@@ -134,6 +148,15 @@ def test_a_token_file_lets_its_holders_in_and_no_others(run_serve: Callable[...,
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=60)
         assert TOKEN not in output + errors
+
+
+def test_a_run_over_the_limit_waits_and_the_collector_is_calm(run_serve: Callable[..., Any]) -> None:
+    with run_serve("--runs", "1") as (_, url, _lines), ThreadPoolExecutor(2) as pool:
+        replies = list(pool.map(lambda _: ask(url, {**QUESTION, "model": "slow"}), range(2)))
+        texts = [json.loads(reply["choices"][0]["message"]["content"]) for reply in replies]
+        assert [text["at_once"] for text in texts] == [1, 1]
+        assert texts[0]["frozen"] > 10_000
+        assert texts[0]["threshold"] >= 10_000
 
 
 @pytest.mark.slow

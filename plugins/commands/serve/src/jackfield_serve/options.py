@@ -21,6 +21,7 @@ from jackfield.servers import FaceCommand
 from jackfield_agent_files.files import load_agent_config
 from jackfield_serve.app import DEFAULT_FACES, ServingApp, serving_app
 from jackfield_serve.tokens import Tokens
+from jackfield_serving import ServingLimits
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WEB = "web"
@@ -41,6 +42,7 @@ class ServeOptions:
         hosts: Names under which clients reach the server, besides its address.
         store: The name of the store of the runs; None keeps them in memory.
         workers: The number of processes.
+        runs: Runs at the same time in each process; others wait.
         max_body_bytes: The limit of a request's body.
         drain_s: The time in which requests may finish when the server is stopped.
         browser: The page is opened in the user's browser.
@@ -58,6 +60,7 @@ class ServeOptions:
     hosts: frozenset[str]
     store: str | None
     workers: int
+    runs: int
     max_body_bytes: int
     drain_s: int
     browser: bool
@@ -97,6 +100,7 @@ def read_options(
         hosts=frozenset(hosts | _LOOPBACK_NAMES if hosts and tokens is None else hosts),
         store=options.store,
         workers=options.workers,
+        runs=options.runs,
         max_body_bytes=options.max_body << 20,
         drain_s=options.drain,
         browser=options.browser,
@@ -118,6 +122,7 @@ def make_app(options: ServeOptions) -> ServingApp:
         load_agents(options),
         faces=options.faces,
         store=options.store,
+        limits=ServingLimits(runs=options.runs),
         tokens=options.tokens,
         hosts=options.hosts,
         max_body_bytes=options.max_body_bytes,

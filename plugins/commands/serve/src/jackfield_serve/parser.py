@@ -64,6 +64,9 @@ def make_parser(command: FaceCommand | None = None) -> Parser:
     )
     parser.add_argument("--store", metavar="NAME", help="the store of the runs, such as sqlite; in memory without one")
     parser.add_argument("--workers", type=_count, default=1, metavar="N", help="processes (1); more need a store")
+    parser.add_argument(
+        "--runs", type=_count, default=500, metavar="N", help="runs at the same time in each process (500); others wait"
+    )
     parser.add_argument("--max-body", type=_count, default=32, metavar="MB", help="the limit of a request (32)")
     parser.add_argument("--drain", type=_count, default=30, metavar="SECONDS", help="time to finish when stopped (30)")
     return parser

@@ -22,9 +22,9 @@ class ServingLimits:
         retry_after_s: The pause that a refused client is asked for.
     """
 
-    runs: int = 64
+    runs: int = 500
     runs_per_owner: int | None = None
-    queue: int = 256
+    queue: int = 500
     run_s: float | None = None
     input_bytes: int = 20_000_000
     history_bytes: int = 50_000_000
