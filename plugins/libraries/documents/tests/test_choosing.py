@@ -105,10 +105,36 @@ def test_every_score_can_be_written_as_json(score: float, shown: object) -> None
     assert score_as_json(score) == shown
 
 
-def test_the_scores_are_those_of_the_formula() -> None:
-    [first, second] = fuse({"keyword": ranking(1, 2), "vector": ranking(1)}, weights={"keyword": 0.5}, k=10)
+def test_the_scores_by_ranks_are_those_of_the_formula() -> None:
+    rankings = {"keyword": ranking(1, 2), "vector": ranking(1)}
+    [first, second] = fuse(rankings, weights={"keyword": 0.5}, k=10, by="ranks")
     assert first.score == pytest.approx(0.5 / 11 + 1 / 11)
     assert second.score == pytest.approx(0.5 / 12)
+
+
+def scored(*scores: float, first: int = 0) -> list[Hit]:
+    return [Hit(chunk(first + number), score) for number, score in enumerate(scores)]
+
+
+def test_a_clear_preference_outweighs_one_among_equals() -> None:
+    clear = scored(9.0, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, first=0)
+    vague = scored(0.71, 0.70, 0.69, 0.68, 0.67, 0.66, 0.65, 0.64, 0.63, 0.62, first=100)
+    assert fuse({"a": clear, "b": vague})[0].chunk == clear[0].chunk
+    assert fuse({"a": vague, "b": clear})[0].chunk == clear[0].chunk
+
+
+numbers = st.lists(st.integers(-100, 100), min_size=1, max_size=30).map(lambda some: sorted(some, reverse=True))
+
+
+@given(numbers, numbers, st.integers(0, 30), st.sampled_from([0.01, 0.5, 3.0, 1000.0]), st.integers(-100, 100))
+def test_the_scale_of_a_searchers_scores_does_not_matter(
+    one: list[int], two: list[int], shared: int, scale: float, shift: int
+) -> None:
+    first, second = scored(*one), scored(*two, first=shared)
+    other = [Hit(hit.chunk, hit.score * scale + shift) for hit in second]
+    before = {hit.chunk.id: hit.score for hit in fuse({"a": first, "b": second})}
+    after = {hit.chunk.id: hit.score for hit in fuse({"a": first, "b": other})}
+    assert after == pytest.approx(before, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("weights", [{"keyword": -1.0}, {"keyword": math.inf}, {"keyword": math.nan}])

@@ -60,9 +60,24 @@ def test_a_searcher_of_weight_0_is_not_asked() -> None:
     assert config.searchers == {"keyword_search": {}}
 
 
+def test_vectors_count_more_than_words_unless_weights_say_otherwise() -> None:
+    config = RAGConfig.parse({"retrieval_type": "hybrid"})
+    assert config.weights == {"keyword_search": 1, "vector_search": 1.75}
+    config = RAGConfig.parse({"rag_searchers": ["acme", "jackfield-vector-search/vector_search"]})
+    assert config.weights == {"acme": 1, "jackfield-vector-search/vector_search": 1.75}
+    config = RAGConfig.parse({"retrieval_type": "hybrid", "searcher_weights": {"vector_search": 1}})
+    assert config.weights == {"keyword_search": 1, "vector_search": 1}
+
+
 def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
     assert RAGConfig.parse({"rerank": "acme_rerank"}).searchers == {
-        "hybrid_search": {"searchers": [{"name": "keyword_search"}], "weights": {}, "k": 60, "rerank": "acme_rerank"}
+        "hybrid_search": {
+            "searchers": [{"name": "keyword_search"}],
+            "weights": {},
+            "fusion": "scores",
+            "k": 60,
+            "rerank": "acme_rerank",
+        }
     }
     config = RAGConfig.parse(
         {
@@ -76,6 +91,7 @@ def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
     assert config.searchers["hybrid_search"] == {
         "searchers": [{"name": "keyword_search"}, {"name": "vector_search", "embedding_model": "openai:m"}],
         "weights": {"keyword_search": 2.0},
+        "fusion": "scores",
         "k": 30,
         "rerank": {"name": "acme_rerank", "model": "m"},
     }

@@ -129,10 +129,11 @@ numbers = st.lists(st.integers(0, 19), unique=True, max_size=20)
 
 
 @given(first=numbers, second=numbers, weight=st.floats(0.1, 10), k=st.integers(1, 100), limit=st.integers(1, 25))
-def test_it_is_the_weighted_sum_of_reciprocal_ranks(
+def test_by_ranks_it_is_the_weighted_sum_of_reciprocal_ranks(
     host: PluginHost, first: list[int], second: list[int], weight: float, k: int, limit: int
 ) -> None:
-    made = HybridSearcher(searchers=[fixed(*first), other(*second)], weights={"other": weight}, k=k, host=host)
+    searchers = [fixed(*first), other(*second)]
+    made = HybridSearcher(searchers=searchers, weights={"other": weight}, fusion="ranks", k=k, host=host)
 
     def part(number: int, ranking: list[int], weight: float) -> float:
         return weight / (k + ranking.index(number) + 1) if number in ranking else 0.0

@@ -260,4 +260,4 @@ async def _find(
     if len(searchers) == 1:
         (ranking,) = rankings.values()
         return ranking
-    return fuse(rankings, weights=config.searcher_weights, k=config.fusion_k)[:limit]
+    return fuse(rankings, weights=config.weights, k=config.fusion_k, by=config.fusion)[:limit]

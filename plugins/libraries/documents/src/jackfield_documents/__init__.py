@@ -23,7 +23,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jackfield_documents.fuse import fuse, score_as_json  # here, because its module has its name
+from jackfield_documents.fuse import Fusion, fuse, score_as_json  # here, because its module has its name
 
 if TYPE_CHECKING:
     from jackfield_documents.archives import Archive
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jackfield_documents.encodings import codec_of
     from jackfield_documents.expanding import Expanded, Skipped, WhyNot, expand, has_scheme, why_nothing_reads
     from jackfield_documents.keep import IndexCache, Kept, OnShelf, Shelf
-    from jackfield_documents.named_searchers import check_weights, searchers_by_name
+    from jackfield_documents.named_searchers import check_weights, searchers_by_name, weights_of
     from jackfield_documents.naming import file_meant
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
@@ -49,6 +49,7 @@ __all__ = [
     "DocumentReader",
     "Expanded",
     "Fingerprint",
+    "Fusion",
     "IndexCache",
     "Kept",
     "OnShelf",
@@ -86,6 +87,7 @@ __all__ = [
     "score_as_json",
     "searchers_by_name",
     "text_of",
+    "weights_of",
     "why_nothing_reads",
 ]
 
@@ -120,6 +122,7 @@ _HOME = {
     "Shelf": "keep",
     "check_weights": "named_searchers",
     "searchers_by_name": "named_searchers",
+    "weights_of": "named_searchers",
     "file_meant": "naming",
     "ParserLimits": "parsing",
     "Place": "places",

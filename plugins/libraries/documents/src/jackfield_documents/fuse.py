@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+from typing import Literal
 
 from jackfield.retrieval import Chunk, Hit
+
+Fusion = Literal["scores", "ranks"]
+
+_DEPTH = 100  # best hits of a searcher whose scores are compared; the tail says nothing about the best ones
+_FEW = 5
+_IF_EQUAL = 2.0  # as far above the rest as a good hit of many
 
 
 def fuse(
@@ -14,13 +22,19 @@ def fuse(
     *,
     weights: Mapping[str, float] | None = None,
     k: int = 60,
+    by: Fusion = "scores",
 ) -> list[Hit]:
-    """Merge rankings by weighted reciprocal rank fusion.
+    """Merge rankings by standardised scores or by reciprocal ranks.
+
+    By `scores`, a hit counts as many standard deviations as it is above the last of its searcher's best hits. A hit
+    that a searcher clearly prefers counts much, one of many equals counts little. Where scores are equal, ranks decide.
+    By `ranks`, only the order of each searcher's hits counts.
 
     Args:
         rankings: The hits of each searcher by its name, best first, no chunk twice in one ranking.
         weights: The weight of each searcher, 1 by default; 0 disables it.
         k: Damping constant, at least 1; the larger, the more low ranks count.
+        by: The method.
 
     Returns:
         Every chunk once, best first, with its rank in each ranking in `ranks`. Chunks with an infinite score from any
@@ -30,7 +44,8 @@ def fuse(
     Raises:
         ValueError: `k` is less than 1, or a weight is not a finite number of at least 0.
 
-    Source: Cormack, Clarke & Büttcher, SIGIR 2009, who also suggest 60 for `k`.
+    Source: for scores, Montague & Aslam, CIKM 2001 (zero mean and unit variance); for ranks, Cormack, Clarke &
+    Büttcher, SIGIR 2009, who also suggest 60 for `k`.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -39,12 +54,28 @@ def fuse(
     for name, ranking in rankings.items():
         if not weight_of[name]:
             continue
-        for rank, hit in enumerate(ranking, start=1):
-            # Ranks, because scores of different searchers cannot be compared.
-            share = weight_of[name] / (k + rank)
+        standardised = _standardise(ranking) if by == "scores" else [0.0] * len(ranking)
+        for rank, (hit, score) in enumerate(zip(ranking, standardised, strict=True), start=1):
+            share = weight_of[name] * score + weight_of[name] / (k + rank)
             candidate = candidates.setdefault(hit.chunk.id, _Candidate(hit.chunk))
             candidate.add(name, rank, share, hit, rankings.keys())
     return [candidate.as_hit() for candidate in sorted(candidates.values(), key=_Candidate.sort_key)]
+
+
+def _standardise(ranking: Sequence[Hit]) -> list[float]:
+    """Return the distance of each score to that of the last of the best hits, in standard deviations.
+
+    Raw scores of different searchers cannot be compared. A few hits say little about the spread of scores, so theirs
+    are drawn towards 0; if all scores are equal, each hit gets 2. Infinite scores are left out: they come first anyway.
+    """
+    best = [hit.score for hit in ranking[:_DEPTH] if math.isfinite(hit.score)]
+    if not best:
+        return [0.0] * len(ranking)
+    lowest, mean = min(best), fmean(best)
+    spread = pstdev(best, mean) * (1 + _FEW / len(best))
+    if spread <= 1e-9 * max(abs(lowest), abs(mean)):
+        return [_IF_EQUAL if rank < _DEPTH else 0.0 for rank in range(len(ranking))]
+    return [max(0.0, hit.score - lowest) / spread if math.isfinite(hit.score) else 0.0 for hit in ranking]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
 from jackfield.suggestions import close_names
-from jackfield_documents.named_searchers import check_weights, searchers_by_name
+from jackfield_documents.fuse import Fusion
+from jackfield_documents.named_searchers import check_weights, searchers_by_name, weights_of
 
 if TYPE_CHECKING:  # heavy, and a configuration does not need them
     from jackfield.plugins import Plugins
@@ -70,7 +71,11 @@ class RAGConfig(ChunkSizeConfig):
         description="How to search for follow-ups: with words of earlier turns, or rewritten by the model; none: as is",
     )
     searcher_weights: dict[str, float] = Field(
-        default_factory=dict, description="Weight of each searcher in the fusion; default 1, and 0 disables it"
+        default_factory=dict,
+        description="Weight of each searcher in the fusion: 1.75 for vector_search and 1 for others; 0 disables it",
+    )
+    fusion: Fusion = Field(
+        default="scores", description="How results of several searchers are merged: by standardised scores, or by ranks"
     )
     fusion_k: int = Field(default=60, ge=1, description="Constant of the rank fusion; larger values favour low ranks")
     rerank: str | ComponentSettings | None = Field(
@@ -158,6 +163,11 @@ class RAGConfig(ChunkSizeConfig):
         return {name: value for name, value in settings.items() if value is not None}
 
     @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each searcher of `searchers` in the fusion."""
+        return weights_of(self.searcher_weights, self.searchers)
+
+    @property
     def searchers(self) -> dict[str, dict[str, object]]:
         """The settings of each searcher by name: those of `retrieval_type` if set, else `rag_searchers`.
 
@@ -171,6 +181,7 @@ class RAGConfig(ChunkSizeConfig):
         hybrid = {
             "searchers": [{"name": name, **settings} for name, settings in searchers.items()],
             "weights": {name: weight for name, weight in self.searcher_weights.items() if weight},
+            "fusion": self.fusion,
             "k": self.fusion_k,
             "rerank": self.rerank,
         }

@@ -1,1 +1,1 @@
-"""Several searchers as one: weighted reciprocal rank fusion, and reranking as the last step."""
+"""Several searchers as one: rankings merged by scores or ranks, and reranking as the last step."""

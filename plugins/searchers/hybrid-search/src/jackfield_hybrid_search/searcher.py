@@ -16,7 +16,17 @@ from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError, JackfieldError, ModelServiceError, ToolServiceError
 from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
-from jackfield_documents import IndexCache, Shelf, ask_all, check_weights, fuse, note_failure, searchers_by_name
+from jackfield_documents import (
+    Fusion,
+    IndexCache,
+    Shelf,
+    ask_all,
+    check_weights,
+    fuse,
+    note_failure,
+    searchers_by_name,
+    weights_of,
+)
 
 T = TypeVar("T")
 
@@ -35,7 +45,11 @@ class HybridConfig(Config):
         description="Names of searchers, or dicts of `name` and settings; there is no default",
     )
     weights: dict[str, float] = Field(
-        default_factory=dict, description="How much each searcher counts: 1 if not named; 0 leaves it out"
+        default_factory=dict,
+        description="How much each searcher counts: 1.75 for vector_search and 1 for others; 0 leaves one out",
+    )
+    fusion: Fusion = Field(
+        default="scores", description="How rankings are merged: by standardised scores, or by reciprocal ranks"
     )
     k: int = Field(default=60, ge=1, description="How much low ranks count; the larger, the more")
     candidates: int = Field(default=200, ge=1, description="How many hits of each searcher are fused")
@@ -69,11 +83,11 @@ class HybridConfig(Config):
 
 
 class HybridSearcher(Searcher):
-    """Asks several searchers at the same time, and makes one ranking of theirs by weighted reciprocal rank.
+    """Asks several searchers at the same time, and merges their rankings as `jackfield_documents.fuse` does.
 
-    A hit's score is the sum of `weight / (k + rank)` over the searchers that have it, and `ranks` says at which place
-    each of them had it. A searcher or reranker whose service fails is done without; `failures_noted` of
-    `jackfield_documents`, or else the log, says so. If all searchers fail, so does the search.
+    The `ranks` of a hit say at which place each searcher had it. A searcher or reranker whose service fails is done
+    without; `failures_noted` of `jackfield_documents`, or else the log, says so. If all searchers fail, so does the
+    search.
 
     Args:
         cfg: The keys of `HybridConfig`; `searchers` is required.
@@ -158,7 +172,8 @@ class HybridSearcher(Searcher):
             rankings = await ask_all(
                 {name: partial(one.search, query, corpus, limit=limit) for name, one in searchers.items()}
             )
-        hits = fuse(rankings, weights=self.config.weights, k=self.config.k)
+        weights = weights_of(self.config.weights, rankings)
+        hits = fuse(rankings, weights=weights, k=self.config.k, by=self.config.fusion)
         if isinstance(getattr(corpus, "shelf", None), Shelf):
             return hits  # its documents are in the order of their paths, as `fuse` has them
         places = await sync.in_worker(self._places.get, corpus, _places_of)

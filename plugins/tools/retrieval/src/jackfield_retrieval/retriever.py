@@ -253,8 +253,11 @@ class Retriever:
             for name, settings in self._config.searchers.items()
         }
         rankings = await ask_all(searches)
-        weights, k = self._config.searcher_weights, self._config.fusion_k
-        hits = next(iter(rankings.values())) if len(rankings) == 1 else fuse(rankings, weights=weights, k=k)
+        if len(rankings) == 1:
+            hits = next(iter(rankings.values()))
+        else:
+            config = self._config
+            hits = fuse(rankings, weights=config.weights, k=config.fusion_k, by=config.fusion)
         threshold = self._config.score_threshold
         return [hit for hit in hits[:limit] if threshold is None or hit.score >= threshold]
 
