@@ -151,8 +151,14 @@ class Store(Configured, ABC):
             StoreError: They cannot be read.
         """
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:  # noqa: ARG002 - for stores that can
-        """Return the runs with every word of a text in their questions and answers, the newest first.
+    async def search(
+        self,
+        text: str,  # noqa: ARG002 - for stores that can
+        *,
+        owner: str | None = None,  # noqa: ARG002
+        limit: int = 20,  # noqa: ARG002
+    ) -> list[StoredRun]:
+        """Return the runs with every word of a text in their questions and answers, the newest first; of one owner.
 
         Upper and lower case are the same, and a word may be part of a longer one. A store need not offer this.
 
@@ -160,6 +166,15 @@ class Store(Configured, ABC):
             StoreError: The store cannot search, or cannot be read.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
+
+    async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for stores that can
+        """Give a run another title, also while a process holds it. A store need not offer this.
+
+        Raises:
+            RunNotFoundError: No run has this id.
+            StoreError: The store cannot rename runs, or cannot be written.
+        """
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot rename its runs")
 
     @abstractmethod
     async def delete(self, run_id: str) -> None:

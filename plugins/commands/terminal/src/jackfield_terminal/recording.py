@@ -94,9 +94,13 @@ class BestEffortStore(RecordingStore):
         """See `Store`; without the runs of other chats if they cannot be read."""
         return await self._store.runs(session=session, owner=owner, state=state, limit=limit)
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
         """See `Store`."""
-        return await self._store.search(text, limit=limit)
+        return await self._store.search(text, owner=owner, limit=limit)
+
+    async def rename(self, run_id: str, title: str) -> None:
+        """See `Store`."""
+        await self._store.rename(run_id, title)
 
     async def delete(self, run_id: str) -> None:
         """See `Store`."""

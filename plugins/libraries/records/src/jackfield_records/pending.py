@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from jackfield.events import PluginEvent, RunFailed, RunStarted
-from jackfield.messages import Message
+from jackfield.events import PluginEvent, RunFailed, RunFinished, RunStarted, ToolFinished, TurnFinished
+from jackfield.messages import FUNCTION, Message, Usage
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_records.entries import FACTS, entry_of, hide_entry
 from jackfield_records.recording import AgentRecorder, PendingRun, title_of
@@ -65,6 +66,53 @@ async def append_events(
     entries = [await hide_entry(entry_of(event, whole=True), recorder.secrets) for event in events]
     await recorder.store.append(run_id, hold, entries, state=RUNNING)
     return entries
+
+
+async def record_finished(
+    recorder: AgentRecorder,
+    messages: Sequence[Message],
+    response: Sequence[Message],
+    *,
+    run_id: str,
+    session: str = "",
+    owner: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Record a run that took place elsewhere and has ended, such as one of an imported conversation.
+
+    Args:
+        recorder: Of the agent and the store.
+        messages: The messages that the run began with, with the agent's system message.
+        response: The messages that it made. Each call has a result.
+        run_id, session, owner, facts: As for `record_pending`.
+
+    Raises:
+        StoreError: There is a run of this id, or it cannot be written.
+    """
+    pending = await record_pending(
+        recorder, messages, run_id=run_id, session=session, owner=owner, facts={} if facts is None else facts
+    )
+    try:
+        entries = [await hide_entry(entry_of(step, whole=True), recorder.secrets) for step in _steps_of(response)]
+        await recorder.store.append(run_id, pending.hold, entries, state="finished")
+    except BaseException:
+        await recorder.store.release(run_id, pending.hold)
+        raise
+
+
+def _steps_of(response: Sequence[Message]) -> Iterator[TurnFinished | ToolFinished | RunFinished]:
+    """Yield the turns, the results of calls, and the end."""
+    turns = index = 0
+    for is_result, group in groupby(response, key=lambda message: message.role == FUNCTION):
+        if is_result:
+            for message in group:
+                extra = message.extra or {}
+                yield ToolFinished(index, message.function_id or "", message, 0.0, str(extra.get("error", "")))
+                index += 1
+            continue
+        turns, index = turns + 1, 0
+        yield TurnFinished(turns, tuple(group), Usage())
+    yield RunFinished("finished", (), Usage())
 
 
 async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error: BaseException) -> None:

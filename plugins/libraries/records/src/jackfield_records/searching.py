@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _ANSWERS = ("TurnFinished", "RunFinished")
@@ -21,6 +21,24 @@ def searched_text(entries: Iterable[str]) -> str:
     texts of their own: neither is included.
     """
     return _fold("\n".join(text for entry in entries for text in texts_of(entry)))
+
+
+def excerpt_of(entries: Iterable[str], words: Sequence[str], *, most_chars: int = 160) -> str:
+    """Return a part of a run's question or answers, on one line, where one of the words occurs; '' without content.
+
+    Args:
+        entries: The record of the run.
+        words: As `search_words` returns them.
+        most_chars: The length of the part.
+    """
+    texts = [" ".join(text.split()) for entry in entries for text in texts_of(entry)]
+    for text in texts:
+        starts = [start for word in words if (start := text.lower().find(word)) >= 0]
+        if starts:
+            begin = max(0, min(starts) - most_chars // 3)
+            end = begin + most_chars
+            return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
+    return texts[0][:most_chars] if texts else ""
 
 
 def texts_of(entry: str) -> list[str]:

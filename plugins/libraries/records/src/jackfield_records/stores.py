@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jackfield.errors import RunNotFoundError
 from jackfield.stores import Store, StoredRun
+from jackfield.sync import in_worker
 from jackfield_records.searching import search_words, searched_text
 
 if TYPE_CHECKING:
@@ -24,18 +25,18 @@ class RecordingStore(Store):
 
         return recorder_of(agent, self)
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
         """See `Store`. This reads the newest records one by one; a store that can search faster overrides it."""
         words = search_words(text)
         matches: list[StoredRun] = []
-        for run in await self.runs(limit=_MOST_SEARCHED) if words else ():
+        for run in await self.runs(owner=owner, limit=_MOST_SEARCHED) if words else ():
             if len(matches) == limit:
                 break
             try:
                 _, entries = await self.read(run.run_id)
             except RunNotFoundError:  # deleted meanwhile
                 continue
-            if has_words(entries, words):
+            if await in_worker(has_words, entries, words):
                 matches.append(run)
         return matches
 

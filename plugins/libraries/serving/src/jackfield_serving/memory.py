@@ -86,6 +86,11 @@ class MemoryStore(RecordingStore):
         ]
         return [replace(kept.run, entries=len(kept.entries)) for kept in runs[: -limit - 1 : -1]]
 
+    async def rename(self, run_id: str, title: str) -> None:
+        """See `Store`."""
+        kept = self._find(run_id)
+        kept.run = replace(kept.run, title=title)
+
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
         if self._find(run_id).run.is_held:

@@ -11,16 +11,18 @@ from dataclasses import replace
 from typing import Any, Self
 
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import ConfigError, InvalidMessageError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import PluginEvent, RunEvent, RunStarted
 from jackfield.messages import Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
+from jackfield.runs import open_calls
 from jackfield.stores import RUNNING, Store, load_store
 from jackfield.sync import in_worker
 from jackfield.tools import FunctionSchema
 from jackfield_records import fork
-from jackfield_records.pending import append_events, record_pending
+from jackfield_records.pending import append_events, record_finished, record_pending
+from jackfield_records.searching import excerpt_of, search_words
 from jackfield_serving.agents import AgentSource, ServedAgent, check_names, preview_call, serve_agent
 from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
@@ -41,11 +43,13 @@ from jackfield_serving.reading import RunRecord, read_run, summary_of
 from jackfield_serving.recorded import Reader, RecordedEvents
 from jackfield_serving.recording import HeldRun, ServedStore
 from jackfield_serving.requests import Answer, Request, size_of
-from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SessionInfo
+from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SearchHit, SessionInfo
 
 _log = logging.getLogger("jackfield.serving")
 _MOST_LISTED = 10_000
 _MOST_OWNERS = 10_000
+_MOST_HITS = 200
+_MOST_TITLE_CHARS = 200
 _CANCELS = 20
 _CANCEL_AGAIN_S = 0.25
 _NO_ENTRIES = (1 << 31) - 1
@@ -358,6 +362,87 @@ class Serving:
             )
             sessions[run.session] = replace(latest, runs=latest.runs + 1, title=run.title, began=run.began)
         return list(sessions.values())[:limit]
+
+    async def search(self, text: str, *, owner: str = "", limit: int = 20) -> list[SearchHit]:
+        """Return the conversations of an owner in which a run has every word of a text, the latest hit first.
+
+        Raises:
+            StoreError: The store cannot search, or cannot be read.
+        """
+        words = search_words(text)
+        hits: dict[str, SearchHit] = {}
+        for run in await self._store.inner.search(text, owner=owner, limit=_MOST_HITS) if words else ():
+            if len(hits) == limit:
+                break
+            if not run.session or run.session in hits:
+                continue
+            with contextlib.suppress(RunNotFoundError):  # deleted meanwhile
+                _, entries = await self._store.inner.read(run.run_id)
+                hits[run.session] = SearchHit(
+                    session=run.session,
+                    run_id=run.run_id,
+                    agent=self._name_of(run.agent),
+                    excerpt=excerpt_of(entries, words),
+                    changed=run.changed,
+                )
+        return list(hits.values())
+
+    async def rename(self, session: str, title: str, *, owner: str = "") -> None:
+        """Give a conversation a title, which its list shows from now on.
+
+        Raises:
+            RunNotFoundError: The owner has no such conversation.
+            ConfigError: The title is empty.
+            StoreError: The store cannot rename, or cannot be written.
+        """
+        line = " ".join(title.split())[:_MOST_TITLE_CHARS]
+        if not line:
+            raise ConfigError("the title is empty: write one")
+        runs = await self._store.inner.runs(owner=owner, session=session, limit=_MOST_LISTED)
+        if not session or not runs:
+            raise RunNotFoundError(f"there is no conversation {session!r}")
+        await self._store.inner.rename(runs[-1].run_id, line)
+
+    async def add_ended(
+        self,
+        agent: str,
+        messages: Sequence[Message],
+        response: Sequence[Message],
+        *,
+        owner: str = "",
+        session: str = "",
+        continues: str = "",
+    ) -> str:
+        """Record a run that took place elsewhere, such as one of an imported conversation, and return its id.
+
+        Args:
+            agent: The agent that continues the conversation.
+            messages: The question.
+            response: The messages of the model and of tools. Each call must have a result.
+            owner, session, continues: As for `start`.
+
+        Raises:
+            AgentNotFoundError: The service has no such agent.
+            RunNotFoundError: There is no run to continue.
+            InputTooLargeError: The messages, or the conversation before them, are too large.
+            InvalidMessageError: A call has no result.
+            StoreError: The run cannot be recorded.
+        """
+        served = self._agent(agent)
+        asked, response = as_messages(messages), tuple(response)
+        if (size := size_of((*asked, *response))) > self.limits.input_bytes:
+            raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
+        if calls := open_calls(response):
+            raise InvalidMessageError(f"the call {calls[0].call.name!r} has no result: leave it out, or add its result")
+        before = await self._conversation(continues, owner) if continues else ()
+        history = with_system_text((*before, *asked), served.agent.system_message, first=True)
+        run_id = uuid.uuid4().hex
+        facts = Request(continues=continues).as_facts()
+        await record_finished(
+            served.recorder, history, response, run_id=run_id, session=session, owner=owner, facts=facts
+        )
+        self._remember_owner(run_id, owner)
+        return run_id
 
     async def fork(self, run_id: str, *, at: int | None = None, owner: str = "") -> str:
         """Copy a run up to a recorded event, and return the id of the copy, which continues from there.

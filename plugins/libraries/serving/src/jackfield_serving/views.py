@@ -116,6 +116,25 @@ class RunInfo(RunSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A conversation in which a search has a hit.
+
+    Attributes:
+        session: Its id.
+        run_id: The latest run with a hit.
+        agent: The agent of this run.
+        excerpt: A part of the run's question or answers around a word of the search.
+        changed: When the run changed last.
+    """
+
+    session: str
+    run_id: str
+    agent: str = ""
+    excerpt: str = ""
+    changed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
     """A conversation.
 
@@ -124,7 +143,7 @@ class SessionInfo:
         agent: The agent of its latest run.
         last_run: Its latest run, whose conversation the next run continues.
         runs: The number of its runs.
-        title: The beginning of its first question.
+        title: The beginning of its first question, or the title that a person gave it.
         began, changed: When its first run began, and when its latest run changed.
     """
 

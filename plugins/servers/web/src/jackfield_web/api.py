@@ -16,12 +16,15 @@ from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_ob
 from jackfield.streams import closing
 from jackfield.tools import Denial
 from jackfield_serving import Answer, Numbered, RunInfo, Serving
+from jackfield_web.carrying import ExportedConversation, export_conversation, import_conversation
 from jackfield_web.wire import Wire, question_in, wire_of
 
 _Body = TypeVar("_Body", bound=BaseModel)
 _MOST_RUNS = 1000
 _MOST_REASON_CHARS = 2000
 _MOST_FIELDS = 200
+_MOST_HITS = 30
+_MOST_SEARCH_CHARS = 200
 _HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
 _SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -45,6 +48,14 @@ class _Question(BaseModel):
     files: list[_File] = []
     conversation: str = Field(min_length=1, max_length=100)
     continues: str = ""
+
+
+class _Title(BaseModel):
+    """The title of a conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=1000)
 
 
 class _Denial(BaseModel):
@@ -115,6 +126,38 @@ class Api:
         summaries = await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)
         runs = [await self._run(one.run_id, owner) for one in reversed(summaries)]
         return JSONResponse({"id": session, "runs": runs})
+
+    async def rename_conversation(self, request: Request) -> Response:
+        """Give a conversation a title."""
+        body = await _read(request, _Title)
+        await self._serving.rename(request.path_params["conversation"], body.title, owner=owner_of(request.scope))
+        return Response(status_code=204)
+
+    async def export_conversation(self, request: Request) -> Response:
+        """Return a conversation as a file."""
+        owner, session = owner_of(request.scope), request.path_params["conversation"]
+        summaries = await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)
+        runs = [await self._serving.run(one.run_id, owner=owner) for one in reversed(summaries)]
+        title = summaries[-1].title if summaries else ""
+        text = export_conversation(title, runs).model_dump_json(exclude_defaults=True, indent=1)
+        # A browser that opens the address saves it, and runs nothing in it.
+        headers = {
+            "content-disposition": 'attachment; filename="conversation.json"',
+            "x-content-type-options": "nosniff",
+        }
+        return Response(text, media_type="application/json", headers=headers)
+
+    async def import_conversation(self, request: Request) -> Response:
+        """Record an exported conversation as a new one, and return its id."""
+        file = await _read(request, ExportedConversation)
+        session = await import_conversation(self._serving, file, owner=owner_of(request.scope))
+        return JSONResponse({"id": session}, 201)
+
+    async def search(self, request: Request) -> Response:
+        """Return the conversations in which all words of a text occur."""
+        text = request.query_params.get("text", "")[:_MOST_SEARCH_CHARS]
+        hits = await self._serving.search(text, owner=owner_of(request.scope), limit=_MOST_HITS)
+        return JSONResponse({"hits": [{"id": hit.session, "run": hit.run_id, "excerpt": hit.excerpt} for hit in hits]})
 
     async def delete_conversation(self, request: Request) -> Response:
         """Delete a conversation with all its runs; one that is running is cancelled first."""

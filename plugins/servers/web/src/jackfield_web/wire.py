@@ -154,11 +154,16 @@ def usage_as_wire(usage: Usage) -> Wire:
 
 def question_in(messages: Sequence[Message]) -> list[Wire]:
     """Return what a person asked last: the items of the last messages of the user."""
-    question: list[Wire] = []
+    return [item for message in question_messages(messages) for item in items_as_wire(message)]
+
+
+def question_messages(messages: Sequence[Message]) -> list[Message]:
+    """Return the last messages of the user."""
+    question: list[Message] = []
     for message in reversed(messages):
         if message.role != "user":
             break
-        question = [*items_as_wire(message), *question]
+        question.insert(0, message)
     return question
 
 

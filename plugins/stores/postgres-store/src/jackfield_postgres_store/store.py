@@ -299,6 +299,17 @@ class PostgresStore(RecordingStore):
 
         return await self._used(listed, again=True)
 
+    async def rename(self, run_id: str, title: str) -> None:
+        """See `Store`."""
+
+        def rename(connection: Connection) -> None:
+            with connection.transaction():
+                self._row(connection, "number", run_id, more="FOR UPDATE")
+                query = "UPDATE {schema}.jackfield_runs SET title = :title WHERE run_id = :run_id"
+                self._run(connection, query, title=_storable(title), run_id=_storable(run_id))
+
+        await self._used(rename)
+
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
 

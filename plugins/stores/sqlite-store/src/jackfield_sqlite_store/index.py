@@ -47,12 +47,13 @@ def update_index(connection: sqlite3.Connection) -> bool:
     return len(rows) == _RUNS_AT_ONCE
 
 
-def search_query(columns: str, words: Sequence[str]) -> tuple[str, list[str]]:
+def search_query(columns: str, words: Sequence[str], owner: str | None = None) -> tuple[str, list[str]]:
     """Return the query for the runs that have all words, and its values but the last, the limit.
 
     Args:
         columns: The columns of `runs` to select.
         words: As `search_words` returns them, at least one.
+        owner: The owner of the runs; None for any.
     """
     long = [word for word in words if len(word) >= _SHORTEST_INDEXED]
     conditions = ["texts MATCH ?"] if long else []
@@ -61,6 +62,9 @@ def search_query(columns: str, words: Sequence[str]) -> tuple[str, list[str]]:
         if word not in long:  # no trigram: the texts that are left are looked through
             conditions.append("instr(texts.text, ?) > 0")
             values.append(word)
+    if owner is not None:
+        conditions.append("runs.client = ?")
+        values.append(owner)
     where = " AND ".join(conditions)
     query = (
         f"SELECT {columns} FROM texts JOIN runs ON runs.number = texts.rowid WHERE {where} "  # noqa: S608

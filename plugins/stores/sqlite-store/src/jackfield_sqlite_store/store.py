@@ -275,18 +275,28 @@ class SQLiteStore(RecordingStore):
         rows = await self._used(lambda connection: connection.execute(query, (*values.values(), limit)).fetchall())
         return [self._run(row) for row in rows]
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
         """See `Store`. The index is updated first, so that recording a run costs nothing more."""
         words = search_words(text)
         if not words:
             return []
         if not await self._used(can_index):
-            return await super().search(text, limit=limit)
+            return await super().search(text, owner=owner, limit=limit)
         while await self._in_worker(update_index):
             pass
-        query, values = search_query(_COLUMNS, words)
+        query, values = search_query(_COLUMNS, words, owner)
         rows = await self._in_worker(lambda connection: connection.execute(query, (*values, limit)).fetchall())
         return [self._run(row) for row in rows]
+
+    async def rename(self, run_id: str, title: str) -> None:
+        """See `Store`."""
+
+        def rename(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                _row(connection, "SELECT number FROM runs WHERE run_id = ?", run_id)
+                connection.execute("UPDATE runs SET title = ? WHERE run_id = ?", (_storable(title), run_id))
+
+        await self._used(rename)
 
     async def delete(self, run_id: str) -> None:
         """See `Store`."""

@@ -135,6 +135,11 @@ class MemoryStore(RecordingStore):
         ]
         return found[::-1][:limit]
 
+    async def rename(self, run_id: str, title: str) -> None:
+        """See `Store`."""
+        kept = self._of(run_id)
+        kept.run = replace(kept.run, title=title)
+
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
         del self.kept[run_id]

@@ -555,6 +555,41 @@ class StoreSuite(Suite):
     def test_a_search_gives_no_more_than_was_asked_for(self, search: Callable[..., list[str]]) -> None:
         assert search("tide", limit=1) == ["Who is at the tide gauge?"]
 
+    def test_a_search_finds_the_runs_of_one_owner(
+        self, search: Callable[..., list[str]], make: Callable[[], Store]
+    ) -> None:
+        async def copy_for(owner: str) -> None:
+            store = make()
+            [run] = await store.search("3.5 m")
+            _, entries = await store.read(run.run_id)
+            copied = StoredRun(run_id=f"of-{owner}", owner=owner, title=f"for {owner}")
+            await store.append(copied.run_id, await store.create(copied, entries), [], state="finished")
+            await store.aclose()
+
+        asyncio.run(copy_for("ada"))
+        assert search("3.5 m") == ["for ada", "How high is the tide?"]
+        assert search("3.5 m", owner="ada") == ["for ada"]
+        assert search("3.5 m", owner="bob") == []
+
+    def test_a_run_gets_another_title_also_while_it_runs(self, make: Callable[[], Store]) -> None:
+        store = make()
+        if type(store).rename is Store.rename:
+            pytest.skip("it does not rename its runs")
+
+        async def main() -> None:
+            hold = await store.create(StoredRun(run_id="a", title="before"), ["{}"])
+            await store.create(StoredRun(run_id="b", title="other"), ["{}"])
+            await store.rename("a", "after '\U0001f596'")
+            await store.append("a", hold, ["{}"], state="finished")
+            run, entries = await store.read("a")
+            assert (run.title, run.state, len(entries)) == ("after '\U0001f596'", "finished", 2)
+            assert (await store.read("b"))[0].title == "other"
+            with pytest.raises(RunNotFoundError):
+                await store.rename("c", "none")
+            await store.aclose()
+
+        asyncio.run(main())
+
     def test_a_run_is_found_as_it_is_now_and_not_after_it_was_deleted(self, make: Callable[[], Store]) -> None:
         store = make()
         if type(store).search is Store.search:

@@ -125,11 +125,16 @@ class Honest(RecordingStore):
     def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
         return all(value in (None, getattr(run, name)) for name, value in wanted.items())
 
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
         words = search_words(text)
         with self.place.lock:
             found = [self.shown(kept) for kept in self.place.runs.values() if self.has(kept, words)]
-        return found[::-1][:limit]
+        return [run for run in found[::-1] if owner in (None, run.owner)][:limit]
+
+    async def rename(self, run_id: str, title: str) -> None:
+        with self.place.lock:
+            kept = self.of(run_id)
+            kept.run = replace(kept.run, title=title)
 
     def has(self, kept: _Kept, words: Sequence[str]) -> bool:
         searched = searched_text(kept.entries)
@@ -174,8 +179,24 @@ class FindsAnyWord(Honest):
 
 
 class FindsWithoutALimit(Honest):
-    async def search(self, text: str, *, limit: int = 20) -> list[StoredRun]:
-        return await super().search(text, limit=1000)
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
+        return await super().search(text, owner=owner, limit=1000)
+
+
+class SearchesTheRunsOfAllOwners(Honest):
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
+        return await super().search(text, limit=limit)
+
+
+class RenamesNothing(Honest):
+    async def rename(self, run_id: str, title: str) -> None:
+        self.of(run_id)
+
+
+class RenamesWhatIsMissing(Honest):
+    async def rename(self, run_id: str, title: str) -> None:
+        if run_id in self.place.runs:
+            await super().rename(run_id, title)
 
 
 class SearchesTheFirstEntries(Honest):

@@ -1,0 +1,193 @@
+"""Conversations as files: exported for people and other servers, and imported without trust."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from jackfield.errors import JackfieldError
+from jackfield.messages import ASSISTANT, FUNCTION, USER, ContentItem, FunctionCall, Message
+from jackfield.servers import RequestRefusedError
+from jackfield_serving import RunInfo, Serving
+from jackfield_web.wire import question_messages
+
+FORMAT: Literal["jackfield-conversation"] = "jackfield-conversation"
+_MOST_RUNS = 1000
+_MOST_MESSAGES = 10_000
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ExportedItem(_Part):
+    """A part of a message: a text, or a medium as a `data:` URI.
+
+    Paths and other addresses are refused: the server would read them for the next answer.
+    """
+
+    text: str | None = None
+    image: str | None = Field(default=None, pattern="^data:")
+    audio: str | None = Field(default=None, pattern="^data:")
+    video: str | None = Field(default=None, pattern="^data:")
+    file: str | None = Field(default=None, pattern="^data:")
+
+    @model_validator(mode="after")
+    def _has_one_value(self) -> Self:
+        if len(self.model_dump(exclude_none=True)) != 1:
+            raise ValueError("an item has one of text, image, audio, video and file")
+        return self
+
+
+class ExportedCall(_Part):
+    """A call of a tool."""
+
+    id: str = Field(max_length=200)
+    name: str = Field(max_length=200)
+    arguments: str
+
+
+class ExportedMessage(_Part):
+    """A message. `call` is a call of the assistant, and `call_id` the call that a `function` message answers."""
+
+    role: Literal["user", "assistant", "function"]
+    content: str | list[ExportedItem] = ""
+    reasoning: str = ""
+    name: str = Field(default="", max_length=200)
+    call: ExportedCall | None = None
+    call_id: str = Field(default="", max_length=200)
+    error: str = Field(default="", max_length=200)
+
+    def as_message(self) -> Message:
+        """Return the message with nothing but these fields."""
+        content = self.content
+        if not isinstance(content, str):
+            content = [ContentItem(**item.model_dump(exclude_none=True)) for item in content]
+        call = self.call if self.role == ASSISTANT else None
+        call_id = call.id if call else self.call_id
+        extra = {"function_id": call_id} if call_id else {}
+        if self.error:
+            extra["error"] = self.error
+        return Message(
+            self.role,
+            content,
+            name=self.name or None,
+            reasoning_content=self.reasoning or None,
+            function_call=call and FunctionCall(call.name, call.arguments),
+            extra=extra or None,
+        )
+
+
+class ExportedRun(_Part):
+    """A question with all messages of the answer. `continues` is the id of an earlier run of the file."""
+
+    id: str = Field(min_length=1, max_length=200)
+    continues: str = Field(default="", max_length=200)
+    agent: str = Field(default="", max_length=200)
+    messages: list[ExportedMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
+
+
+class ExportedConversation(_Part):
+    """A conversation."""
+
+    format: Literal["jackfield-conversation"]
+    version: Literal[1]
+    title: str = Field(default="", max_length=1000)
+    runs: list[ExportedRun] = Field(min_length=1, max_length=_MOST_RUNS)
+
+
+def export_conversation(title: str, runs: list[RunInfo]) -> ExportedConversation:
+    """Return a conversation without what has not ended; runs are oldest first.
+
+    Raises:
+        RequestRefusedError: No run has ended.
+    """
+    exported = [
+        ExportedRun(
+            id=run.run_id,
+            continues=str(run.request.get("continues", "")),
+            agent=run.agent,
+            messages=[_export(message) for message in (*question_messages(run.messages), *run.response)],
+        )
+        for run in runs
+        if run.phase == "ended" and question_messages(run.messages)
+    ]
+    if not exported:
+        raise RequestRefusedError("nothing has been answered yet: export the conversation later")
+    return ExportedConversation(format=FORMAT, version=1, title=title, runs=exported)
+
+
+def _export(message: Message) -> ExportedMessage:
+    call = message.function_call
+    reasoning = message.reasoning_content
+    return ExportedMessage(
+        role=message.role if message.role in (USER, FUNCTION) else ASSISTANT,
+        content=[_export_item(item) for item in message.items],
+        reasoning=reasoning if isinstance(reasoning, str) else "",
+        name=message.name or "",
+        call=call and ExportedCall(id=message.function_id or "", name=call.name, arguments=call.arguments),
+        call_id="" if call else message.function_id or "",
+        error=message.error,
+    )
+
+
+def _export_item(item: ContentItem) -> ExportedItem:
+    """Return an item; a medium that is only an address becomes the text of it."""
+    if item.text is None and isinstance(item.value, str) and item.value.startswith("data:"):
+        return ExportedItem(**{item.type: item.value})
+    return ExportedItem(text=item.text if item.text is not None else f"[{item.type}]")
+
+
+async def import_conversation(serving: Serving, file: ExportedConversation, *, owner: str) -> str:
+    """Record an exported conversation as a new one of an owner, and return its id.
+
+    Nothing in it is made again: it has only messages, each call has its result, and an agent that this service does
+    not have is replaced by the first one.
+
+    Raises:
+        RequestRefusedError: A run does not begin with a question, or all of it is too large.
+        JackfieldError: The service refuses a run.
+    """
+    plan = [_split(run) for run in file.runs]
+    _check_size(serving, file)
+    session, ids = uuid.uuid4().hex, dict[str, str]()
+    try:
+        for run, (question, response) in zip(file.runs, plan, strict=True):
+            agent = run.agent if run.agent in serving.agents else next(iter(serving.agents))
+            ids[run.id] = await serving.add_ended(
+                agent, question, response, owner=owner, session=session, continues=ids.get(run.continues, "")
+            )
+        if file.title.strip():
+            await serving.rename(session, file.title, owner=owner)
+    except JackfieldError:
+        for run_id in ids.values():
+            await serving.delete(run_id, owner=owner)
+        raise
+    return session
+
+
+def _split(run: ExportedRun) -> tuple[list[Message], list[Message]]:
+    """Return the question and the answer of a run."""
+    messages = [message.as_message() for message in run.messages]
+    count = 0
+    while count < len(messages) and messages[count].role == USER:
+        count += 1
+    if not count:
+        raise RequestRefusedError(f"run {run.id!r} of the file does not begin with a question")
+    return messages[:count], messages[count:]
+
+
+def _check_size(serving: Serving, file: ExportedConversation) -> None:
+    """Refuse a file that would take much more room than it has: each run is recorded with what precedes it."""
+    sizes, total = dict[str, int](), 0
+    for run in file.runs:
+        if run.id in sizes:
+            raise RequestRefusedError(f"the file has run {run.id!r} twice")
+        sizes[run.id] = sizes.get(run.continues, 0) + len(run.model_dump_json())
+        total += sizes[run.id]
+    if total > serving.limits.history_bytes:
+        raise RequestRefusedError(
+            f"the conversation would take {total} bytes, more than {serving.limits.history_bytes}"
+        )
