@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from jackfield.results import RunResult
 from jackfield.retrieval import Block, Document
 from jackfield.testing import ScriptedModel, answer
 from jackfield_assistant.agent import CITED
-from jackfield_assistant.citing import Numbered, check_marks, find_quote, number_chunks, number_texts
+from jackfield_assistant.citing import Folded, Numbered, check_marks, find_quote, number_chunks, number_texts
 from jackfield_documents import chunk_document
 
 PANELS = Numbered(
@@ -39,7 +40,9 @@ def guide(tmp_path: Path) -> str:
 
 def cite(text: str, *, question: str = "") -> tuple[list[tuple[str, str]], list[str]]:
     checked = check_marks(text, [PANELS, RETURNS], question=question)
-    return [(one.mark, one.quote) for one in checked.citations], [mark for mark, _ in checked.dropped]
+    return [(one.mark, one.quote) for one in checked.citations], [
+        mark for mark, _ in Counter(checked.dropped).elements()
+    ]
 
 
 def ask(
@@ -104,7 +107,7 @@ def test_words_of_the_question_are_no_quotation() -> None:
 @given(TEXTS, st.integers(0, 40), st.integers(1, 40))
 def test_any_part_of_a_text_is_found_in_it(text: str, start: int, size: int) -> None:
     part = text[start : start + size]
-    ends = find_quote(part, text)
+    ends = find_quote(part, Folded.of(text))
     assert ends is None or (0 <= ends[0] < ends[1] <= len(text))
     if any(char in "ab1[]" for char in part) and "…" not in part and "..." not in part:
         assert ends is not None
@@ -144,7 +147,7 @@ def test_each_chunk_has_a_number_and_a_quotation_may_go_on_in_the_next_one() -> 
     assert {one.location for one in numbered} == {"harbour.txt"}
     quote = " ".join(sentences[2:5])  # longer than what chunks repeat
     for one in numbered:
-        if find_quote(quote, one.joined) and not find_quote(quote, one.text):
+        if find_quote(quote, Folded.of(one.joined)) and not find_quote(quote, Folded.of(one.text)):
             break
     else:
         pytest.fail("no quotation crosses the end of a chunk")
@@ -239,3 +242,39 @@ def test_the_other_kinds_cite_as_well(kind: str, guide: str, tmp_path: Path) -> 
     agent = create_agent(kind, llm=ScriptedModel(reply), files=[guide], workspace=str(tmp_path / "work"))
     (citation,) = agent.ask("How many sockets has a panel?").citations
     assert citation.location == "guide.md"
+
+
+def test_a_report_of_many_wrong_marks_is_short() -> None:
+    passages = [Numbered(str(number), "a.pdf", f"A passage with the number {number}.") for number in range(1, 41)]
+    report = check_marks(f"“{'these words are in no passage ' * 99}” [1-40]\n" * 20, passages).report()
+    assert [entry["times"] for entry in report["dropped"]] == [20] * 40  # type: ignore[attr-defined]
+    other = check_marks("".join(f"“words number {n} of no passage” [1-40]\n" for n in range(20)), passages).report()
+    for one in (report, other):
+        assert len(json.dumps(one)) < 60_000
+    assert other["warnings"][-1] == "750 more marks in the answer are wrong"  # type: ignore[index]
+
+
+def test_each_passage_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+    fold = Folded.of
+
+    def note(text: str) -> Folded:
+        folded.append(text)
+        return fold(text)
+
+    monkeypatch.setattr(Folded, "of", note)
+    passage = Numbered("1", "a.pdf", "A passage with several words in it.")
+    checked = check_marks("“passage with several words” [1]\n" * 50, [passage])
+    assert len(checked.citations[0].answer_ranges) == 50
+    assert folded.count(passage.text) == 1
+
+
+def test_a_quotation_belongs_to_the_next_mark() -> None:
+    passages = [Numbered(str(n), "a.pdf", f"The mill number {n} stands here.") for n in range(1, 4)]
+    answer = "".join(f"“the mill number {n} stands” [{n}] and " for n in range(1, 4))
+    assert [one.quote for one in check_marks(answer, passages).citations] == [
+        f"The mill number {n} stands" for n in range(1, 4)
+    ]
+    assert [mark for mark, _ in check_marks("[2] “the mill number 2 stands”", passages).citations[0].answer_ranges] == [
+        0
+    ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack, cast
 
+from jackfield import sync
 from jackfield.agents import AgentOptions, Deps, Event, FnCallAgent, ParentRun, Run, RunOptions, ToolEntry
 from jackfield.config import Lang, LLMConfig
 from jackfield.events import PluginEvent, RunFinished, TurnFinished
@@ -101,7 +102,8 @@ class Assistant(FnCallAgent[Deps]):
             async for event in events:
                 if isinstance(event, TurnFinished) and shown.numbered:
                     # Before the event, so that the citations are known where the answer is complete.
-                    for report in _report_marks(event, shown.numbered, question_in(asked)):
+                    report = await _report_marks(event, shown.numbered, question_in(asked))
+                    if report is not None:
                         yield report
                 yield event
 
@@ -148,13 +150,15 @@ class _Shown:
     numbered: Sequence[Numbered] = ()
 
 
-def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> Iterator[PluginEvent]:
-    """Yield the event about the marks in an answer that is complete, if it has any."""
+async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> PluginEvent | None:
+    """Return the event about the marks in an answer that is complete; None if it has none."""
     if any(message.function_call for message in event.messages):
-        return
-    checked = check_marks(text_of_answer(event.messages), numbered, question=question)
-    if checked.citations or checked.dropped:
-        yield PluginEvent(CITED, checked.report())
+        return None
+    answer = text_of_answer(event.messages)
+    if not any(bracket in answer for bracket in "[【"):
+        return None
+    checked = await sync.in_worker(check_marks, answer, numbered, question=question)
+    return PluginEvent(CITED, checked.report()) if checked.citations or checked.dropped else None
 
 
 def _with_question(messages: Sequence[Message], question: str) -> list[Message]:

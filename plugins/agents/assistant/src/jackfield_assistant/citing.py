@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from jackfield.citations import CITATIONS, Citation
@@ -28,6 +30,8 @@ _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 _SAME = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-"})
 _IGNORED = frozenset("*`>\u00ad")
 _PUNCTUATION = ".,;:!?。，、；：！？'\""
+_MOST_REPORTED = 50
+_QUOTED_CHARS = 200
 _MIN_WORDS, _MIN_CHARS, _MIN_WIDE = 3, 12, 6  # a shorter quotation may be a term, or a figure of speech
 
 
@@ -58,18 +62,21 @@ class Checked:
 
     Attributes:
         citations: The passages that the answer uses.
-        dropped: The wrong marks, each with the reason.
+        dropped: The wrong marks and the reasons, each with the number of its places in the answer.
     """
 
     citations: tuple[Citation, ...] = ()
-    dropped: tuple[tuple[str, str], ...] = ()
+    dropped: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def report(self) -> dict[str, object]:
         """Return the data of the event that reports the check."""
-        lines = [f"mark [{mark}] in the answer is wrong: {reason}" for mark, reason in dict.fromkeys(self.dropped)]
+        reported = dict(islice(self.dropped.items(), _MOST_REPORTED))
+        lines = [f"mark [{mark}] in the answer is wrong: {reason}" for mark, reason in reported]
+        if more := len(self.dropped) - len(reported):
+            lines.append(f"{more} more marks in the answer are wrong")
         data: dict[str, object] = {
             CITATIONS: [citation.to_dict() for citation in self.citations],
-            "dropped": [{"mark": mark, "reason": reason} for mark, reason in self.dropped],
+            "dropped": [{"mark": mark, "reason": why, "times": times} for (mark, why), times in reported.items()],
             WARNINGS: lines,
         }
         return {**data, "note": "; ".join(lines)} if lines else data
@@ -152,15 +159,18 @@ def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = ""
     if not by_mark:
         return Checked()
     prefix = re.match(r"\D*", numbered[0].mark)
-    asked = _Folded.of(question)
+    folds = _Folds()
+    asked = folds[question].text
     uses: dict[tuple[str, str, int, int, str], list[tuple[int, int]]] = {}
-    dropped: list[tuple[str, str]] = []
+    dropped: Counter[tuple[str, str]] = Counter()
     for group in _groups(answer, prefix[0] if prefix else ""):
         known = [(by_mark[mark], start, end) for mark, start, end in group.marks if mark in by_mark]
-        dropped += [(mark, "no passage has this number") for mark, _, _ in group.marks if mark not in by_mark]
-        evidence, missing = _evidence(group.quotes, [passage for passage, _, _ in known], asked)
+        dropped.update((mark, "no passage has this number") for mark, _, _ in group.marks if mark not in by_mark)
+        evidence, missing = _evidence(group.quotes, [passage for passage, _, _ in known], asked, folds)
         if missing:
-            dropped += [(passage.mark, f"the passage does not say “{missing}”") for passage, _, _ in known]
+            shown = missing if len(missing) <= _QUOTED_CHARS else f"{missing[:_QUOTED_CHARS]}…"
+            reason = f"the passage does not say “{shown}”"
+            dropped.update((passage.mark, reason) for passage, _, _ in known)
             continue
         for passage, start, end in known:
             for text, quote_start, quote_end in evidence.get(passage.mark) or [(passage.text, 0, 0)]:
@@ -181,7 +191,7 @@ def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = ""
         )
         for (mark, text, start, end, quote), ranges in uses.items()
     ]
-    return Checked(tuple(citations), tuple(dropped))
+    return Checked(tuple(citations), dropped)
 
 
 def _groups(answer: str, prefix: str) -> Iterator[_Group]:
@@ -200,8 +210,11 @@ def _groups(answer: str, prefix: str) -> Iterator[_Group]:
                 groups.append(_Group(*found.span(), marks))
         if not groups:
             continue
+        later = 0
         for quoted in _QUOTE.finditer(text, *paragraph.span()):
-            group = next((one for one in groups if one.start >= quoted.end()), groups[-1])
+            while later < len(groups) - 1 and groups[later].start < quoted.end():
+                later += 1
+            group = groups[later]
             quote = next(part for part in quoted.groups() if part is not None)
             is_block = quoted[0].startswith(">")
             group.quotes.append(_Quote(mark.sub("", quote).strip(), is_block or not _is_verbatim(quote)))
@@ -216,7 +229,7 @@ def _numbers(listed: str, prefix: str) -> Iterator[str]:
 
 
 def _evidence(
-    quotes: Iterable[_Quote], named: Sequence[Numbered], asked: _Folded
+    quotes: Iterable[_Quote], named: Sequence[Numbered], asked: str, folds: _Folds
 ) -> tuple[dict[str, list[tuple[str, int, int]]], str]:
     """Return the ranges of quotations by mark, and the first quotation that is in no passage, else ''."""
     evidence: dict[str, list[tuple[str, int, int]]] = {}
@@ -224,12 +237,12 @@ def _evidence(
         is_in_one = False
         for passage in named:
             for text in (passage.text, passage.joined):
-                ends = find_quote(quote.text, text)
+                ends = find_quote(quote.text, folds[text])
                 if ends is not None:
                     evidence.setdefault(passage.mark, []).append((text, *ends))
                     is_in_one = True
                     break
-        if not (is_in_one or quote.may_be_missing) and _Folded.of(quote.text).text not in asked.text:
+        if not (is_in_one or quote.may_be_missing) and Folded.of(quote.text).text not in asked:
             return {}, quote.text
     return evidence, ""
 
@@ -240,12 +253,11 @@ def _is_verbatim(quote: str) -> bool:
     return wide >= _MIN_WIDE or (len(quote) >= _MIN_CHARS and len(quote.split()) >= _MIN_WORDS)
 
 
-def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Return the range of a quotation in a text, or None; the parts around `…` must be in order."""
-    folded = _Folded.of(text)
+def find_quote(quote: str, folded: Folded) -> tuple[int, int] | None:
+    """Return the range of a quotation in the text that was folded, or None; the parts around `…` must be in order."""
     start = end = -1
     for part in _ELLIPSIS.split(quote):
-        wanted = _Folded.of(part).text.strip(_PUNCTUATION)
+        wanted = Folded.of(part).text.strip(_PUNCTUATION)
         if not wanted:
             continue
         at = folded.text.find(wanted, max(end, 0))
@@ -257,14 +269,14 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Folded:
+class Folded:
     """A text without white space, emphasis and letter case, and the offset of each of its characters."""
 
     text: str
     offsets: Sequence[int]
 
     @classmethod
-    def of(cls, text: str) -> _Folded:
+    def of(cls, text: str) -> Folded:
         chars: list[str] = []
         offsets: list[int] = []
         # A page line is not part of the document.
@@ -275,3 +287,11 @@ class _Folded:
                 chars.append(part)
                 offsets.append(offset)
         return cls("".join(chars), offsets)
+
+
+class _Folds(dict[str, Folded]):
+    """Texts that were folded: each passage once, however many quotations are looked for in it."""
+
+    def __missing__(self, text: str) -> Folded:
+        self[text] = folded = Folded.of(text)
+        return folded
