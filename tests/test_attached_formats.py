@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat import v4
+from odf import opendocument
+from odf.text import P
 
 from jackfield import BasicAgent
 from jackfield.config import LLMConfig
@@ -22,7 +25,14 @@ def notebook() -> bytes:
     return nbformat.writes(v4.new_notebook(cells=[v4.new_code_cell(f"# {SECRET}", outputs=[output])])).encode()
 
 
-FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook}
+def text() -> bytes:
+    document, data = opendocument.OpenDocumentText(), io.BytesIO()
+    document.text.addElement(P(text=SECRET))
+    document.save(data)
+    return data.getvalue()
+
+
+FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook, "a.odt": text}
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -635,6 +635,19 @@ with ZipFile("tea.epub", "w") as book:
         + DOCUMENT.format(file="tea.epub"),
         "1. Boil water.\n2. Wait.",
     ),
+    "jackfield-opendocument": Job(
+        """
+from pathlib import Path
+names = "urn:oasis:names:tc:opendocument:xmlns:"
+items = "".join(f"<t:list-item><t:p>{line}</t:p></t:list-item>" for line in ("Boil water.", "Wait."))
+Path("tea.fodt").write_text(
+    f'<o:document xmlns:o="{names}office:1.0" xmlns:t="{names}text:1.0"><o:body><o:text><t:list>{items}</t:list>'
+    "</o:text></o:body></o:document>"
+)
+"""
+        + DOCUMENT.format(file="tea.fodt"),
+        "- Boil water.\n- Wait.",
+    ),
     "jackfield-html": Job(
         """
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""Reads OpenDocument files for Jackfield."""

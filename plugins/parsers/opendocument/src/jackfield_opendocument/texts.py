@@ -1,0 +1,41 @@
+"""OpenDocument texts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
+from jackfield_opendocument.names import TEXT
+from jackfield_opendocument.package import Package
+from jackfield_opendocument.reader import Reader
+from jackfield_opendocument.tables import Spare
+
+
+class OdtParser(Parser):
+    """Reads texts in their order; tables of contents and deleted text are left out.
+
+    Blocks have pages if the program that saved the file noted where they began. Embedded objects that cannot be read
+    are named in `metadata["unread"]`.
+    """
+
+    name: ClassVar[str] = "odt"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a text into blocks.
+
+        Raises:
+            DocParserError: It is empty, encrypted, damaged, not an OpenDocument text, too large unpacked, or has no
+                text.
+        """
+        package = Package(data, source=source, kind="text")
+        has_pages = next(package.body.iter(TEXT + "soft-page-break"), None) is not None
+        reader = Reader(package, Spare(package.body), page=1 if has_pages else None)
+        reader.read(package.body)
+        blocks = reader.finish()
+        if not blocks:
+            raise DocParserError(f"{source} has no text: it may hold pictures only")
+        title, metadata = package.metadata()
+        headings = [block for block in blocks if block.kind == "heading" and block.level == 1]
+        title = title or (headings[0].text if headings else "")
+        return Document(source, tuple(blocks), content_hash="", title=title, metadata=metadata)
