@@ -24,6 +24,7 @@ from benchmarks import (
     start,
     streams,
     terminal,
+    web_page,
 )
 from benchmarks.measure import Row
 
@@ -61,6 +62,7 @@ def main() -> None:
             "index": knowledge.kept_index,
             "search": search.by_words,
             "sandbox": sandbox.sandboxes,
+            "page": web_page.page,
             "mcp": mcp_tools.a_call,
             "mcp-agent": mcp_tools.ten_known_servers,
         }

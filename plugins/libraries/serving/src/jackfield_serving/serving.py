@@ -30,7 +30,6 @@ from jackfield_serving.errors import (
     DrainingError,
     InputTooLargeError,
     NotWaitingError,
-    OptionsRefusedError,
     SessionBusyError,
     TooManyRunsError,
 )
@@ -171,7 +170,7 @@ class Serving:
             SessionBusyError: A run of the session has not ended.
             TooManyRunsError: The service is full; `retry_after_s` says when to try again.
             InputTooLargeError: The messages, or the conversation before them, are too large.
-            OptionsRefusedError: The agent does not take these tools or options.
+            ConfigError: The agent does not take these options.
             InvalidMessageError: A message is not valid.
             StoreError: The run cannot be recorded, or there is a run of this id.
         """
@@ -187,11 +186,7 @@ class Serving:
             continues=continues,
             takes_questions=takes_questions,
         )
-        try:
-            served.check(request)
-            facts = request.as_facts()
-        except ConfigError as error:
-            raise OptionsRefusedError(str(error)) from None
+        served.check(request)
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
         if served.agent.files:
@@ -201,7 +196,7 @@ class Serving:
             if session:
                 await self._check_session(session, owner)
             pending = await record_pending(
-                served.recorder, history, run_id=run_id, session=session, owner=owner, facts=facts
+                served.recorder, history, run_id=run_id, session=session, owner=owner, facts=request.as_facts()
             )
         live = LiveRun(pending.run, agent, request, entries=pending.entries, limits=self.limits)
         live.deps = deps

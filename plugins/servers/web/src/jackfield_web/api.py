@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
 from jackfield.streams import closing
 from jackfield.tools import Denial
-from jackfield_serving import Answer, Numbered, RunInfo, Serving, with_heartbeats
+from jackfield_serving import Answer, Numbered, RunInfo, Serving
 from jackfield_web.carrying import ExportedConversation, export_conversation, import_conversation
 from jackfield_web.wire import Wire, question_in, wire_of
 
@@ -24,6 +25,7 @@ _MOST_REASON_CHARS = 2000
 _MOST_FIELDS = 200
 _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
+_HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
 _SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -118,12 +120,21 @@ class Api:
         )
 
     async def conversation(self, request: Request) -> Response:
-        """Return the runs of a conversation, oldest first: those that have ended with all their events."""
+        """Return the runs of a conversation, oldest first: those that have ended with all their events.
+
+        With `?limit=20`, only the last ones, and with `?before=` those before a run; `earlier` counts the runs before.
+        """
         owner = owner_of(request.scope)
         session = request.path_params["conversation"]
-        summaries = await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)
-        runs = [await self._run(one.run_id, owner) for one in reversed(summaries)]
-        return JSONResponse({"id": session, "runs": runs})
+        ids = [run.run_id for run in await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)][::-1]
+        before = request.query_params.get("before", "")
+        if before in ids:
+            ids = ids[: ids.index(before)]
+        limit = request.query_params.get("limit", str(_MOST_RUNS))
+        if not limit.isdecimal() or not 0 < int(limit[:6]) <= _MOST_RUNS:
+            raise RequestRefusedError(f"limit must be a number from 1 to {_MOST_RUNS}")
+        runs = [await self._run(run_id, owner) for run_id in ids[-int(limit) :]]
+        return JSONResponse({"id": session, "runs": runs, "earlier": len(ids) - len(runs)})
 
     async def rename_conversation(self, request: Request) -> Response:
         """Give a conversation a title."""
@@ -237,7 +248,7 @@ class Api:
         }
 
     async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
-        async with closing(with_heartbeats(events)) as beats:
+        async with closing(_with_heartbeats(events)) as beats:
             async for numbered in beats:
                 if numbered is None:
                     yield b":\n\n"
@@ -272,6 +283,32 @@ def _answer_in(answer: bool | str | _Denial | _Form) -> Answer:
         case _Form():
             return answer.values
     return answer
+
+
+async def _with_heartbeats(events: AsyncIterator[Numbered]) -> AsyncIterator[Numbered | None]:
+    """Yield events, and None after each silence of some seconds."""
+    async with closing(events):
+        pending: asyncio.Task[Numbered] | None = None
+        try:
+            while True:
+                pending = pending or asyncio.ensure_future(_next(events))
+                done, _ = await asyncio.wait([pending], timeout=_HEARTBEAT_S)
+                if not done:
+                    yield None
+                    continue
+                task, pending = pending, None
+                try:
+                    yield task.result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            if pending is not None:
+                pending.cancel()
+                await asyncio.wait([pending])
+
+
+async def _next(events: AsyncIterator[Numbered]) -> Numbered:
+    return await anext(events)
 
 
 async def _read(request: Request, form: type[_Body]) -> _Body:

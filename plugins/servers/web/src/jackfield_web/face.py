@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
+from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Mount, Route, Router
 
@@ -26,12 +27,17 @@ class WebServer(HttpServer):
         files = Router([Route("/{path:path}", static_file)])
         routes = [
             Route("/", page),
-            Mount("/static", GZipMiddleware(files, minimum_size=1000)),
+            Mount("/static", files),
             Route("/api/agents", api.agents),
             Route("/api/search", api.search),
             Route("/api/conversations", api.conversations, methods=["GET"]),
             Route("/api/conversations", api.import_conversation, methods=["POST"]),
-            Route("/api/conversations/{conversation}", api.conversation, methods=["GET"]),
+            Route(
+                "/api/conversations/{conversation}",
+                api.conversation,
+                methods=["GET"],
+                middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)],
+            ),
             Route("/api/conversations/{conversation}", api.rename_conversation, methods=["PATCH"]),
             Route("/api/conversations/{conversation}", api.delete_conversation, methods=["DELETE"]),
             Route("/api/conversations/{conversation}/export", api.export_conversation),

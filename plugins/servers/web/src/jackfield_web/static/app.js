@@ -9,6 +9,9 @@ const $ = (id) => document.getElementById(id);
 const MAX_FILE_BYTES = 20 << 20;
 const UNDO_MS = 6000;
 const WATCH_MS = 3000;
+const FIRST_RUNS = 10;
+const MORE_RUNS = 20;
+const ALL_RUNS = 1000;
 const RETRY_MS = [500, 1000, 2000, 5000];
 
 const state = {
@@ -29,6 +32,8 @@ const state = {
 let opened; // fulfilled once the agents and the conversation are there
 
 async function open() {
+  const listed = get("api/conversations"); // beside the agents
+  listed.catch(() => {});
   try {
     state.agents = (await get("api/agents")).agents;
   } catch (error) {
@@ -36,7 +41,8 @@ async function open() {
     throw error;
   }
   $("agent").replaceChildren(...state.agents.map((agent) => element("option", { value: agent.name, title: agent.description }, agent.name)));
-  await listConversations();
+  state.conversations = (await listed).conversations;
+  drawConversations();
   await show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
 }
 
@@ -93,13 +99,14 @@ function deleteConversation(one) {
 async function show(id) {
   for (const stop of state.following.values()) stop.abort();
   setRunning(false);
-  Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set() });
+  Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set(), earlier: 0 });
   $("question").value = localStorage.getItem(draftKey()) ?? "";
   grow();
   if (id) {
-    const found = await attempt(() => get(`api/conversations/${encodeURIComponent(id)}`));
+    const found = await attempt(() => get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`));
     if (state.conversation !== id) return;
     for (const run of found?.runs ?? []) state.runs.set(run.id, run);
+    state.earlier = found?.earlier ?? 0;
   }
   const last = [...state.runs.values()].at(-1);
   if (last && state.agents.some((agent) => agent.name === last.agent)) $("agent").value = last.agent;
@@ -107,13 +114,47 @@ async function show(id) {
   drawConversations();
 }
 
+/** Load runs before those that are there: a long conversation is read from its end. */
+async function loadEarlier(limit) {
+  const id = state.conversation;
+  const [first] = state.runs.keys();
+  const page = await attempt(() => get(`api/conversations/${encodeURIComponent(id)}?limit=${limit}&before=${encodeURIComponent(first)}`));
+  if (!page || state.conversation !== id) return;
+  state.runs = new Map([...page.runs.map((run) => [run.id, run]), ...state.runs]);
+  state.earlier = page.earlier;
+  const log = $("log");
+  const fromEnd = log.scrollHeight - log.scrollTop;
+  draw();
+  log.scrollTop = log.scrollHeight - fromEnd;
+}
+
+let loading = null;
+const earlierButton = button("", loadMore, { class: "earlier" });
+const earlierWatch = new IntersectionObserver((entries) => { if (entries.some((one) => one.isIntersecting)) loadMore(); }, {
+  root: $("log"), rootMargin: "1500px 0px 0px",
+});
+
+function loadMore() {
+  loading ??= loadEarlier(MORE_RUNS).finally(() => {
+    loading = null;
+    watchEarlier();
+  });
+}
+
+/** Watch the button anew: an observer reports only changes, and the button may still be near. */
+function watchEarlier() {
+  earlierWatch.disconnect();
+  if (state.earlier) earlierWatch.observe(earlierButton);
+}
+
 /** Return the runs that are shown, in order: of several versions of a question, the chosen one or the last. */
 function path() {
   const shown = [];
+  const after = Map.groupBy(state.runs.values(), (run) => versionKey(run.continues));
   let before = "";
   for (;;) {
-    const versions = versionsAfter(before);
-    if (!versions.length) return shown;
+    const versions = after.get(before);
+    if (!versions) return shown;
     const run = versions.find((one) => one.id === state.chosen.get(before)) ?? versions.at(-1);
     shown.push(run);
     before = run.id;
@@ -121,17 +162,35 @@ function path() {
 }
 
 function versionsAfter(id) {
-  return [...state.runs.values()].filter((run) => run.continues === id || (id === "" && !state.runs.has(run.continues)));
+  return [...state.runs.values()].filter((run) => versionKey(run.continues) === id);
 }
 
 function draw() {
   const runs = path();
   const views = runs.map(viewOf);
-  $("log").replaceChildren(...(views.length ? views.map((view) => view.element) : [element("p", { class: "empty" }, t("empty"))]));
+  place($("log"), [
+    ...(state.earlier ? [earlierButton] : []),
+    ...(views.length ? views.map((view) => view.element) : [element("p", { class: "empty" }, t("empty"))]),
+  ]);
+  growth.disconnect();
+  if (views.length) growth.observe(views.at(-1).element);
   runs.forEach((run, place) => drawBranches(run, place ? runs[place - 1].id : ""));
   $("export").hidden = !runs.length;
   drawUsage();
   $("log").scrollTop = $("log").scrollHeight;
+  earlierButton.textContent = t("earlier", { n: state.earlier });
+  watchEarlier();
+}
+
+/** Make elements the children of a parent. Those that stay are not moved, and keep their focus and their sound. */
+function place(parent, elements) {
+  const kept = new Set(elements);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let next = parent.firstElementChild;
+  for (const one of elements) {
+    if (one === next) next = next.nextElementSibling;
+    else parent.insertBefore(one, next);
+  }
 }
 
 function viewOf(run) {
@@ -206,16 +265,19 @@ async function followRun(run, view) {
   endFollowing(run, "");
 }
 
+// The last run grows: a reader at its end follows it. Asking for sizes at each event would lay out the page each time.
+let isAtEnd = true;
+const growth = new ResizeObserver(() => {
+  if (isAtEnd && state.following.size) $("log").scrollTop = $("log").scrollHeight;
+});
+
 function showLive(view, event) {
-  const log = $("log");
-  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   try {
     view.show(event);
   } catch (error) {
     reportError(error); // a fault of the page, which the connection has no part in
   }
   if (event.type === "turn_finished") drawUsage();
-  if (isAtEnd) requestAnimationFrame(() => { log.scrollTop = log.scrollHeight; });
 }
 
 function endFollowing(run, problem) {
@@ -392,12 +454,12 @@ function grow() {
   box.rows = Math.min(12, Math.max(1, box.value.split("\n").length));
 }
 
-function exportConversation() {
+async function exportConversation() {
+  while (state.earlier) await loadEarlier(ALL_RUNS);
   const runs = path();
   const lines = runs.flatMap((run) => {
     const question = run.question.map((item) => item.text ?? `[${item.type}]`).join("\n");
-    const answer = [...state.views.get(run.id).body.querySelectorAll(":scope > .answer")].map((one) => one.innerText).join("\n\n");
-    return [`## ${t("you")}`, question, `## ${run.agent}`, answer];
+    return [`## ${t("you")}`, question, `## ${run.agent}`, state.views.get(run.id).markdown];
   });
   const link = element("a", { download: "conversation.md", href: URL.createObjectURL(new Blob([lines.join("\n\n")], { type: "text/markdown" })) });
   link.click();
@@ -416,6 +478,10 @@ $("export").addEventListener("click", exportConversation);
 $("new").addEventListener("click", () => { location.hash = ""; show(""); toggleSide(false); $("question").focus(); });
 $("find").addEventListener("input", drawConversations);
 $("pick").addEventListener("change", (event) => { addFiles(event.target.files); event.target.value = ""; });
+$("log").addEventListener("scroll", () => {
+  const log = $("log");
+  isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+}, { passive: true });
 $("menu").addEventListener("click", () => toggleSide(!$("side").classList.contains("open")));
 $("conversations").addEventListener("click", () => toggleSide(false));
 $("question").addEventListener("input", () => { grow(); localStorage.setItem(draftKey(), $("question").value); });
@@ -435,7 +501,7 @@ document.addEventListener("visibilitychange", async () => {
   if (document.hidden || !state.conversation || state.following.size) return;
   await listConversations().catch(() => {});
   const id = state.conversation;
-  const found = await get(`api/conversations/${encodeURIComponent(id)}`).catch(() => null);
+  const found = await get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`).catch(() => null);
   if (!found || state.conversation !== id) return;
   let isNew = false;
   for (const run of found.runs) if (!state.runs.has(run.id)) { state.runs.set(run.id, run); isNew = true; }

@@ -4,6 +4,8 @@ const LANGUAGES = new Set([
   "python", "javascript", "typescript", "bash", "json", "sql", "yaml", "xml", "css", "cpp", "java", "go", "rust", "diff", "markdown",
 ]);
 const ALIASES = { py: "python", js: "javascript", ts: "typescript", sh: "bash", shell: "bash", console: "bash", html: "xml", c: "cpp", yml: "yaml", md: "markdown" };
+const MIN_PAUSE_MS = 80;
+const BLOCKS_OF_A_PART = 20;
 const HIGHLIGHTED_CHARS = 50000;
 const MATH = /\$\$[^$]+\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]/;
 
@@ -65,6 +67,7 @@ export class GrowingMarkdown {
   #text = "";
   #done = 0;
   #open = [];
+  #part = null;
   #scheduled = false;
   #isFinished = false;
   #pause = 0;
@@ -83,7 +86,7 @@ export class GrowingMarkdown {
     this.#text += text;
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // A long block takes long to draw, so it is drawn less often: at most a fifth of the time goes into it.
+    // Ten times a second reads as smoothly as sixty, and a long block, which takes long to draw, is drawn less often.
     setTimeout(() => requestAnimationFrame(() => this.#drawNow()), this.#pause);
   }
 
@@ -91,7 +94,7 @@ export class GrowingMarkdown {
     const began = performance.now();
     this.#scheduled = false;
     if (!this.#isFinished) this.#draw(false);
-    this.#pause = Math.min(1000, 4 * (performance.now() - began));
+    this.#pause = Math.min(1000, Math.max(MIN_PAUSE_MS, 8 * (performance.now() - began)));
   }
 
   /** Render what is left; no more text comes. */
@@ -107,16 +110,26 @@ export class GrowingMarkdown {
     this.#open = [];
     if (begin > 0) {
       this.#done += begin;
-      const nodes = this.#append(rest.slice(0, begin));
+      const nodes = this.#append(rest.slice(0, begin), this.#openPart());
       for (const node of nodes) if (node.nodeType === Node.ELEMENT_NODE) this.#complete(node);
     }
-    if (!isLast) this.#open = this.#append(rest.slice(begin));
+    if (!isLast) this.#open = this.#append(rest.slice(begin), this.#element);
   }
 
-  #append(text) {
+  /** Return the part for complete blocks. The browser skips parts that are out of sight. */
+  #openPart() {
+    if (!this.#part || this.#part.childElementCount >= BLOCKS_OF_A_PART) {
+      this.#part = document.createElement("div");
+      this.#part.className = "part";
+      this.#element.append(this.#part);
+    }
+    return this.#part;
+  }
+
+  #append(text, parent) {
     const fragment = render(text);
     const nodes = [...fragment.childNodes];
-    this.#element.append(fragment);
+    parent.append(fragment);
     return nodes;
   }
 

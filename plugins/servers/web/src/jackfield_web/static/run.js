@@ -14,6 +14,7 @@ export class RunView {
   #depths = [];
   #calls = new Map();
   #sources = new Set();
+  #answers = [];
   #questions = new Map();
   #asked = element("div");
   #run;
@@ -60,6 +61,11 @@ export class RunView {
     if (show) show.call(this, event);
   }
 
+  /** The answers of the run itself, as Markdown. */
+  get markdown() {
+    return this.#answers.map((one) => one.text).join("\n\n");
+  }
+
   /** Show that no more events come for now. */
   pause() {
     for (const level of this.#depths) level?.answer?.finish();
@@ -93,6 +99,7 @@ export class RunView {
       level.box.append(box);
       level.answer = new GrowingMarkdown(box, addCopy);
       level.answerBox = box;
+      if (event.depth === 0) this.#answers.push(level.answer);
     }
     level.answer.add(event.text);
   }
@@ -119,6 +126,7 @@ export class RunView {
   reset(event) {
     const level = this.#level(event);
     level.answerBox?.remove();
+    this.#answers = this.#answers.filter((one) => one !== level.answer);
     level.reasoning?.remove();
     for (const call of level.pending?.values() ?? []) call.box.remove();
     this.#begin(level);

@@ -15,7 +15,7 @@ const WORDS = {
     result: "Result", running: "running…", failed: "failed: {error}", seconds: "{n} s", tokens: "{n} tokens",
     sources: "Sources", stopped: "Stopped: {reason}", error: "The run failed: {error}", trying: "Trying again in {n} s: {error}",
     trimmed: "{n} earlier messages no longer fit into the context.", handedOff: "{to} continues.", denied: "Denied",
-    previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.", picture: "picture", noAnswer: "No answer.",
+    earlier: "Earlier messages ({n})", previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.", picture: "picture", noAnswer: "No answer.",
     reasons: {
       empty_reply: "the model did not answer", turn_limit: "the limit of turns was reached",
       tool_call_limit: "the limit of tool calls was reached", token_limit: "the limit of tokens was reached",
@@ -35,7 +35,7 @@ const WORDS = {
     result: "结果", running: "运行中…", failed: "失败：{error}", seconds: "{n} 秒", tokens: "{n} 个词元",
     sources: "来源", stopped: "已结束：{reason}", error: "运行失败：{error}", trying: "{n} 秒后重试：{error}",
     trimmed: "有 {n} 条较早的消息已超出上下文。", handedOff: "由 {to} 继续。", denied: "已拒绝",
-    previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。", picture: "图片", noAnswer: "没有回答。",
+    earlier: "更早的消息（{n}）", previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。", picture: "图片", noAnswer: "没有回答。",
     reasons: {
       empty_reply: "模型没有回答", turn_limit: "已达到轮数上限", tool_call_limit: "已达到工具调用上限",
       token_limit: "已达到词元上限", cost_limit: "已达到费用上限", time_limit: "时间已到", cancelled: "你已停止",

@@ -1,0 +1,202 @@
+"""The web page in Chromium: its size, when it can be used, 10,000 chunks, and a conversation of 1,000 messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.measure import Row
+from jackfield import FnCallAgent
+from jackfield.config import LLMConfig
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
+from jackfield.models import BaseChatModel
+from jackfield.request import ChatRequest, ModelFacts
+from jackfield_serve import serving_app
+from jackfield_testkit.faces import HttpRequest, ServedFace
+
+CHUNKS = 10_000
+CHUNKS_PER_S = 250  # a fast model
+MESSAGES = 1_000
+# Markdown of each kind, as models write it.
+PASSAGE = """## Low water, day {n}
+
+The tide is **low** at six, see [the tables](https://example.org/{n}). Formula: $$h = \\frac{{a}}{{b}}$$ and `code`.
+
+| port | low |
+|:-----|----:|
+| Dover | 06:02 |
+
+```python
+def low(port: str) -> str:
+    return TABLES[port]
+```
+
+- one
+- two
+
+"""
+WATCH = """
+window.longTasks = [];
+new PerformanceObserver((list) => { for (const one of list.getEntries()) longTasks.push(one.duration); })
+  .observe({ type: "longtask", buffered: true });
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("#log .empty")) return;
+  window.readyAt = performance.now() - performance.getEntriesByType("navigation")[0].responseStart;
+  observer.disconnect();
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+class Writer(BaseChatModel):
+    """A model that writes Markdown, in as many chunks as the question says."""
+
+    backend = "bench"
+    facts = ModelFacts()
+
+    def __init__(self) -> None:
+        super().__init__(LLMConfig(model="bench"))
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        """Yield the chunks of an answer, at the speed of a fast model."""
+        chunks = int(request.messages[-1].get_text_content())
+        began = time.monotonic()
+        if chunks < CHUNKS:
+            yield TextDelta(PASSAGE.format(n=chunks))
+        else:
+            text = "".join(PASSAGE.format(n=n) for n in range(chunks // 40))
+            size = len(text) // chunks
+            for number in range(chunks):
+                yield TextDelta(text[number * size : (number + 1) * size])
+                if number % 5 == 0:
+                    await asyncio.sleep(max(0.0, began + number / CHUNKS_PER_S - time.monotonic()))
+        yield ModelFinished("stop")
+
+
+def page() -> list[Row]:
+    """Opening the page, 10,000 chunks, and a long conversation."""
+    agent = FnCallAgent(llm=Writer(), name="writer")
+    with ServedFace(serving_app({"writer": agent}, faces=["web"])) as face, _browser() as browser:
+        return [*_opening(browser, face.url), *_streaming(browser, face.url), *_long_conversation(browser, face)]
+
+
+@contextmanager
+def _browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def _tab(browser: Any) -> Iterator[tuple[Any, Any]]:
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en")
+    tab = context.new_page()
+    tab.add_init_script(WATCH)
+    session = context.new_cdp_session(tab)
+    session.send("Network.enable")
+    yield tab, session
+    context.close()
+
+
+def _opening(browser: Any, url: str) -> list[Row]:
+    with _tab(browser) as (tab, session):
+        sizes: list[int] = []
+        session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+        tab.goto(url)
+        tab.wait_for_selector("#log .empty")
+        first = sum(sizes), len(sizes)
+        ready_ms = tab.evaluate("readyAt")
+        sizes.clear()
+        tab.reload()
+        tab.wait_for_selector("#log .empty")
+        return [
+            Row("the page can be used after", f"{ready_ms:.0f} ms", "", ready_ms / 500, "1 (500 ms)"),
+            Row(
+                "its first visit transfers",
+                f"{first[0] / 1000:.0f} KB",
+                f"{first[1]} requests",
+                first[0] / 200_000,
+                "1 (200 KB)",
+            ),
+            Row("a later visit transfers", f"{sum(sizes) / 1000:.0f} KB", f"{len(sizes)} requests"),
+        ]
+
+
+def _streaming(browser: Any, url: str) -> list[Row]:
+    with _tab(browser) as (tab, _):
+        tab.goto(url)
+        tab.wait_for_selector("#log .empty")
+        browser.start_tracing(page=tab, categories=["devtools.timeline", "disabled-by-default-devtools.timeline"])
+        before = _cpu_s(browser)
+        began = time.monotonic()
+        tab.fill("#question", str(CHUNKS))
+        tab.press("#question", "Enter")
+        tab.wait_for_selector("#stop:visible")
+        tab.wait_for_selector("#send:visible", timeout=600_000)
+        seconds = time.monotonic() - began
+        busy = (_cpu_s(browser) - before) / seconds
+        longest = _longest_ms(json.loads(browser.stop_tracing()))
+        return [
+            Row(
+                "10,000 chunks: share of a core",
+                f"{busy:.0%}",
+                f"{CHUNKS / seconds:.0f} chunks/s",
+                busy / 0.2,
+                "1 (20 %)",
+            ),
+            Row("10,000 chunks: longest task", f"{longest:.0f} ms", "", longest / 100, "1 (100 ms)"),
+        ]
+
+
+def _longest_ms(trace: dict[str, Any]) -> float:
+    """Return the CPU time of the longest task of a page, which a busy machine does not make longer."""
+    tasks = [one for one in trace["traceEvents"] if one["name"] == "RunTask" and one.get("ph") == "X"]
+    names = [one for one in trace["traceEvents"] if one["name"] == "thread_name"]
+    main = {(one["pid"], one["tid"]) for one in names if one["args"]["name"] == "CrRendererMain"}
+    return max(one.get("tdur", 0) for one in tasks if (one["pid"], one["tid"]) in main) / 1000
+
+
+def _cpu_s(browser: Any) -> float:
+    """Return the CPU time of the browser's processes for pages."""
+    processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return sum(one["cpuTime"] for one in processes if one["type"] == "renderer")
+
+
+def _long_conversation(browser: Any, face: ServedFace) -> list[Row]:
+    conversation, run = uuid.uuid4().hex, ""
+    for number in range(MESSAGES // 2):
+        body = {"agent": "writer", "text": str(number), "conversation": conversation, "continues": run}
+        reply = face.ask(HttpRequest(path="/api/runs?follow", body=json.dumps(body).encode()))
+        run = json.loads(reply.text.split("\n")[0][6:])["run"]
+    with _tab(browser) as (tab, _):
+        began = time.monotonic()
+        tab.goto(f"{face.url}/#c={conversation}")
+        tab.wait_for_selector(f"[data-run='{run}'] .answer table")
+        opened = time.monotonic() - began
+        tab.wait_for_timeout(2000)
+        longest = max(tab.evaluate("longTasks"), default=0)
+        tab.evaluate("longTasks.length = 0")
+        tab.mouse.move(700, 400)
+        for _ in range(30):
+            tab.mouse.wheel(0, -1500)
+            tab.wait_for_timeout(50)
+        scrolling = max(tab.evaluate("longTasks"), default=0)
+        return [
+            Row(
+                "1,000 messages are open after",
+                f"{opened * 1000:.0f} ms",
+                f"longest task {longest:.0f} ms",
+                opened,
+                "1 (1 s)",
+            ),
+            Row("1,000 messages: longest task of scrolling", f"{scrolling:.0f} ms", "", scrolling / 100, "1 (100 ms)"),
+        ]

@@ -1,1 +1,0 @@
-"""Serves agents of Jackfield to front ends that speak AG-UI."""
