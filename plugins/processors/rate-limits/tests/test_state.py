@@ -32,6 +32,23 @@ def test_a_request_that_was_never_sent_leaves_no_trace() -> None:
     _entered(state, Wanted("b", limits, 10), NOW)
 
 
+def test_a_request_that_used_nothing_leaves_room_for_all_tokens() -> None:
+    state, limits = State(), Limits(tokens=10)
+    state.leave(_entered(state, Wanted("a", limits, 10), NOW), 0, NOW)
+    assert list(state.used.values()) == [[1, 0]]
+    _entered(state, Wanted("b", limits, 10), NOW)
+
+
+def test_what_was_not_foreseen_counts_when_its_second_has_left_the_minute() -> None:
+    state, limits = State(), Limits(tokens=10)
+    entry = _entered(state, Wanted("a", limits, 1), NOW)
+    later = NOW + WINDOW_S + 2
+    state.leave(entry, 8, later)
+    assert list(state.used.values()) == [[0, 7]]
+    _entered(state, Wanted("b", limits, 3), later)
+    _waits(state, Wanted("c", limits, 1), later)
+
+
 CALLS = st.lists(
     st.tuples(
         st.floats(0, 40), st.integers(1, 40), st.integers(0, 40)

@@ -44,6 +44,12 @@ def test_the_first_two_chunks_of_a_document_stand_before_all_else() -> None:
     assert [hit.chunk.id for hit in fused] == ["z1", "z0", "z2"]
 
 
+def test_of_more_than_fifty_documents_nothing_is_found_by_default() -> None:
+    documents = [Chunk(f"{n}.md", f"{n}.md", "text", place, 1) for n in range(51) for place in range(3)]
+    assert len(search(Corpus(tuple(documents[: 50 * 3])))) == 100
+    assert search(Corpus(tuple(documents))) == []
+
+
 @pytest.mark.parametrize(
     ("sizes", "budget", "ids"),
     [
