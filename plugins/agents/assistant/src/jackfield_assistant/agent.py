@@ -110,12 +110,14 @@ class Assistant(FnCallAgent[Deps]):
     def _show_recalled(self, run: Run, recalled: Recalled) -> _Shown:
         listed = [*recalled.findings, *recalled.passages]
         if not self._cites(run) or not recalled.passages:
-            return _Shown(knowledge_block(listed, run.lang))
+            return _Shown(knowledge_block(listed, run.lang, note=recalled.note))
         if recalled.chunks:
             passages, numbered = number_chunks(recalled.chunks)
         else:
             passages, numbered = number_texts(recalled.passages)
-        return _Shown(self._block_with_marks([*recalled.findings, *passages], numbered, run.lang), numbered)
+        return _Shown(
+            self._block_with_marks([*recalled.findings, *passages], numbered, run.lang, recalled.note), numbered
+        )
 
     def _show_knowledge(self, run: Run, knowledge: object) -> _Shown:
         listed = listed_passages(knowledge)
@@ -127,9 +129,11 @@ class Assistant(FnCallAgent[Deps]):
     def _cites(self, run: Run) -> bool:
         return self.citations and not run.ends_in_data
 
-    def _block_with_marks(self, passages: Sequence[Mapping[str, Any]], numbered: Sequence[Numbered], lang: Lang) -> str:
-        note = self.memory.prompts.text("cite", lang, mark=f"[{numbered[0].mark}]")
-        return knowledge_block(passages, lang, note=note)
+    def _block_with_marks(
+        self, passages: Sequence[Mapping[str, Any]], numbered: Sequence[Numbered], lang: Lang, note: str = ""
+    ) -> str:
+        request = self.memory.prompts.text("cite", lang, mark=f"[{numbered[0].mark}]")
+        return knowledge_block(passages, lang, note="\n\n".join(part for part in (request, note) if part))
 
     def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         return self.memory.recall(run, parent, recalled)

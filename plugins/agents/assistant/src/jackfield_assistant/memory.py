@@ -10,9 +10,9 @@ from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 from jackfield import sync
 from jackfield.agents import Agent, AgentOptions, BasicAgent, Event, ParentRun, Run, ToolEntry
-from jackfield.config import LLMConfig
+from jackfield.config import Lang, LLMConfig
 from jackfield.errors import ConfigError, DocParserError
-from jackfield.events import PluginEvent, ResponseReplaced, RunFinished
+from jackfield.events import PluginEvent, PreparationProgress, ResponseReplaced, RunEvent, RunFinished
 from jackfield.messages import ASSISTANT, USER, Message, basename_of
 from jackfield.models import BaseChatModel
 from jackfield.results import WARNINGS
@@ -21,9 +21,10 @@ from jackfield.runs import ReportProgress
 from jackfield.streams import Interrupted, closing
 from jackfield.tools import find_tool
 from jackfield_agent_parts import GivenPrompts, Prompts
+from jackfield_assistant.extent import extent_note, outline_heading
 from jackfield_assistant.keys import Query, QueryMaker
 from jackfield_assistant.rewriting import QuestionRewriter, earlier_exchanges
-from jackfield_documents import RAGConfig
+from jackfield_documents import RAGConfig, asks_for_whole
 
 RETRIEVED = "jackfield-assistant.retrieved"
 PROMPTS = Path(__file__).with_name("prompts.toml")
@@ -73,6 +74,8 @@ class Recalled:
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
     chunks: Sequence[Chunk] = ()  # what the passages are made of, if the retrieval tool returns it
     findings: Sequence[Mapping[str, Any]] = ()  # shown before the passages, without numbers
+    result: Retrieved | None = None
+    note: str = ""  # what the model must know about them: that they are a part, or that nothing matches
     question: str = ""  # what the model gets in place of a last question that is too long
 
 
@@ -153,23 +156,22 @@ class Memory(Agent):
         if not files or not question.strip():
             return
         query = Query(question)
-        earlier = earlier_exchanges(run.messages)
-        async with closing(self._rewriter.rewrite(question, earlier, parent, query)) as rewriting:
-            async for step in rewriting:
-                yield step
-        async with closing(self._queries.query(query.text, files, parent, query)) as events:
-            async for event in events:
-                yield event
-
-        async def retrieve(report: ReportProgress) -> Retrieved:
-            retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
-            return await retriever.retrieve(f"{query.text} {also}".strip(), files, report=report)
-
-        preparation = run.prepare(retrieve)
-        async with closing(preparation.events()) as progress:
+        if not asks_for_whole(question, names=files):
+            async with closing(self._search_text(run, files, parent, query)) as rewriting:
+                async for step in rewriting:
+                    yield step
+        async with closing(self._retrieve(run, f"{query.text} {also}".strip(), files, recalled)) as progress:
             async for part in progress:
                 yield part
-        found = preparation.result
+        found = cast(Retrieved, recalled.result)
+        if self._rewriter.may_translate(question, found):
+            async with closing(self._rewriter.translate(found, parent, query)) as translating:
+                async for step in translating:
+                    yield step
+            async with closing(self._retrieve(run, f"{query.text} {also}".strip(), files, recalled)) as progress:
+                async for part in progress:
+                    yield part
+            found = cast(Retrieved, recalled.result)
         event = _event(found, query="" if query.text == question else query.text)
         yield event
         documents = event.data.get("documents", len(files) - len(found.errors))
@@ -178,6 +180,33 @@ class Memory(Agent):
             raise DocParserError(f"no document could be read: {event.data['note']}")
         recalled.passages = found.passages
         recalled.chunks = found.chunks if isinstance(found, Chunked) else ()
+        recalled.note = extent_note(event.data, run.lang)
+        recalled.findings = _outlines_in(found, run.lang)
+
+    async def _search_text(
+        self, run: Run, files: Sequence[str], parent: ParentRun, query: Query
+    ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
+        """Set the text to search for, and yield the events of the requests to the model for it."""
+        earlier = earlier_exchanges(run.messages)
+        async with closing(self._rewriter.rewrite(query.text, earlier, parent, query)) as rewriting:
+            async for step in rewriting:
+                yield step
+        async with closing(self._queries.query(query.text, files, parent, query)) as keywords:
+            async for event in keywords:
+                yield event
+
+    async def _retrieve(
+        self, run: Run, text: str, files: Sequence[str], recalled: Recalled
+    ) -> AsyncIterator[PreparationProgress]:
+        async def retrieve(report: ReportProgress) -> Retrieved:
+            retriever = cast(Retriever, await sync.shared_in_worker(self._retrieval.load))
+            return await retriever.retrieve(text, files, report=report)
+
+        preparation = run.prepare(retrieve)
+        async with closing(preparation.events()) as progress:
+            async for step in progress:
+                yield step
+        recalled.result = preparation.result
 
 
 def documents_of(run: Run) -> tuple[str, ...]:
@@ -185,6 +214,12 @@ def documents_of(run: Run) -> tuple[str, ...]:
     items = [item for message in run.messages if message.role == USER for item in message.items]
     pictures = {item.image for item in items} - {item.file for item in items}
     return tuple(file for file in run.context.files if file not in pictures)
+
+
+def _outlines_in(found: Retrieved, lang: Lang) -> list[Mapping[str, Any]]:
+    """Return the headings of whole documents as entries of their own."""
+    outlines = cast("Sequence[Mapping[str, Any]]", getattr(found, "outlines", ()))
+    return [{"url": outline_heading(basename_of(str(one["url"])), lang), "text": one["text"]} for one in outlines]
 
 
 def question_in(messages: Sequence[Message]) -> str:

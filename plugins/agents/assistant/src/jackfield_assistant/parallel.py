@@ -102,7 +102,7 @@ class ParallelDocQA(DocQAAgent):
                 yield event
         if answers:
             heading = self.memory.prompts.text("found_in_parts", run.lang)
-            recalled.findings = [{"url": heading, "text": answers}]
+            recalled.findings = [*recalled.findings, {"url": heading, "text": answers}]
 
     async def _parts(self, run: Run, report: ReportProgress) -> list[Chunk]:
         expanded = await sync.in_worker(expand, list(documents_of(run)))

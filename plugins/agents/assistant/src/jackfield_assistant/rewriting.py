@@ -11,11 +11,14 @@ from jackfield.messages import ASSISTANT, USER, Message
 from jackfield.streams import closing
 from jackfield_agent_parts import Prompts
 from jackfield_assistant.keys import Query, ask_for_object
+from jackfield_documents import scripts_of
 from jackfield_documents.followups import Exchange, search_text
 from jackfield_documents.rag_config import Rewriting
 
 _SHOWN_EXCHANGES = 3
 _SHOWN_CHARS = 1000
+_SAMPLE_CHARS = 500
+_NOT_TRANSLATED = "the question was not translated into the language of the documents"
 _FAILED = "the question was not rewritten, words of earlier turns are searched for as well"
 
 
@@ -55,6 +58,33 @@ class QuestionRewriter:
         rewritten = answers.get("", {}).get("question")
         if isinstance(rewritten, str) and rewritten.strip():
             query.text = rewritten.strip()
+
+    def may_translate(self, question: str, found: object) -> bool:
+        """Return True if the model may be asked to translate a question, and the documents are in another script."""
+        scripts: frozenset[str] = getattr(found, "scripts", frozenset())
+        return (
+            self.rewriting == "model"
+            and self._agent is not None
+            and bool(getattr(found, "shown", ()))
+            and bool(scripts)
+            and scripts.isdisjoint(scripts_of(question))
+        )
+
+    async def translate(self, found: object, parent: ParentRun, query: Query) -> AsyncIterator[RunEvent | PluginEvent]:
+        """Have the model say the search text in the language of the documents; `query` gets that in addition."""
+        if self._agent is None:
+            return
+        lang = parent.run.lang
+        texts = (text for passage in getattr(found, "passages", ()) for text in passage["text"])
+        sample = next(texts, "")[:_SAMPLE_CHARS]
+        prompt = self._prompts.text("translate", lang, sample=sample, question=query.text)
+        answers: dict[str, Mapping[str, Any]] = {}
+        async with closing(ask_for_object(self._agent, prompt, parent, answers, failed=_NOT_TRANSLATED)) as events:
+            async for event in events:
+                yield event
+        translated = answers.get("", {}).get("question")
+        if isinstance(translated, str) and translated.strip():
+            query.text = f"{query.text}\n{translated.strip()}"
 
 
 def earlier_exchanges(messages: Sequence[Message]) -> list[Exchange]:

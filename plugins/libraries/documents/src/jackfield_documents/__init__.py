@@ -10,6 +10,9 @@ Importing the package loads no module, because parsing subprocesses import it.
 - `places`: locate blocks in a document: page, headings, offset, cells of tables.
 - `chunking`: split documents into chunks.
 - `budget`: choose chunks that fit into a request, and show them.
+- `followups`: recognise questions that depend on earlier turns, and search for what they refer to.
+- `wholes`: recognise questions about documents as a whole, and choose chunks that represent these.
+- `scripts`: tell in which scripts a text is written.
 - `fuse`: merge several rankings.
 - `named_searchers`: searchers and weights in settings.
 - `strategies`: run several searchers in parallel and tolerate failures.
@@ -39,9 +42,11 @@ if TYPE_CHECKING:
     from jackfield_documents.parsing import ParserLimits
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
+    from jackfield_documents.scripts import scripts_of
     from jackfield_documents.strategies import ask_all, failures_noted, note_failure
     from jackfield_documents.tables import pipe_table
     from jackfield_documents.urls import is_url
+    from jackfield_documents.wholes import asks_for_whole, outline_of, overview
 
 __all__ = [
     "Archive",
@@ -62,6 +67,7 @@ __all__ = [
     "Skipped",
     "WhyNot",
     "ask_all",
+    "asks_for_whole",
     "best_within",
     "cells_of",
     "check_weights",
@@ -81,10 +87,13 @@ __all__ = [
     "is_settled",
     "is_url",
     "note_failure",
+    "outline_of",
+    "overview",
     "passages",
     "pipe_table",
     "places_of",
     "score_as_json",
+    "scripts_of",
     "searchers_by_name",
     "text_of",
     "weights_of",
@@ -134,6 +143,10 @@ _HOME = {
     "failures_noted": "strategies",
     "note_failure": "strategies",
     "pipe_table": "tables",
+    "asks_for_whole": "wholes",
+    "outline_of": "wholes",
+    "overview": "wholes",
+    "scripts_of": "scripts",
 }
 
 

@@ -60,7 +60,7 @@ def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
 
 def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
     """Return the chunks of the best hits, best first; the first one that does not fit is truncated and is the last."""
-    return _take_within((hit.chunk for hit in hits), max_tokens, count_tokens)
+    return take_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
 def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
@@ -69,15 +69,15 @@ def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
     for chunk in corpus.chunks:
         by_source[chunk.source].append(chunk)
     sizes = {source: sum(chunk.tokens for chunk in chunks) for source, chunks in by_source.items()}
-    shares = _shares(sizes, max_tokens)
+    shares = share_tokens(sizes, max_tokens)
     return [
         chunk
         for source, chunks in by_source.items()  # in the order of the corpus
-        for chunk in _take_within(chunks, shares[source], count_tokens)
+        for chunk in take_within(chunks, shares[source], count_tokens)
     ]
 
 
-def _shares(sizes: Mapping[str, int], available: int) -> dict[str, int]:
+def share_tokens(sizes: Mapping[str, int], available: int) -> dict[str, int]:
     """Divide the available tokens equally, but give no source more than its size."""
     shares: dict[str, int] = {}
     smallest_first = sorted(sizes, key=lambda source: sizes[source])
@@ -134,7 +134,8 @@ def _start_of_new_text(chunk: Chunk) -> int:
     return len(page_line(chunk.page)) + chunk.overlap
 
 
-def _take_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
+def take_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
+    """Return the first chunks that fit; the one that does not fit is truncated and is the last."""
     chosen: list[Chunk] = []
     remaining = max_tokens
     for chunk in chunks:

@@ -35,8 +35,21 @@ _ABOUT_DOCUMENTS_CHINESE = """
 文档 文件 文章 文中 论文 附件 全文 原文 本文 上传 这篇 这份 总结 概括 概述 归纳 摘要 介绍 内容 提到 提及
 """
 
+_FILLERS = """
+whole entire complete full brief briefly short shortly long concise detailed detail good write make create provide
+main key important central point points idea ideas finding findings takeaway takeaways message messages topic topics
+sentence sentences word words line lines paragraph paragraphs page pages bullet bullets list
+english chinese german french text texts book books report reports manual manuals handbook content contents
+say says contain contains cover covers two three four five six seven eight nine ten
+整个 整篇 整本 整份 全书 通篇 全部 简要 简单 简短 详细 主要 句话 段话 字 页 条 点 本书 书 报告 手册 中文 英文
+帮 我 用 写 做 给出 出 来 一 二 两 三 四 五 六 七 八 九 十 百
+"""
+
 STOP_WORDS: frozenset[str] = frozenset((_ENGLISH + _CHINESE).split())
 """Lower case; English and Chinese together, because texts mix them."""
 
 ABOUT_DOCUMENTS: tuple[str, ...] = tuple((_ABOUT_DOCUMENTS_ENGLISH + _ABOUT_DOCUMENTS_CHINESE).split())
 """Words in questions that refer to the document itself, not to its content."""
+
+FILLERS: tuple[str, ...] = tuple(_FILLERS.split())
+"""Words that say how a summary is to be written, and not about what."""

@@ -35,6 +35,14 @@ class KeptCorpus(Corpus):
         """Changes whenever a chunk does."""
         return self.facts.content
 
+    def count_chunks(self, source: str) -> int:
+        """Return the number of chunks of a document, without reading texts; 0 if there is no such document."""
+        return self._sizes.get(source, 0)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return cast(KeptChunks, self.chunks).sizes()
+
     def __hash__(self) -> int:
         return hash(self.content_hash)
 
@@ -71,6 +79,10 @@ class KeptChunks(Sequence[Chunk]):
     def __iter__(self) -> Iterator[Chunk]:
         for document in self._documents:
             yield from self._store.chunks(document)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of chunks of each document by its location."""
+        return {one.location: one.chunks for one in self._documents}
 
     def ids(self) -> list[str]:
         """Return the ids of all chunks, in order, without reading texts."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from typing import Literal
 
 from jackfield.errors import ConfigError, DocParserError, ModelServiceError, ToolServiceError
 from jackfield.events import PreparationProgress
@@ -24,6 +26,7 @@ from jackfield_documents import (
     Passage,
     RAGConfig,
     ask_all,
+    asks_for_whole,
     best_within,
     choose,
     corpus_of,
@@ -32,8 +35,11 @@ from jackfield_documents import (
     fits_whole,
     front_part,
     fuse,
+    outline_of,
+    overview,
     passages,
     score_as_json,
+    scripts_of,
     why_nothing_reads,
 )
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
@@ -41,10 +47,31 @@ from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, Knowledge
 _KEPT_CORPORA = 8
 _MAX_PREPARED = 32  # pairs of a searcher and a corpus; to prepare one again is cheap
 _TRIES = 5
+_MOST_OVERVIEWED = 20_000  # chunks; of more, no overview is made
+_OUTLINE_SHARE = 8  # headings take one part in so many of the tokens
+_SAMPLED = 20  # chunks whose scripts are looked at
+_SAMPLED_CHARS = 500
 
 
 def ignore_progress(_: PreparationProgress) -> None:
     """Take a progress that no person waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How much of a document the passages show.
+
+    Attributes:
+        source: The document's path or URL.
+        count: How many of its pages or parts have a passage.
+        total: How many it has.
+        unit: Parts are the chunks of documents without pages, and of documents in indexes.
+    """
+
+    source: str
+    count: int
+    total: int
+    unit: Literal["pages", "parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +87,10 @@ class RetrievalResult:
         skipped: A line for each reason why files of folders were left out.
         unread: A line for each file that was not read: the skipped ones, and those with an error.
         failures: A line for each searcher whose service failed; the others were used.
+        shown: How much of each document is shown; () where all documents are shown whole.
+        matched: False if nothing matches the query, and the passages are only how the documents begin.
+        outlines: The headings of whole documents, where the query asks for documents as a whole.
+        scripts: The scripts of the documents, judged by a sample.
     """
 
     passages: list[Passage]
@@ -70,14 +101,22 @@ class RetrievalResult:
     skipped: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    matched: bool = True
+    outlines: tuple[Passage, ...] = ()
+    scripts: frozenset[str] = frozenset()
 
     def metadata(self) -> dict[str, object]:
-        """The facts for programs: `sources`, `hits` with the rank that each searcher gave them, and problems."""
+        """The facts for programs: `sources`, `hits` with the rank that each searcher gave them, and problems.
+
+        Where nothing matches, `sources` leaves out the documents whose beginnings are shown.
+        """
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
         places = [_place(hit.chunk) for hit in hits]
+        names = [basename_of(entry["url"]) for entry in self.passages] if self.matched else []
         return {
-            "sources": places or [basename_of(entry["url"]) for entry in self.passages],
+            "sources": places or names,
             "passages": sum(len(entry["text"]) for entry in self.passages),
             "hits": [
                 {**position, "score": score_as_json(hit.score), "ranks": dict(hit.ranks)}
@@ -88,6 +127,11 @@ class RetrievalResult:
             "skipped": list(self.skipped),
             WARNINGS: list(self.unread),
             "failures": list(self.failures),
+            "matched": self.matched,
+            "shown": [
+                {"location": basename_of(one.source), "count": one.count, "total": one.total, "unit": one.unit}
+                for one in self.shown
+            ],
         }
 
 
@@ -122,6 +166,7 @@ class Retriever:
         self._searchers: dict[str, Searcher] = {}
         self._prepared: deque[tuple[str, str]] = deque(maxlen=_MAX_PREPARED)
         self._indexes: dict[str, KnowledgeIndex] = {}
+        self._scripts: Kept[str, str] = Kept(_KEPT_CORPORA)
 
     async def expand(self, files: Iterable[str]) -> Expanded:
         """Return the files that names of files, folders and patterns mean; indexes stay as they are named.
@@ -166,18 +211,54 @@ class Retriever:
         corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
         fits = len(corpora) == 1 and self._fits(corpora[0])
-        is_searched = query.strip() and (selective or not fits)
+        scripts = await in_worker(self._scripts_of, corpora)
+        if not fits and not selective and asks_for_whole(query, names=names):
+            chunks = await in_worker(_all_chunks, corpora)
+            if chunks:
+                return await in_worker(self._overview, known, chunks, scripts)
+        is_searched = bool(query.strip()) and (selective or not fits)
         hits = await self._hits(query, corpora, report) if is_searched else []
-        chunks = [] if selective and not hits else self._chosen(known, hits, selective=selective)
+        chosen = [] if selective and not hits else self._chosen(known, hits, selective=selective)
+        shown = () if fits and not selective else await in_worker(_shown, known, chosen)
         return RetrievalResult(
-            passages(chunks),
+            passages(chosen),
             tuple(hits),
             known.errors,
-            tuple(chunks),
+            tuple(chosen),
             known.documents,
             known.skipped,
             known.unread,
+            shown=shown,
+            matched=bool(hits) or not is_searched,
+            scripts=scripts,
         )
+
+    def _overview(self, known: _Knowledge, chunks: Sequence[Chunk], scripts: frozenset[str]) -> RetrievalResult:
+        """Return the beginning, the headings and parts of each document, for a question about the whole."""
+        by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
+        for chunk in chunks:
+            by_source[chunk.source].append(chunk)
+        most = self._config.max_ref_token // _OUTLINE_SHARE
+        outlines = {
+            source: outline_of(of_one, max_tokens=most // len(by_source)) for source, of_one in by_source.items()
+        }
+        texts: list[Passage] = [{"url": source, "text": [text]} for source, text in outlines.items() if text]
+        chosen = overview(chunks, max_tokens=self._config.max_ref_token - (most if texts else 0))
+        return RetrievalResult(
+            passages(chosen),
+            (),
+            known.errors,
+            tuple(chosen),
+            known.documents,
+            known.skipped,
+            known.unread,
+            shown=_shown(known, chosen),
+            outlines=tuple(texts),
+            scripts=scripts,
+        )
+
+    def _scripts_of(self, corpora: Sequence[Corpus]) -> frozenset[str]:
+        return scripts_of("\n".join(self._scripts.get(one.content_hash, partial(_sample, one)) for one in corpora))
 
     # --- what is searched ---
 
@@ -308,6 +389,40 @@ class Retriever:
         order = {chunk.source: number for number, chunk in enumerate(known.files.chunks)}
         chosen = best_within(hits, max_tokens=most)
         return sorted(chosen, key=lambda chunk: (order.get(chunk.source, len(order)), chunk.source, chunk.index))
+
+
+def _all_chunks(corpora: Sequence[Corpus]) -> list[Chunk]:
+    """Return all chunks, each once; [] if there are too many to read."""
+    if sum(len(corpus.chunks) for corpus in corpora) > _MOST_OVERVIEWED:
+        return []
+    return list({chunk.id: chunk for chunk in chain.from_iterable(corpus.chunks for corpus in corpora)}.values())
+
+
+def _sample(corpus: Corpus) -> str:
+    step = max(1, len(corpus.chunks) // _SAMPLED)
+    numbers = range(0, len(corpus.chunks), step)[:_SAMPLED]
+    return "\n".join(corpus.chunks[number].text[:_SAMPLED_CHARS] for number in numbers)
+
+
+def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
+    """Return how much of each document is shown; () if each has all of it, and no document is missing."""
+    totals: defaultdict[str, list[Chunk]] = defaultdict(list)
+    for chunk in known.files.chunks:
+        totals[chunk.source].append(chunk)
+    counts: defaultdict[str, list[Chunk]] = defaultdict(list)
+    for chunk in chosen:
+        counts[chunk.source].append(chunk)
+    shown = []
+    for source, of_one in counts.items():
+        everything = totals.get(source, [])
+        pages = {chunk.page for chunk in everything}
+        if everything and None not in pages:
+            shown.append(Shown(source, len({chunk.page for chunk in of_one}), len(pages), "pages"))
+            continue
+        total = len(everything) or max((index.count_chunks(source) for index in known.indexes), default=0)
+        shown.append(Shown(source, len(of_one), max(total, len(of_one)), "parts"))
+    is_whole = len(shown) == known.documents and all(one.count == one.total for one in shown)
+    return () if is_whole and not any(chunk.is_cut for chunk in chosen) else tuple(shown)
 
 
 def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:

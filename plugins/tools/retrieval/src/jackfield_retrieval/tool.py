@@ -17,6 +17,7 @@ from jackfield_documents import RAGConfig, file_meant
 from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever, ignore_progress
 
+_MOST_NAMED = 5  # documents
 _MANY = 20  # parts of a step; with fewer, its progress is not worth a line
 
 
@@ -65,7 +66,8 @@ class RetrievalTool(BaseTool):
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
-        return ToolResult("\n\n".join([_passages_in(found), *_problems_in(found)]), found.metadata())
+        parts = [_passages_in(found), *_extent_of(found), *_problems_in(found)]
+        return ToolResult("\n\n".join(parts), found.metadata())
 
     async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
         """Return the files of the conversation that a model named."""
@@ -112,11 +114,22 @@ def _problems_in(found: RetrievalResult) -> Iterator[str]:
         yield f"not everything was searched: {failure}"
 
 
+def _extent_of(found: RetrievalResult) -> Iterator[str]:
+    """Yield a line where only a part of the documents is shown, or nothing matches."""
+    if not found.matched:
+        yield "nothing in the documents matches the query; the passages are only how the documents begin"
+    shown = [f"{one.count} of {one.total} {one.unit} of {shown_path(basename_of(one.source))}" for one in found.shown]
+    if shown:
+        more = f" and parts of {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+        yield f"shown is only a part of the documents: {', '.join(shown[:_MOST_NAMED])}{more}"
+
+
 def _passages_in(found: RetrievalResult) -> str:
     # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
     sources = dict.fromkeys(chunk.source for chunk in found.chunks)
+    outlines = {entry["url"]: entry["text"] for entry in found.outlines}
     shown = [
-        {"url": shown_path(basename_of(source)), "text": passage["text"]}
+        {"url": shown_path(basename_of(source)), "text": [*outlines.get(source, ()), *passage["text"]]}
         for source, passage in zip(sources, found.passages, strict=True)
     ]
     return json.dumps(shown, ensure_ascii=False, indent=4)
