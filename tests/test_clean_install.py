@@ -954,6 +954,36 @@ asyncio.run(main())
 """,
         "200 True",
     ),
+    "jackfield-mcp-server": Job(
+        """
+import asyncio
+from jackfield import FnCallAgent
+from jackfield.plugins import default_host
+from jackfield.servers import load_server
+from jackfield.testing import ScriptedModel, answer
+from jackfield_serving import Serving
+
+async def main():
+    face = load_server("mcp", default_host())
+    sent = []
+    async def receive():
+        return {"type": "http.request", "body": b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'}
+    async def send(message):
+        sent.append(message)
+    async with Serving({"helper": FnCallAgent(llm=ScriptedModel([answer("The tide is low.")]))}) as serving:
+        names = [b"content-type", b"accept"]
+        values = [b"application/json", b"application/json, text/event-stream"]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b""}
+        scope["headers"] = list(zip(names, values))
+        app = face.app(serving)
+        async with face.running():
+            await app(scope, receive, send)
+    print(sent[0]["status"], b"session" in sent[1]["body"])
+
+asyncio.run(main())
+""",
+        "400 True",
+    ),
     "jackfield-serving": Job(
         """
 import asyncio

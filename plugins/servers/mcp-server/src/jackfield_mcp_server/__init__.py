@@ -1,0 +1,1 @@
+"""The face `mcp`: agents as tools of an MCP server."""

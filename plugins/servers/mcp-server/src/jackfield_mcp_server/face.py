@@ -1,0 +1,101 @@
+"""The face `mcp`: agents as tools of an MCP server."""
+
+from __future__ import annotations
+
+import re
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from typing import ClassVar, cast
+
+from mcp.server.lowlevel import Server as ProtocolServer
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
+from starlette.routing import Route, Router
+
+from jackfield.config import Config
+from jackfield.errors import ConfigError
+from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, StdioServer, write_json
+from jackfield_mcp_server.errors import error_data
+from jackfield_mcp_server.pipes import open_pipes
+from jackfield_mcp_server.requests import CheckedRequests
+from jackfield_mcp_server.tools import AgentTools
+from jackfield_serving import Serving
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_MAX_BODY_BYTES = 1 << 40  # what serves the face has a limit of its own
+
+
+class McpServerConfig(Config):
+    """The settings of the face."""
+
+    sessions: bool = Field(
+        default=True,
+        description="Keep the sessions of clients that speak a version before 2026-07-28. They need one to answer "
+        "approvals and to cancel calls. Set it to false to serve such clients from several processes",
+    )
+    idle_s: float = Field(
+        default=1800.0, gt=0, description="The time after which a session without requests ends, in seconds"
+    )
+
+
+class McpServer(HttpServer, StdioServer):
+    """Serves agents to every MCP host: each agent is a tool."""
+
+    name: ClassVar[str] = "mcp"
+    config_class = McpServerConfig
+    config: McpServerConfig
+    paths = ("/mcp",)
+    _manager: StreamableHTTPSessionManager | None = None
+
+    def app(self, serving: ServingLike) -> ASGIApp:
+        """Return the application."""
+        self._manager = StreamableHTTPSessionManager(
+            _protocol_server(cast(Serving, serving)),
+            stateless=not self.config.sessions,
+            session_idle_timeout=self.config.idle_s,
+            max_request_body_size=_MAX_BODY_BYTES,
+            # Hosts and origins were checked before the face.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        requests = CheckedRequests(self._manager.handle_request)
+        return Router([Route("/mcp", requests, methods=["GET", "POST", "DELETE"])], redirect_slashes=False)
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return a context in which sessions can be opened."""
+        assert self._manager is not None  # noqa: S101 - the application is made first
+        return self._manager.run()
+
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        """Return an error of JSON-RPC."""
+        error = error_data(refusal).model_dump(exclude_none=True)
+        return "application/json", write_json({"jsonrpc": "2.0", "id": None, "error": error})
+
+    async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
+        """Serve one client until it closes its side; its calls that are under way are cancelled then."""
+        server = _protocol_server(cast(Serving, serving))
+        async with open_pipes(reader, writer) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def _protocol_server(serving: Serving) -> ProtocolServer[None]:
+    for name in serving.agents:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"the agent {name!r} cannot be a tool of MCP: name it with 1 to 128 letters, digits, '_', '-' or '.'"
+            )
+    tools = AgentTools(serving)
+    return ProtocolServer(
+        "jackfield",
+        version=version("jackfield-mcp-server"),
+        lifespan=_no_lifespan,
+        on_list_tools=tools.list_tools,
+        on_call_tool=tools.call_tool,
+    )
+
+
+@asynccontextmanager
+async def _no_lifespan(_: object) -> AsyncIterator[None]:
+    yield

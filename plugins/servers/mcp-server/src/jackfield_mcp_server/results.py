@@ -1,0 +1,88 @@
+"""Answers of agents as results of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_types import AudioContent, CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
+
+from jackfield.events import RunFailed
+from jackfield.messages import ContentItem
+from jackfield.results import Source
+from jackfield.servers import failure_of
+from jackfield_serving import RunInfo
+
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "The answer."},
+        "conversation": {"type": "string", "description": "Its id, with which a later call continues."},
+    },
+    "required": ["text", "conversation"],
+}
+_NAMES = ("message", "conversation")
+
+
+def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
+    """Return the reason why the arguments of a call do not fit, for the model that wrote them; [] if they fit."""
+    if unknown := arguments.keys() - set(_NAMES):
+        return [_text(f"there is no argument {min(unknown)!r}: send a `message`, and perhaps a `conversation`")]
+    if not isinstance(arguments.get("message"), str) or not arguments["message"].strip():
+        return [_text("the argument `message` must be a text that is not empty")]
+    if not isinstance(arguments.get("conversation", ""), str):
+        return [_text("the argument `conversation` must be a text")]
+    return []
+
+
+def result_of(run: RunInfo, sources: Sequence[Source], notes: Sequence[str]) -> CallToolResult:
+    """Return the answer of a run that has ended: its text, media and sources; or its failure."""
+    if run.error:
+        failure = failure_of(RunFailed(run.error, run.error_kind))
+        return CallToolResult(content=[_text(str(failure)), *map(_text, notes)], is_error=True)
+    content: list[ContentBlock] = [_text(run.text)] if run.text else []
+    content += _media_of(run)
+    content += _links_of(sources)
+    content += [_text(note) for note in notes]
+    if run.stop_reason not in ("finished", "empty_reply"):
+        return CallToolResult(content=[*content, _text(f"The run ended early: {run.stop_reason}.")], is_error=True)
+    structured = {"text": _clean(run.text), "conversation": run.run_id}
+    return CallToolResult(content=content or [_text("")], structured_content=structured)
+
+
+def _media_of(run: RunInfo) -> list[ContentBlock]:
+    """Return the images and the audio of the last message."""
+    items = run.response[-1].items if run.response and run.response[-1].role == "assistant" else []
+    return [block for block in map(_block_of, items) if block is not None]
+
+
+def _block_of(item: ContentItem) -> ContentBlock | None:
+    value = item.value
+    if not isinstance(value, str) or not value.startswith("data:"):
+        return None
+    media_type, _, data = value[5:].partition(";base64,")
+    match item.type:
+        case "image":
+            return ImageContent(data=data, mime_type=media_type)
+        case "audio":
+            return AudioContent(data=data, mime_type=media_type)
+    return None
+
+
+def _links_of(sources: Sequence[Source]) -> list[ContentBlock]:
+    """Return the sources on the web. Files of the server cannot be read by a client."""
+    links = {
+        source.location: ResourceLink(uri=source.location, name=_clean(str(source)))
+        for source in sources
+        if source.location.startswith(("https://", "http://"))
+    }
+    return [*links.values()]
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(text=_clean(text))
+
+
+def _clean(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot write."""
+    return text.encode(errors="replace").decode()

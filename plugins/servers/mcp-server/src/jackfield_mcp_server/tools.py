@@ -1,0 +1,196 @@
+"""Agents as tools: a call starts a run, follows it to its end, and returns its answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Tool,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+from jackfield.errors import JackfieldError
+from jackfield.events import PluginEvent, ToolFinished
+from jackfield.messages import Message
+from jackfield.results import Source, sources_in
+from jackfield.servers import owner_of
+from jackfield.streams import closing
+from jackfield_mcp_server.errors import errors_of_protocol
+from jackfield_mcp_server.progress import Progress
+from jackfield_mcp_server.questions import Asker, read_answers, requests_of
+from jackfield_mcp_server.results import OUTPUT_SCHEMA, refused_arguments, result_of
+from jackfield_serving import QUESTION, NotWaitingError, Serving
+
+_Context = ServerRequestContext[Any, Any]
+_INPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string", "description": "The question or task, with everything needed to understand it."},
+        "conversation": {
+            "type": "string",
+            "description": "The `conversation` of an earlier answer, to continue it. A new one without it.",
+        },
+    },
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """A call of a tool, and the run that answers it.
+
+    Attributes:
+        run_id, owner: The run.
+        progress: Reports what the run does.
+        asker: Asks the client.
+        number: The number of the last event that was read.
+        seen: The number of the last event that the client was told of.
+        sources: The sources that the agent was shown.
+        notes: Remarks for the answer.
+    """
+
+    run_id: str
+    owner: str
+    progress: Progress
+    asker: Asker
+    number: int = 0
+    seen: int = 0
+    sources: list[Source] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class AgentTools:
+    """Answers requests for tools.
+
+    Args:
+        serving: The agents and their runs.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
+        """Return the agents."""
+        tools = [
+            Tool(
+                name=name,
+                description=agent.description or f"Asks the agent {name}.",
+                input_schema=_INPUT_SCHEMA,
+                output_schema=OUTPUT_SCHEMA,
+            )
+            for name, agent in self._serving.agents.items()
+        ]
+        return ListToolsResult(tools=tools)
+
+    async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Ask an agent. A cancelled request cancels its run.
+
+        In versions of the protocol since 2026-07-28, a call that needs the client's answers ends with its questions.
+        The client repeats it with the answers, and the same run continues.
+
+        Raises:
+            MCPError: There is no such agent, or the service refuses the run.
+        """
+        if params.name not in self._serving.agents:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}: list the tools")
+        request = context.request
+        owner = owner_of(request.scope) if isinstance(request, Request) else ""
+        call = _Call(run_id="", owner=owner, progress=Progress(context.session, params.name), asker=Asker(context))
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        with errors_of_protocol():
+            if params.request_state is not None:
+                call.run_id, call.seen = _read_state(params.request_state)
+                if params.input_responses:
+                    await self._answer(call, read_answers(params.input_responses))
+                async with self._cancelling(call):
+                    return await self._follow(call, is_modern=is_modern)
+            arguments = params.arguments or {}
+            if reason := refused_arguments(arguments):
+                return CallToolResult(content=reason, is_error=True)
+            call.run_id = uuid.uuid4().hex
+            async with self._cancelling(call):
+                await self._serving.start(
+                    params.name,
+                    [Message("user", arguments["message"])],
+                    run_id=call.run_id,
+                    owner=owner,
+                    continues=arguments.get("conversation", ""),
+                    takes_questions=call.asker.can_ask,
+                )
+                return await self._follow(call, is_modern=is_modern)
+
+    async def _follow(self, call: _Call, *, is_modern: bool) -> CallToolResult | InputRequiredResult:
+        while True:
+            await self._read_events(call)
+            run = await self._serving.run(call.run_id, owner=call.owner)
+            if run.phase == "ended":
+                return result_of(run, call.sources, call.notes)
+            if not run.waiting:
+                continue  # it was answered elsewhere
+            if is_modern and call.asker.can_ask:
+                state = f"{call.run_id}.{call.number}"
+                return InputRequiredResult(input_requests=requests_of(run.waiting), request_state=state)
+            answers, refused = await call.asker.ask(run.waiting)
+            call.notes += refused
+            await self._answer(call, answers)
+
+    async def _read_events(self, call: _Call) -> None:
+        """Read the events of a run until it ends, pauses or asks a question."""
+        events = self._serving.attach(call.run_id, after=call.number, owner=call.owner)
+        async with closing(events):
+            async for number, event in events:
+                call.number = number
+                inner = event.event
+                if isinstance(inner, ToolFinished):
+                    call.sources += sources_in(inner.metadata)
+                elif isinstance(inner, PluginEvent):
+                    call.sources += sources_in(inner.data)
+                if number > call.seen:
+                    await call.progress.report(event)
+                    if isinstance(inner, PluginEvent) and inner.name == QUESTION:
+                        return
+
+    async def _answer(self, call: _Call, answers: Mapping[str, bool | str]) -> None:
+        """Answer what a run waits for. If another client was faster, its answers count; without answers, cancel it."""
+        if not answers:
+            await self._serving.cancel(call.run_id, owner=call.owner)
+        else:
+            with suppress(NotWaitingError):
+                await self._serving.answer(call.run_id, answers, owner=call.owner)
+
+    @asynccontextmanager
+    async def _cancelling(self, call: _Call) -> AsyncIterator[None]:
+        """Cancel the run if the request ends with an error or is cancelled."""
+        try:
+            yield
+        except BaseException:
+            with anyio.CancelScope(shield=True), suppress(JackfieldError):
+                await self._serving.cancel(call.run_id, owner=call.owner)
+            raise
+
+
+def _read_state(state: str) -> tuple[str, int]:
+    """Return the run and the number of an event in the state of a call that is repeated.
+
+    Raises:
+        MCPError: It is not one that this face has written.
+    """
+    run_id, _, number = state.rpartition(".")
+    if not run_id or not number.isdecimal() or len(number) > 20:
+        raise MCPError(INVALID_PARAMS, "the requestState is not one of this server: begin the call again")
+    return run_id, int(number)

@@ -1,0 +1,390 @@
+"""The face as the `mcp` client sees it, in the versions of the protocol before and since 2026-07-28."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitResult, ResourceLink, TextContent
+
+from jackfield import FnCallAgent, ToolContext, tool
+from jackfield.errors import RateLimitedError
+from jackfield.events import ModelEvent, TextDelta
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolResult
+from jackfield_serve import Tokens, serving_app
+from jackfield_serving import ServingLimits
+from jackfield_testkit.faces import ServedFace
+
+ADA, BOB = "ada-0123456789abcdef", "bob-0123456789abcdef"
+LIMIT_S = 60
+paid: list[int] = []
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay somebody."""
+    print("this line must not get into the protocol")
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+@tool
+def look_up(context: ToolContext) -> ToolResult:
+    """Look something up."""
+    context.report("turning pages")
+    return ToolResult("It is in the book.", metadata={"sources": ["https://example.org/book", "/srv/secret/notes.pdf"]})
+
+
+@tool
+async def confirm(context: ToolContext) -> str:
+    """Ask a person during the call."""
+    return f"confirmed: {await context.ask({'message': 'Go on?'})}"
+
+
+class Patient(ScriptedModel):
+    """Sends a word and then waits until it is cancelled."""
+
+    began = threading.Event()
+    cancelled = threading.Event()
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("one moment")
+        self.began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            self.cancelled.set()
+
+
+def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
+    """Answer by the first word of the question."""
+    last = request.messages[-1]
+    text = last.get_text_content()
+    if last.role == "function":
+        return answer(f"It says: {text}")
+    match text.split()[0]:
+        case "pay":
+            return calls(("pay", {"amount": 3}))
+        case "book":
+            return calls(("look_up", {}))
+        case "confirm":
+            return calls(("confirm", {}))
+        case "busy":
+            return [RateLimitedError("acme")]
+        case "count":
+            return answer(f"{sum(message.role == 'user' for message in request.messages)} questions")
+        case "odd":
+            return answer("half \ud83d of a pair")
+        case "long":
+            return answer("x" * 5000)
+    return answer(f"You said: {text}")
+
+
+def make_helper() -> FnCallAgent:
+    tools = [pay, look_up, confirm]
+    return FnCallAgent(tools, ScriptedModel(script), name="helper", description="Knows the tides and pays.")
+
+
+helper = make_helper()
+
+
+class Person:
+    """Answers the questions that reach the client.
+
+    Attributes:
+        questions: The questions.
+        allows: The answer to each.
+    """
+
+    def __init__(self, allows: bool | None = True) -> None:
+        self.questions: list[str] = []
+        self.allows = allows
+
+    async def elicit(self, _: Any, params: Any) -> ElicitResult:
+        self.questions.append(params.message)
+        if self.allows is None:
+            return ElicitResult(action="cancel")
+        return ElicitResult(action="accept", content={"allow": self.allows})
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedFace]:
+    agents = {"helper": helper, "patient": FnCallAgent(llm=Patient([]), name="patient")}
+    with ServedFace(serving_app(agents, faces=["mcp"])) as face:
+        yield face
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def mode(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def talk(client: Client, work: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with asyncio.timeout(LIMIT_S), client:
+            try:
+                return await work(client)
+            except MCPError as error:  # the client's task groups would wrap it
+                return error
+
+    result = asyncio.run(run())
+    if isinstance(result, MCPError):
+        raise result
+    return result
+
+
+def ask(served: ServedFace, mode: Any, message: str, person: Person | None = None, **more: Any) -> Any:
+    client = Client(f"{served.url}/mcp", mode=mode, elicitation_callback=person and person.elicit)
+    return talk(client, lambda client: client.call_tool("helper", {"message": message}, **more))
+
+
+def texts_in(result: Any) -> list[str]:
+    return [block.text for block in result.content if isinstance(block, TextContent)]
+
+
+# --- tools ---
+
+
+def test_each_agent_is_a_tool(served: ServedFace, mode: Any) -> None:
+    tools = talk(Client(f"{served.url}/mcp", mode=mode), lambda client: client.list_tools()).tools
+    assert [(tool.name, tool.description) for tool in tools] == [
+        ("helper", "Knows the tides and pays."),
+        ("patient", "Asks the agent patient."),
+    ]
+
+
+def test_both_ages_of_the_protocol_are_spoken(served: ServedFace) -> None:
+    async def version(client: Client) -> str:
+        return client.protocol_version
+
+    assert talk(Client(f"{served.url}/mcp"), version) == "2026-07-28"
+    assert talk(Client(f"{served.url}/mcp", mode="legacy"), version) == "2025-11-25"
+
+
+def test_an_answer_is_text_and_can_be_continued(served: ServedFace, mode: Any) -> None:
+    async def work(client: Client) -> tuple[Any, Any]:
+        first = await client.call_tool("helper", {"message": "Hi"})
+        conversation = first.structured_content["conversation"]
+        return first, await client.call_tool("helper", {"message": "count", "conversation": conversation})
+
+    first, second = talk(Client(f"{served.url}/mcp", mode=mode), work)
+    assert texts_in(first) == ["You said: Hi"] == [first.structured_content["text"]]
+    assert texts_in(second) == ["2 questions"]
+
+
+def test_sources_on_the_web_are_links_and_files_of_the_server_are_not_shown(served: ServedFace, mode: Any) -> None:
+    result = ask(served, mode, "book")
+    links = [block for block in result.content if isinstance(block, ResourceLink)]
+    assert [(link.uri, link.name) for link in links] == [("https://example.org/book", "book")]
+    assert "secret" not in result.model_dump_json()
+
+
+def test_half_a_character_does_not_break_the_connection(served: ServedFace, mode: Any) -> None:
+    assert texts_in(ask(served, mode, "odd")) == ["half ? of a pair"]
+
+
+def test_progress_counts_up_and_names_the_steps(served: ServedFace, mode: Any) -> None:
+    reports: list[tuple[float, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, message))
+
+    ask(served, mode, "book", progress_callback=note)
+    assert [number for number, _ in reports] == list(range(1, len(reports) + 1))
+    assert [text for _, text in reports] == [
+        "helper thinks",
+        "helper calls look_up",
+        "turning pages",
+        "helper thinks",
+    ]
+
+
+# --- approvals ---
+
+
+def test_a_call_waits_for_the_persons_approval(served: ServedFace, mode: Any) -> None:
+    for allows, expected in ((True, [3]), (False, []), (None, [])):
+        paid.clear()
+        person = Person(allows)
+        result = ask(served, mode, "pay", person)
+        assert person.questions == ['Allow the call pay {"amount": 3}?']
+        assert paid == expected
+        assert texts_in(result)[0].startswith("It says: paid 3" if expected else "It says: ")
+        assert len(texts_in(result)) == 1
+
+
+def test_without_a_person_the_call_is_refused_and_the_result_says_so(served: ServedFace, mode: Any) -> None:
+    paid.clear()
+    result = ask(served, mode, "pay")
+    assert paid == []
+    assert texts_in(result)[1] == (
+        'The call pay {"amount": 3} needs an approval, and was refused: this client cannot ask for one.'
+    )
+
+
+def test_a_question_of_a_running_call_reaches_the_person(served: ServedFace, mode: Any) -> None:
+    person = Person()
+    assert texts_in(ask(served, mode, "confirm", person)) == ["It says: confirmed: True"]
+    assert person.questions == ['Allow the call confirm {"message": "Go on?"}?']
+    assert texts_in(ask(served, mode, "confirm")) == ["It says: confirmed: False"]
+
+
+def test_of_two_answers_the_first_counts(served: ServedFace) -> None:
+    paid.clear()
+
+    async def work(client: Client) -> list[Any]:
+        asked = await client.session.call_tool("helper", {"message": "pay"}, allow_input_required=True)
+        (key,) = asked.input_requests
+        replies = [ElicitResult(action="accept", content={"allow": allow}) for allow in (True, False, True)]
+        return [
+            await client.call_tool(
+                "helper", {"message": "pay"}, input_responses={key: reply}, request_state=asked.request_state
+            )
+            for reply in replies
+        ]
+
+    results = talk(Client(f"{served.url}/mcp", elicitation_callback=Person().elicit), work)
+    assert [texts_in(result) for result in results] == [["It says: paid 3"]] * 3
+    assert paid == [3]
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"message": ""}, {"message": 3}, {"message": "Hi", "x": 1}, {"message": "Hi", "conversation": 1}]
+)
+def test_the_model_reads_why_its_arguments_do_not_fit(served: ServedFace, mode: Any, arguments: Any) -> None:
+    result = talk(Client(f"{served.url}/mcp", mode=mode), lambda client: client.call_tool("helper", arguments))
+    assert result.is_error
+    assert "argument" in texts_in(result)[0]
+
+
+def test_an_unknown_tool_or_conversation_is_an_error(served: ServedFace, mode: Any) -> None:
+    for name, arguments in (("nobody", {"message": "Hi"}), ("helper", {"message": "Hi", "conversation": "x"})):
+        with pytest.raises(MCPError) as caught:
+            talk(Client(f"{served.url}/mcp", mode=mode), lambda client: client.call_tool(name, arguments))  # noqa: B023
+        assert caught.value.code == -32602
+
+
+def test_a_busy_model_is_an_error_that_the_model_reads(served: ServedFace, mode: Any) -> None:
+    result = ask(served, mode, "busy")
+    assert result.is_error
+    assert texts_in(result) == ["the agent's model is busy: try again later"]
+
+
+def test_beyond_a_limit_the_error_says_when_to_try_again(mode: Any) -> None:
+    app = serving_app({"patient": FnCallAgent(llm=Patient([]))}, faces=["mcp"], limits=ServingLimits(runs=1, queue=0))
+
+    async def work(client: Client) -> tuple[int, Any]:
+        Patient.began.clear()
+        first = asyncio.ensure_future(client.call_tool("patient", {"message": "Hi"}))
+        await asyncio.to_thread(Patient.began.wait, LIMIT_S)
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("patient", {"message": "Hi"})
+        first.cancel()
+        return caught.value.code, caught.value.data
+
+    with ServedFace(app) as face:
+        error = talk(Client(f"{face.url}/mcp", mode=mode), work)
+    assert error == (-32000, {"code": "busy", "retryAfter": 5})
+
+
+# --- clients that leave, and other owners ---
+
+
+def test_a_cancelled_request_cancels_the_run(served: ServedFace, mode: Any) -> None:
+    async def work(client: Client) -> None:
+        Patient.began.clear()
+        Patient.cancelled.clear()
+        asking = asyncio.ensure_future(client.call_tool("patient", {"message": "Hi"}))
+        assert await asyncio.to_thread(Patient.began.wait, LIMIT_S)
+        asking.cancel()
+        assert await asyncio.to_thread(Patient.cancelled.wait, LIMIT_S)
+
+    talk(Client(f"{served.url}/mcp", mode=mode), work)
+
+
+def test_an_owner_can_use_neither_runs_nor_sessions_of_another() -> None:
+    app = serving_app({"helper": helper}, faces=["mcp"], tokens=Tokens([("ada", ADA), ("bob", BOB)]))
+
+    def client(face: ServedFace, token: str, mode: Any = "auto", **headers: str) -> Client:
+        http = httpx2.AsyncClient(headers={"authorization": f"Bearer {token}", **headers})
+        return Client(
+            streamable_http_client(f"{face.url}/mcp", http_client=http),
+            mode=mode,
+            elicitation_callback=Person().elicit,
+        )
+
+    async def begin(client: Client) -> Any:
+        return await client.session.call_tool("helper", {"message": "pay"}, allow_input_required=True)
+
+    async def hijack(client: Client) -> Any:
+        (key,) = asked.input_requests
+        reply = ElicitResult(action="accept", content={"allow": True})
+        return await client.call_tool(
+            "helper", {"message": "pay"}, input_responses={key: reply}, request_state=asked.request_state
+        )
+
+    paid.clear()
+    with ServedFace(app) as face:
+        asked = talk(client(face, ADA), begin)
+        with pytest.raises(MCPError, match="there is no run"):
+            talk(client(face, BOB), hijack)
+        assert paid == []
+        assert texts_in(talk(client(face, ADA), hijack)) == ["It says: paid 3"]
+
+        def post(token: str, session: str, body: dict[str, Any]) -> httpx2.Response:
+            headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+            if session:
+                headers["mcp-session-id"] = session
+            return httpx2.post(f"{face.url}/mcp", json={"jsonrpc": "2.0", **body}, headers=headers)
+
+        info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        opened = post(ADA, "", {"id": 1, "method": "initialize", "params": info})
+        session = opened.headers["mcp-session-id"]
+        listing = {"id": 2, "method": "tools/list"}
+        assert post(BOB, session, listing).status_code == 404
+        assert post(ADA, session, listing).status_code == 200
+
+
+def test_without_sessions_every_process_can_answer_older_clients() -> None:
+    face = {"name": "mcp", "sessions": False}
+    with ServedFace(serving_app({"helper": helper}, faces=[face])) as served:
+        assert texts_in(ask(served, "legacy", "Hi")) == ["You said: Hi"]
+        assert "was refused" in texts_in(ask(served, "legacy", "pay", Person()))[1]
+
+
+# --- standard input ---
+
+
+def test_a_program_that_starts_the_server_speaks_with_it(mode: Any) -> None:
+    arguments = ["-m", "jackfield", "serve", "test_clients:helper", "--stdio", "mcp"]
+    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=str(Path(__file__).parent))
+    person = Person()
+    reports: list[str | None] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append(message)
+
+    async def work(client: Client) -> list[Any]:
+        return [
+            await client.call_tool("helper", {"message": message}, progress_callback=note)
+            for message in ("Hi 🙂", "pay", "long")
+        ]
+
+    results = talk(Client(server, mode=mode, elicitation_callback=person.elicit), work)
+    assert [texts_in(result) for result in results] == [["You said: Hi 🙂"], ["It says: paid 3"], ["x" * 5000]]
+    assert len(person.questions) == 1
+    assert "helper calls pay" in reports
