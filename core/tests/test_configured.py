@@ -14,7 +14,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
 from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest
-from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Purpose, Searcher
+from jackfield.retrieval import Corpus, Document, Embedded, Embedder, Hit, Parser, Purpose, Searcher, Where
 from jackfield.tokenizers import Tokenizer
 from jackfield.tools import BaseTool
 
@@ -40,7 +40,7 @@ class LoudProcessor(Hears, Preprocessor):
 class LoudSearcher(Hears, Searcher):
     name = "loud"
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         return []
 
 
@@ -138,7 +138,7 @@ class OlderSearcher(Searcher):
         super().__init__(cfg)
         self.level = self.cfg.get("level", 3)
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         return []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jackfield import sync
 from jackfield.errors import BrokenPluginError, PluginNotFoundError
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher, shown_path
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher, shown_path
 from tests.support.site import site
 
 __all__ = ["site"]
@@ -28,7 +28,7 @@ from jackfield.retrieval import Searcher
 dict = dict
 
 class Plain(Searcher):
-    async def search(self, query, corpus, *, limit):
+    async def search(self, query, corpus, *, limit, where=None):
         return []
 
 class Asking(Plain):
@@ -67,7 +67,7 @@ class Noting(Searcher):
         super().__init__()
         self.asked: list[tuple[Corpus, int]] = []
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         assert query
         self.asked.append((corpus, limit))
         return []
@@ -105,3 +105,20 @@ def test_a_path_is_shown_in_characters_that_can_be_printed_and_sent(path: str) -
     assert shown.isprintable()
     shown.encode()
     assert shown == path or not (path.isprintable() and path.isascii())
+
+
+IGNORING = """
+from jackfield.retrieval import Searcher
+
+class Plain(Searcher):
+    async def search(self, query, corpus, *, limit):
+        return []
+
+Asking = Plain
+"""
+
+
+def test_a_searcher_that_would_ignore_filters_is_refused(site: Any) -> None:
+    site.add("acme-search", {"searcher.plain": "acme_light"}, modules={"acme_light": LIGHT, "acme_search": IGNORING})
+    with pytest.raises(BrokenPluginError, match="would ignore filters"):
+        make_searcher("plain", host=site.host())

@@ -2,21 +2,40 @@
 
 from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, shown_path, unread_parts
 from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector
-from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield.retrieval._filtering import (
+    RESERVED_KEYS,
+    Condition,
+    MetadataValue,
+    Where,
+    check_metadata,
+    chunk_values,
+    document_values,
+    kinds_in,
+)
+from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, Selection, make_searcher
 
 __all__ = [
+    "RESERVED_KEYS",
     "Block",
     "BlockKind",
     "Chunk",
+    "Condition",
     "Corpus",
     "Document",
     "Embedded",
     "Embedder",
     "Hit",
+    "MetadataValue",
     "Parser",
     "Purpose",
     "Searcher",
+    "Selection",
     "Vector",
+    "Where",
+    "check_metadata",
+    "chunk_values",
+    "document_values",
+    "kinds_in",
     "make_searcher",
     "shown_path",
     "unread_parts",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from jackfield.config import Configured
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins._loading import host_argument
 from jackfield.plugins._protocol import Plugins
+from jackfield.retrieval._filtering import MetadataValue, Where, chunk_values, kinds_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Chunk:
         joint: The text between the previous chunk and the text after `overlap`, from which the document can be joined
             again; None if unknown.
         is_cut: Its end is missing.
+        metadata: Values by which chunks are filtered, besides those of the other attributes: `{"year": 2024}`.
     """
 
     id: str
@@ -45,6 +48,33 @@ class Chunk:
     overlap: int = 0
     joint: str | None = None
     is_cut: bool = False
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict, hash=False)
+
+
+_KEPT_SELECTIONS = 8
+
+
+class Selection:
+    """The numbers of the chunks of a corpus that a filter selects.
+
+    Attributes:
+        numbers: The numbers, ascending.
+        total: The number of chunks in the corpus.
+    """
+
+    def __init__(self, numbers: Sequence[int], total: int) -> None:
+        self.numbers = numbers
+        self.total = total
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._set
+
+    @cached_property
+    def _set(self) -> frozenset[int]:
+        return frozenset(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -52,6 +82,33 @@ class Corpus:
     """Chunks that are searched together, in document order."""
 
     chunks: tuple[Chunk, ...]
+
+    def select(self, where: Where) -> Selection:
+        """Return the chunks that a filter selects. The selections of the last filters are kept.
+
+        Raises:
+            ConfigError: No chunk has a key of the filter, or its values are of another kind.
+        """
+        if not where.is_checked:
+            where = where.check(self.metadata_kinds)
+        kept = self._selections
+        selection = kept.pop(where, None) or Selection(self._select(where), len(self.chunks))
+        kept[where] = selection
+        for old in list(kept)[:-_KEPT_SELECTIONS]:
+            kept.pop(old, None)
+        return selection
+
+    @cached_property
+    def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
+        """The keys by which chunks can be filtered, each with the kinds of its values."""
+        return kinds_in(chunk.metadata for chunk in self.chunks)
+
+    def _select(self, where: Where) -> list[int]:
+        return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
+
+    @cached_property
+    def _selections(self) -> dict[Where, Selection]:
+        return {}
 
     @cached_property
     def content_hash(self) -> str:
@@ -79,8 +136,19 @@ class Searcher(Configured, ABC):
     """
 
     @abstractmethod
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        """Return at most `limit` chunks, best first, equal scores in document order; [] if nothing matches."""
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        """Return at most `limit` chunks, best first, equal scores in document order; [] if nothing matches.
+
+        Args:
+            query: The query.
+            corpus: What is searched.
+            limit: The most hits.
+            where: A filter: only chunks of `corpus.select(where)` may be hits, and up to `limit` of them must be found
+                if they match the query.
+
+        Raises:
+            ConfigError: The filter does not fit the corpus.
+        """
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Index a corpus before the first search.
@@ -118,4 +186,8 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
         searcher = searcher_class(dict(cfg or {}), **host_argument(host, row, searcher_class))
     if not isinstance(searcher, Searcher):
         raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval.Searcher")
+    if "where" not in inspect.signature(searcher.search).parameters:
+        raise BrokenPluginError(
+            f"searcher {name!r} would ignore filters: its `search` needs the parameter `where`; update the plugin"
+        )
     return searcher

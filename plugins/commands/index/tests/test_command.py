@@ -429,3 +429,34 @@ def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
     assert "uses a file outside of its folder" in run(capsys, "build", "./cloned", code=1)
     run(capsys, "build", "./cloned", "--trust")
     run(capsys, "build", "./cloned")
+
+
+# --- filters ---
+
+
+def test_values_are_set_and_filter_searches_and_removals(home: Path, capsys: Any) -> None:
+    for folder in ("reports", "notes"):
+        for number in (1, 2):
+            path = home / folder / f"{number}.md"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"# {folder} {number}\n\nThe otter swims.\n")
+    assert main(["index", "build", "a", str(home / "reports"), str(home / "notes")]) == 0
+    assert main(["index", "set", "a", "year=2024", "team=sales", "--where", "path=reports/*"]) == 0
+    assert "2 documents have year=2024, team=sales" in capsys.readouterr().out
+
+    def found(*where: str) -> list[str]:
+        options = [part for condition in where for part in ("--where", condition)]
+        assert main(["index", "search", "a", "otter", "--json", *options]) == 0
+        hits = json.loads(capsys.readouterr().out)
+        return sorted("/".join(Path(hit["location"]).parts[-2:]) for hit in hits)
+
+    assert found("year>=2024", "name!=1.md") == ["reports/2.md"]
+    assert found("name=1.md", "name=2.md", "path=notes/*") == ["notes/1.md", "notes/2.md"]
+    for wrong in ("yaer=1", "year", "year=x"):
+        assert main(["index", "search", "a", "otter", "--where", wrong]) == 2
+        assert "where" in capsys.readouterr().err
+    assert main(["index", "remove", "a", "--where", "team=sales"]) == 0
+    assert main(["index", "build", "a"]) == 0
+    capsys.readouterr()
+    assert found() == ["notes/1.md", "notes/2.md"]
+    assert main(["index", "remove", "a"]) == 2

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, PluginNotFoundError
 from jackfield.plugins import PluginHost, SearcherSpec, hook
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher
 from jackfield.settings import Settings
 from jackfield_documents import failures_noted, fuse
 from jackfield_hybrid_search.searcher import HybridSearcher
@@ -35,7 +35,7 @@ class Fixed(Searcher):
         self.asked: list[int] = []
         self.closed = 0
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         self.asked.append(limit)
         if error := self.cfg.get("fails"):
             raise ModelConnectionError(error, backend="m")
@@ -59,9 +59,9 @@ class Other(Fixed):
 class Meeting(Fixed):
     """Answers when all that share its barrier are asked."""
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         await self.cfg["barrier"].wait()
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class Meeting2(Meeting):
@@ -77,9 +77,9 @@ class Reranker(Searcher):
             raise ConfigError(f"unknown setting {unknown}")
         self.host = host
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         inner = make_searcher(self.cfg["searcher"], self.cfg["searcher_settings"], host=self.host)
-        found = await inner.search(query, corpus, limit=50)
+        found = await inner.search(query, corpus, limit=50, where=where)
         if self.cfg.get("model") == "away":
             raise ModelConnectionError("no route to the model", backend="m")
         return [Hit(hit.chunk, float(at), {**hit.ranks, "turned": at}) for at, hit in enumerate(found, 1)][::-1][:limit]

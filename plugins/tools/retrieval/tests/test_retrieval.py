@@ -447,3 +447,52 @@ def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[
 def test_keywords_are_an_agents_matter() -> None:
     with pytest.raises(ConfigError, match="to an agent in its rag_cfg"):
         RetrievalTool({"rag_keygen_strategy": "GenKeyword"})
+
+
+# --- filters ---
+
+
+@pytest.fixture
+def years(tmp_path: Path) -> list[str]:
+    """Return documents of two years, in two folders."""
+    files = []
+    for folder, year in (("reports", 2023), ("reports", 2024), ("notes", 2024)):
+        path = tmp_path / folder / f"{year}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"# Year {year}\n\n" + f"The {folder} of {year} mention the otter.\n\n" * 30)
+        files.append(str(path))
+    return files
+
+
+@pytest.mark.parametrize("max_ref_token", [20_000, 300])
+def test_a_filter_keeps_to_its_documents(years: list[str], max_ref_token: int) -> None:
+    metadata = {"2023.md": {"year": 2023}, "2024.md": {"year": 2024}}
+    tool = RetrievalTool({"metadata": metadata, "max_ref_token": max_ref_token, "parser_page_size": 60})
+    shown = passages(ask(tool, years, query="otter", where={"year": 2024, "path": "reports/*"}))
+    assert [one["url"] for one in shown] == ["2024.md"]
+    assert "The reports of 2024" in shown[0]["text"][0]
+    set_before = RetrievalTool({"metadata": metadata, "where": {"path": "notes/*"}, "max_ref_token": max_ref_token})
+    assert "The notes of 2024" in passages(ask(set_before, years, query="otter"))[0]["text"][0]
+    assert passages(ask(set_before, years, query="otter", where={"year": 2023})) == []
+
+
+def test_a_filter_selects_in_an_index_and_in_files(years: list[str], tmp_path: Path) -> None:
+    index = KnowledgeIndex(str(tmp_path / "index"))
+    asyncio.run(index.build(years[:2], reader=RAGConfig().reader(default_host())))
+    asyncio.run(index.set_metadata({"team": "sales"}, where={"name": "2023.md"}))
+    tool = RetrievalTool({"max_ref_token": 300, "parser_page_size": 60})
+    known = [f"index:{tmp_path / 'index'}", years[2]]
+    for where, expected in (({"team": "sales"}, "reports of 2023"), ({"path": "notes/*"}, "notes of 2024")):
+        texts = [text for one in passages(ask(tool, known, query="otter", where=where)) for text in one["text"]]
+        assert texts
+        assert all(expected in text for text in texts)
+
+
+def test_a_filter_that_does_not_fit_is_the_models_mistake(years: list[str]) -> None:
+    for where in ({"yaer": 2024}, {"name": 3}, {"name": {"like": "x"}}):
+        with pytest.raises(ToolArgumentError, match="where"):
+            ask(RetrievalTool(), years, query="otter", where=where)
+    with pytest.raises(ConfigError, match="rag_cfg"):
+        RAGConfig.parse({"where": {"name": None}})
+    with pytest.raises(ConfigError, match="cannot be set"):
+        RAGConfig.parse({"metadata": {"*.md": {"path": "x"}}})

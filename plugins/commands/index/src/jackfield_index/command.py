@@ -13,12 +13,12 @@ from typing import Any
 from jackfield import sync
 from jackfield.cli import with_consent
 from jackfield.consent import Request, record_consent, require_consent
-from jackfield.errors import JackfieldError, PluginNotFoundError
+from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
-from jackfield.retrieval import Corpus, Hit, Searcher, make_searcher, shown_path
+from jackfield.retrieval import Corpus, Hit, Searcher, Where, make_searcher, shown_path
 from jackfield_agent_files.effects import request_for
 from jackfield_documents import RAGConfig, ask_all, failures_noted, fuse, why_nothing_reads
-from jackfield_index.options import chosen_number, chosen_searchers, make_parser, read_config
+from jackfield_index.options import chosen_number, chosen_searchers, make_parser, read_config, read_values, read_where
 from jackfield_index.output import (
     all_facts,
     build_facts,
@@ -45,7 +45,9 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         ConfigError: A name is invalid, or an index cannot be used.
     """
-    parser = make_parser(build=_build, add=_add, remove=_remove, list_all=_list, info=_info, search=_search)
+    parser = make_parser(
+        build=_build, add=_add, remove=_remove, set_values=_set, list_all=_list, info=_info, search=_search
+    )
     options = parser.parse_args(arguments)
     work: Callable[[argparse.Namespace], int] = options.work
     return work(options)
@@ -76,7 +78,21 @@ def _add(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace) -> int:
-    return _change_files(KnowledgeIndex.remove, options)
+    where = read_where(options.where)
+    if not options.files and where is None:
+        raise ConfigError("name the files to remove, or select them with --where")
+    return _change_files(partial(KnowledgeIndex.remove, where=where), options)
+
+
+def _set(options: argparse.Namespace) -> int:
+    index = KnowledgeIndex(options.name)
+    values = read_values(options.values)
+    count = sync.run(index.set_metadata(values, where=read_where(options.where) or {}))
+    if options.json:
+        say_json({"documents": count})
+    else:
+        say(f"{shown_path(options.name)}: {count} documents have {', '.join(map(shown_path, options.values))}")
+    return 0
 
 
 def _change_files(change: Callable[..., Coroutine[Any, Any, Built]], options: argparse.Namespace) -> int:
@@ -230,7 +246,9 @@ def _search(options: argparse.Namespace) -> int:
     corpus = index.corpus()
     chosen = chosen_searchers(config) or _recorded_searchers(index, options, reads_files=False) or config.searchers
     with failures_noted() as failures:
-        hits = sync.run(_find(" ".join(options.query), corpus, config, chosen, limit=options.limit))
+        told = read_where(options.where) or config.where
+        where = Where.parse(told) if told else None
+        hits = sync.run(_find(" ".join(options.query), corpus, config, chosen, limit=options.limit, where=where))
     for failure in failures:
         warn(failure)
     if options.json:
@@ -245,14 +263,23 @@ def _search(options: argparse.Namespace) -> int:
 
 
 async def _find(
-    query: str, corpus: Corpus, config: RAGConfig, chosen: Mapping[str, Mapping[str, object]], *, limit: int
+    query: str,
+    corpus: Corpus,
+    config: RAGConfig,
+    chosen: Mapping[str, Mapping[str, object]],
+    *,
+    limit: int,
+    where: Where | None,
 ) -> list[Hit]:
     searchers = {name: make_searcher(name, settings, host=default_host()) for name, settings in chosen.items()}
     # A hit that one searcher ranks low may rank high after fusing.
     each = limit if len(searchers) == 1 else max(limit, _FUSED_HITS)
     try:
         rankings = await ask_all(
-            {name: partial(searcher.search, query, corpus, limit=each) for name, searcher in searchers.items()}
+            {
+                name: partial(searcher.search, query, corpus, limit=each, where=where)
+                for name, searcher in searchers.items()
+            }
         )
     finally:
         for searcher in searchers.values():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from jackfield.cli import with_consent
@@ -22,10 +23,14 @@ examples:
   jackfield index build notes                     # bring it up to date
   jackfield index build notes --type hybrid --embedding-model openai:text-embedding-3-small
   jackfield index search notes how are invoices paid
+  jackfield index search notes --where 'year>=2023' --where 'path=reports/*' invoices
+  jackfield index set notes team=sales --where 'path=reports/*'
 
 An assistant uses an index like a file: files=["index:notes"].
 NAME consists of letters, digits, '.', '-' and '_', or is a path with a slash.
 """
+_CONDITION = re.compile(r"(?P<key>[^=<>!]+)(?P<operator>!=|>=|<=|=|>|<)(?P<value>.+)", re.DOTALL)
+_OPERATORS = {"!=": "not", ">=": "gte", ">": "gt", "<=": "lte", "<": "lt"}
 _VECTORS = "vector_search"
 _SET_BY_SEARCHERS = ("retrieval_type", "embedding_model", "embedder_settings", "index_path")
 _SEARCHER_JSON = """'{"name": "vector_search", "embedding_model": "openai:text-embedding-3-small"}'"""
@@ -42,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(
-    *, build: Action, add: Action, remove: Action, list_all: Action, info: Action, search: Action
+    *, build: Action, add: Action, remove: Action, set_values: Action, list_all: Action, info: Action, search: Action
 ) -> Parser:
     """Return the parser; each command sets its action as `work`."""
     parser = Parser(
@@ -71,12 +76,17 @@ def make_parser(
     adding.add_argument("files", nargs="+", metavar="FILES", help=files)
     _add_reading_options(adding)
     removing = _add_command(commands, "remove", "remove files, and bring the others up to date", remove)
-    removing.add_argument("files", nargs="+", metavar="FILES", help=files)
+    removing.add_argument("files", nargs="*", metavar="FILES", help=files)
+    _add_where(removing, "also remove the documents that match")
     _add_reading_options(removing)
+    setting = _add_command(commands, "set", "give values to documents, by which searches can filter", set_values)
+    setting.add_argument("values", nargs="+", metavar="KEY=VALUE", help="values, such as year=2024 or team=sales")
+    _add_where(setting, "the documents that match get the values (default: all)")
     _add_command(commands, "list", "list all indexes", list_all, takes_name=False)
     _add_command(commands, "info", "show the content of an index", info)
     searching = _add_command(commands, "search", "search an index", search)
     searching.add_argument("query", nargs="+", metavar="QUERY", help="a question, or keywords")
+    _add_where(searching, "search only what matches")
     searching.add_argument("--limit", type=_at_least(1), default=10, metavar="N", help="maximum hits (default: 10)")
     _add_search_options(searching, "kind of search (default: as the index was built)")
     _add_reading_options(searching)
@@ -92,6 +102,16 @@ def _add_command(
         parser.add_argument("name", metavar="NAME", help="a name, or a path with a slash")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_where(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help=f"{text}: year=2024, year>=2023, author!=Ada, path='reports/*'; repeat it for more conditions",
+    )
 
 
 def _add_search_options(parser: argparse.ArgumentParser, text: str) -> None:
@@ -125,6 +145,55 @@ def _at_least(minimum: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+# --- filters ---
+
+
+def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
+    """Return the filter of `--where`; None without conditions. Several values of a key are alternatives.
+
+    Raises:
+        ConfigError: A condition is invalid.
+    """
+    equal: dict[str, list[object]] = {}
+    others: dict[str, dict[str, object]] = {}
+    for condition in conditions:
+        match = _CONDITION.fullmatch(condition)
+        if match is None:
+            raise ConfigError(f"--where {condition!r} is no condition: write KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
+        key, operator, value = match["key"].strip(), match["operator"], read_value(match["value"])
+        if operator == "=":
+            equal.setdefault(key, []).append(value)
+        elif others.setdefault(key, {}).setdefault(_OPERATORS[operator], value) is not value:
+            raise ConfigError(f"--where: {key}{operator} is given twice: leave one out")
+    if both := equal.keys() & others.keys():
+        raise ConfigError(f"--where: {min(both)} has '=' and another condition: leave one out")
+    return {**equal, **others} or None
+
+
+def read_values(texts: Sequence[str]) -> dict[str, object]:
+    """Return the values of `KEY=VALUE`.
+
+    Raises:
+        ConfigError: A text has no `=`.
+    """
+    values: dict[str, object] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"{text!r} is no value: write KEY=VALUE, such as year=2024")
+        values[key.strip()] = read_value(value)
+    return values
+
+
+def read_value(text: str) -> object:
+    """Return a number, true, false or a quoted text as JSON has them; any other text as it is."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str | int | float) else text
 
 
 # --- settings ---

@@ -15,6 +15,7 @@ Importing the package loads no module, because parsing subprocesses import it.
 - `scripts`: tell in which scripts a text is written.
 - `fuse`: merge several rankings.
 - `named_searchers`: searchers and weights in settings.
+- `selecting`: metadata by which documents are filtered, and searches that keep to a selection.
 - `strategies`: run several searchers in parallel and tolerate failures.
 - `keep`: cache indexes in memory and on disk.
 - `embedding`: `ChunkEmbedder`, which embeds chunks and questions.
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from jackfield_documents.places import Place, cells_of, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
     from jackfield_documents.scripts import scripts_of
+    from jackfield_documents.selecting import MetadataRules, metadata_of, search_selected, stated_metadata, with_rules
     from jackfield_documents.strategies import ask_all, failures_noted, note_failure
     from jackfield_documents.tables import pipe_table
     from jackfield_documents.urls import is_url
@@ -57,6 +59,7 @@ __all__ = [
     "Fusion",
     "IndexCache",
     "Kept",
+    "MetadataRules",
     "OnShelf",
     "ParserLimits",
     "Passage",
@@ -86,6 +89,7 @@ __all__ = [
     "has_scheme",
     "is_settled",
     "is_url",
+    "metadata_of",
     "note_failure",
     "outline_of",
     "overview",
@@ -94,10 +98,13 @@ __all__ = [
     "places_of",
     "score_as_json",
     "scripts_of",
+    "search_selected",
     "searchers_by_name",
+    "stated_metadata",
     "text_of",
     "weights_of",
     "why_nothing_reads",
+    "with_rules",
 ]
 
 _HOME = {
@@ -139,6 +146,11 @@ _HOME = {
     "places_of": "places",
     "text_of": "places",
     "RAGConfig": "rag_config",
+    "MetadataRules": "selecting",
+    "metadata_of": "selecting",
+    "search_selected": "selecting",
+    "stated_metadata": "selecting",
+    "with_rules": "selecting",
     "ask_all": "strategies",
     "failures_noted": "strategies",
     "note_failure": "strategies",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from jackfield.retrieval import Block, Chunk, Corpus, Document
+from jackfield.retrieval import Block, Chunk, Corpus, Document, MetadataValue
 from jackfield.tokenizers import TokenCounter
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents.cutting import cut_and_count, tail_from_a_sentence
 from jackfield_documents.places import BETWEEN_BLOCKS, places_of
+from jackfield_documents.selecting import MetadataRules, metadata_of, stated_metadata
 
 CUT_VERSION = "2"
 """Changes whenever the same document is cut in other places, so that kept indexes cut their documents again."""
@@ -27,6 +28,7 @@ def chunk_document(
     size_tokens: int = 500,
     overlap_chars: int = 150,
     count_tokens: TokenCounter = estimate_tokens,
+    metadata: Mapping[str, MetadataValue] | None = None,
 ) -> list[Chunk]:
     """Split a document into chunks; no text is lost, and blocks stay whole while they fit.
 
@@ -41,6 +43,7 @@ def chunk_document(
             single character, with its page line, may have more.
         overlap_chars: The most characters to repeat; 0 for none. Chunks without room repeat less.
         count_tokens: Counts the tokens of a text.
+        metadata: The values by which the chunks are filtered; None for those that the file states.
 
     Raises:
         ValueError: `size_tokens` is less than 1, or `overlap_chars` is negative.
@@ -53,12 +56,13 @@ def chunk_document(
     pieces = [
         piece for place in places_of(document) for piece in _split_block(place.block, place.page, place.headings, cut)
     ]
+    values = stated_metadata(document) if metadata is None else metadata
     chunks: list[Chunk] = []
     previous = start = 0
     while start < len(pieces):
         draft, end = _next_chunk(pieces, previous, start, cut)
         joint = _joint(pieces[start - 1], pieces[start]) if start else None
-        chunks.append(_chunk(document, draft, pieces[start], len(chunks), joint))
+        chunks.append(_chunk(document, draft, pieces[start], len(chunks), joint, metadata=values))
         previous, start = start, end
     return chunks
 
@@ -69,14 +73,19 @@ def corpus_of(
     size_tokens: int = 500,
     overlap_chars: int = 150,
     count_tokens: TokenCounter = estimate_tokens,
+    rules: MetadataRules = (),
 ) -> Corpus:
-    """Split several documents into one corpus, in their order; see `chunk_document`."""
+    """Split several documents into one corpus, in their order; see `chunk_document`, and `metadata_of` for `rules`."""
     return Corpus(
         tuple(
             chunk
             for document in documents
             for chunk in chunk_document(
-                document, size_tokens=size_tokens, overlap_chars=overlap_chars, count_tokens=count_tokens
+                document,
+                size_tokens=size_tokens,
+                overlap_chars=overlap_chars,
+                count_tokens=count_tokens,
+                metadata=metadata_of(document, rules),
             )
         )
     )
@@ -266,7 +275,15 @@ def _draft(pieces: Sequence[_Piece], repeated: str, cut: _Cut) -> _Draft:
     return _Draft(text, cut.count(text), len(repeated))
 
 
-def _chunk(document: Document, draft: _Draft, first: _Piece, index: int, joint: str | None) -> Chunk:
+def _chunk(
+    document: Document,
+    draft: _Draft,
+    first: _Piece,
+    index: int,
+    joint: str | None,
+    *,
+    metadata: Mapping[str, MetadataValue],
+) -> Chunk:
     # The id includes the text, because another version of a parser may read the same bytes differently.
     identity = "\0".join((document.source, str(index), document.title, *first.headings, draft.text))
     return Chunk(
@@ -280,4 +297,5 @@ def _chunk(document: Document, draft: _Draft, first: _Piece, index: int, joint: 
         title=document.title,
         overlap=draft.overlap,
         joint=joint,
+        metadata=metadata,
     )

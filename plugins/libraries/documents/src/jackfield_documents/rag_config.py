@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
+from jackfield.retrieval import Where, check_metadata
 from jackfield.suggestions import close_names
 from jackfield_documents.fuse import Fusion
 from jackfield_documents.named_searchers import check_weights, searchers_by_name, weights_of
+from jackfield_documents.selecting import MetadataRules
 
 if TYPE_CHECKING:  # heavy, and a configuration does not need them
     from jackfield.plugins import Plugins
@@ -87,6 +90,14 @@ class RAGConfig(ChunkSizeConfig):
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
     top_k: int | None = Field(default=None, ge=1, description="The most passages")
     score_threshold: float | None = Field(default=None, description="The lowest score of a passage")
+    where: dict[str, Any] | None = Field(
+        default=None,
+        description="Filter of the documents: {'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob']}",
+    )
+    metadata: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="Values for filters that files get, by a pattern of their path: {'reports/*': {'team': 'sales'}}",
+    )
     embedding_model: str | None = Field(
         default=None, description="Embedding model; for retrieval_type 'vector' and 'hybrid' only"
     )
@@ -108,6 +119,19 @@ class RAGConfig(ChunkSizeConfig):
     @classmethod
     def _read_no_strategy(cls, strategy: object) -> object:
         return "none" if strategy is None else strategy
+
+    @field_validator("where")
+    @classmethod
+    def _check_where(cls, where: dict[str, Any] | None) -> dict[str, Any] | None:
+        _as_value_error(lambda: Where.parse(where or {}))
+        return where
+
+    @field_validator("metadata")
+    @classmethod
+    def _check_metadata(cls, metadata: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for pattern, values in metadata.items():
+            _as_value_error(partial(check_metadata, values, what=f"metadata of {pattern!r}"))
+        return metadata
 
     @field_validator("rag_searchers")
     @classmethod
@@ -187,6 +211,11 @@ class RAGConfig(ChunkSizeConfig):
         }
         return {_HYBRID: hybrid}
 
+    @property
+    def metadata_rules(self) -> MetadataRules:
+        """The values of `metadata`, each with the filter for its files."""
+        return [(Where.parse({"path": pattern}), check_metadata(values)) for pattern, values in self.metadata.items()]
+
     def reader(self, host: Plugins, *, kept_chars: int | None = None) -> DocumentReader:
         """Create a reader with these settings for parsers and fetching.
 
@@ -228,6 +257,14 @@ class RAGConfig(ChunkSizeConfig):
             else:
                 searchers[name] = {**settings}
         return searchers
+
+
+def _as_value_error(check: Callable[[], object]) -> None:
+    """Run a check whose errors pydantic is to report."""
+    try:
+        check()
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
 
 
 def _check_parser(host: Plugins, where: str, name: str, settings: Mapping[str, object] | None = None) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import cast, overload
 
-from jackfield.retrieval import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus, MetadataValue, Where, document_values, kinds_in
 from jackfield_documents import Shelf
 from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
 
@@ -41,7 +41,19 @@ class KeptCorpus(Corpus):
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        return cast(KeptChunks, self.chunks).sizes()
+        return self._kept.sizes()
+
+    @cached_property
+    def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
+        """The keys by which chunks can be filtered, of documents that have chunks; no chunk is read."""
+        return kinds_in(values for _, values in self._kept.documents)
+
+    def _select(self, where: Where) -> list[int]:
+        return list(self._kept.numbers(where))
+
+    @property
+    def _kept(self) -> KeptChunks:
+        return cast("KeptChunks", self.chunks)
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
@@ -74,24 +86,48 @@ class KeptChunks(Sequence[Chunk]):
             raise IndexError("an index has no chunk of this number")
         number = bisect_right(self._ends, place)
         start = self._ends[number - 1] if number else 0
-        return self._store.chunk(self._documents[number], place - start)
+        document, metadata = self.documents[number]
+        return self._store.chunk(document, place - start, metadata)
 
     def __iter__(self) -> Iterator[Chunk]:
-        for document in self._documents:
-            yield from self._store.chunks(document)
+        for document, metadata in self.documents:
+            yield from self._store.chunks(document, metadata)
+
+    def numbers(self, where: Where) -> Iterator[int]:
+        """Yield the numbers of the chunks that a filter selects; texts are not read."""
+        of_documents = where.of_documents()
+        start = 0
+        for document, metadata in self.documents:
+            values = document_values(document.location, document.title, metadata)
+            if not of_documents.matches(values):
+                pass
+            elif where.is_of_documents:
+                yield from range(start, start + document.chunks)
+            else:
+                for number, (page, headings) in enumerate(self._store.positions(document), start):
+                    values["heading"] = headings
+                    values.pop("page", None)
+                    if page is not None:
+                        values["page"] = page
+                    if where.matches(values):
+                        yield number
+            start += document.chunks
 
     def sizes(self) -> dict[str, int]:
         """Return the number of chunks of each document by its location."""
-        return {one.location: one.chunks for one in self._documents}
+        return {one.location: one.chunks for one, _ in self.documents}
 
     def ids(self) -> list[str]:
         """Return the ids of all chunks, in order, without reading texts."""
         return self._store.chunk_ids(self._facts.generation)
 
     @cached_property
-    def _documents(self) -> list[StoredDocument]:
-        return [one for one in self._store.documents(self._facts.generation) if one.chunks]
+    def documents(self) -> list[tuple[StoredDocument, Mapping[str, MetadataValue]]]:
+        """The documents that have chunks, each with the values by which it is filtered."""
+        rules = self._facts.metadata_rules
+        documents = self._store.documents(self._facts.generation)
+        return [(one, one.values(rules) if rules else one.metadata) for one in documents if one.chunks]
 
     @cached_property
     def _ends(self) -> list[int]:
-        return list(accumulate(one.chunks for one in self._documents))
+        return list(accumulate(one.chunks for one, _ in self.documents))

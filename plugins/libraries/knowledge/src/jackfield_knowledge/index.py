@@ -15,7 +15,7 @@ from typing import Any
 from jackfield.config import without_secrets
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
-from jackfield.retrieval import shown_path
+from jackfield.retrieval import Where, check_metadata, document_values, kinds_in, shown_path
 from jackfield.sync import in_worker
 from jackfield_documents import (
     DocumentReader,
@@ -27,6 +27,7 @@ from jackfield_documents import (
     has_scheme,
     is_settled,
     is_url,
+    stated_metadata,
 )
 from jackfield_documents.chunking import CUT_VERSION
 from jackfield_documents.expanding import WhyNot
@@ -137,6 +138,21 @@ class KnowledgeIndex:
         """
         return self._store.documents(self.facts().generation)
 
+    def select(self, where: Mapping[str, object]) -> list[StoredDocument]:
+        """Return the documents that a filter selects, sorted by location.
+
+        Raises:
+            ConfigError: As `facts`; or the filter does not fit the documents, or asks for a part of a document.
+        """
+        facts = self.facts()
+        parsed = Where.parse(where)
+        if not parsed.is_of_documents:
+            raise ConfigError("where: page and heading select parts of documents; name values of whole documents")
+        rules = facts.metadata_rules
+        documents = [(one, one.values(rules)) for one in self._store.documents(facts.generation)]
+        parsed = parsed.check(kinds_in(values for _, values in documents))
+        return [one for one, values in documents if parsed.matches(document_values(one.location, one.title, values))]
+
     def corpus(self) -> KeptCorpus:
         """The present content for searches: the same object as long as nothing changes.
 
@@ -208,16 +224,49 @@ class KnowledgeIndex:
 
     async def remove(
         self,
-        names: Iterable[str],
+        names: Iterable[str] = (),
         *,
+        where: Mapping[str, object] | None = None,
         reader: DocumentReader,
         why_not: WhyNot | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Take the files of names out, also those of a folder that was added, and bring all others up to date."""
+        """Take files out, also those of a folder that was added, and bring all others up to date.
+
+        Args:
+            names: The files, folders and patterns.
+            where: A filter; the documents that it selects are taken out as well. See `Where.parse`.
+            reader, why_not, on_progress: As for `build`.
+
+        Raises:
+            ConfigError: As `build`; or the filter does not fit the documents.
+        """
         self._check_exists()
-        steps = [Step(name, False) for name in _absolute(names)]
+        selected = [] if where is None else await in_worker(self.select, where)
+        steps = [Step(name, False) for name in [*_absolute(names), *(one.location for one in selected)]]
         return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
+
+    async def set_metadata(self, values: Mapping[str, object], *, where: Mapping[str, object]) -> int:
+        """Give values to the documents that a filter selects, now and after each build; no document is read again.
+
+        Args:
+            values: The values by which the documents are filtered from now on.
+            where: The filter.
+
+        Returns:
+            The number of documents that it selects now.
+
+        Raises:
+            ConfigError: As `select`; or a value does not fit, or the index is being built elsewhere.
+        """
+        checked = check_metadata(values)
+        selected = await in_worker(self.select, where)
+        async with self._building() as draft:
+            facts = await in_worker(self._store.facts)
+            plain = json.loads(json.dumps(where, default=lambda day: day.isoformat()))
+            rules = [rule for rule in json.loads(facts.rules) if rule[0] != plain or rule[1].keys() - checked.keys()]
+            await in_worker(draft.set_rules, json.dumps([*rules, [plain, checked]]))
+        return len(selected)
 
     async def _change(
         self,
@@ -340,7 +389,8 @@ class _Build:
         if document.content_hash != mark.content_hash:
             raise DocParserError(f"{shown_path(basename_of(path))} changed while it was read: build again")
         chunks = await in_worker(chunk_document, document, size_tokens=self._size, overlap_chars=self._overlap)
-        new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks)
+        stated = stated_metadata(document)
+        new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks, metadata=stated)
         await in_worker(self._draft.put, path, new)
         return True
 

@@ -13,12 +13,14 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jackfield.errors import ConfigError, JackfieldError
-from jackfield.retrieval import Chunk, shown_path
+from jackfield.retrieval import Chunk, MetadataValue, Where, shown_path
+from jackfield_documents import MetadataRules, with_rules
 from jackfield_knowledge.places import FILE
 from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
 
@@ -26,7 +28,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x4A464B42
 """Marks the file as ours, in its header; SQLite keeps it for that."""
-VERSION = 1
+VERSION = 2
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document
 _OF_GENERATION = "since <= ?1 AND (until IS NULL OR until > ?1)"
@@ -37,7 +39,7 @@ CREATE TABLE steps (place INTEGER PRIMARY KEY, name BLOB NOT NULL, adds INTEGER 
 CREATE TABLE documents (
   number INTEGER PRIMARY KEY AUTOINCREMENT, location BLOB NOT NULL, since INTEGER NOT NULL, until INTEGER,
   signature TEXT NOT NULL, parsers TEXT NOT NULL, recipe TEXT NOT NULL, title BLOB NOT NULL, error BLOB NOT NULL,
-  chunks INTEGER NOT NULL, tokens INTEGER NOT NULL, digest BLOB NOT NULL
+  chunks INTEGER NOT NULL, tokens INTEGER NOT NULL, digest BLOB NOT NULL, metadata TEXT NOT NULL
 );
 CREATE UNIQUE INDEX documents_now ON documents (location) WHERE until IS NULL;
 CREATE INDEX documents_gone ON documents (until) WHERE until IS NOT NULL;
@@ -52,6 +54,7 @@ INSERT INTO facts VALUES ('tokens', '0');
 INSERT INTO facts VALUES ('documents', '0');
 INSERT INTO facts VALUES ('size_tokens', '500');
 INSERT INTO facts VALUES ('overlap_chars', '150');
+INSERT INTO facts VALUES ('rules', '[]');
 """
 
 
@@ -70,7 +73,7 @@ class Step:
     adds: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexFacts:
     """The facts about an index.
 
@@ -79,6 +82,7 @@ class IndexFacts:
         content: A hash of all chunks; the same for the same documents, however they came in.
         documents, chunks, tokens: How many there are.
         size_tokens, overlap_chars: How documents are cut.
+        rules: The values that were given to documents, as JSON: a list of `[filter, values]`, later ones win.
     """
 
     generation: int
@@ -88,6 +92,15 @@ class IndexFacts:
     tokens: int
     size_tokens: int
     overlap_chars: int
+    rules: str = "[]"
+
+    @cached_property
+    def metadata_rules(self) -> MetadataRules:
+        """The rules as values."""
+        return [
+            (Where.parse(where), {key: _value(value) for key, value in values.items()})
+            for where, values in json.loads(self.rules)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,7 @@ class StoredDocument:
         title: Its title.
         error: Why it could not be read; '' if it could.
         chunks: How many it has.
+        metadata: What its file states about itself, without the values of rules.
     """
 
     number: int
@@ -112,6 +126,11 @@ class StoredDocument:
     title: str
     error: str
     chunks: int
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict, hash=False)
+
+    def values(self, rules: MetadataRules) -> dict[str, MetadataValue]:
+        """Return the values by which it is filtered, besides its location and title."""
+        return with_rules(self.location, self.title, self.metadata, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +143,7 @@ class NewDocument:
     title: str = ""
     error: str = ""
     chunks: Sequence[Chunk] = ()
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict, hash=False)
 
 
 class Store:
@@ -191,17 +211,36 @@ class Store:
 
         return self._used(read)
 
-    def chunk(self, document: StoredDocument, place: int) -> Chunk:
-        """Return a chunk.
+    def positions(self, document: StoredDocument) -> list[tuple[int | None, tuple[str, ...]]]:
+        """Return the page and the headings of each chunk of a document, without reading texts.
 
         Raises:
             ChangedIndexError: Its generation is gone.
         """
-        (chunk,) = self.chunks(document, place, place + 1)
+        first = document.number * _PLACES
+        query = "SELECT page, headings FROM chunks WHERE place >= ? AND place < ? ORDER BY place"
+        rows = self._used(lambda connection: connection.execute(query, (first, first + document.chunks)).fetchall())
+        if len(rows) != document.chunks:
+            raise ChangedIndexError
+        return [(page, tuple(json.loads(headings))) for page, headings in rows]
+
+    def chunk(self, document: StoredDocument, place: int, metadata: Mapping[str, MetadataValue]) -> Chunk:
+        """Return a chunk; `metadata` is what it gets.
+
+        Raises:
+            ChangedIndexError: Its generation is gone.
+        """
+        (chunk,) = self.chunks(document, metadata, place, place + 1)
         return chunk
 
-    def chunks(self, document: StoredDocument, start: int = 0, end: int | None = None) -> list[Chunk]:
-        """Chunks of a document, as in a slice.
+    def chunks(
+        self,
+        document: StoredDocument,
+        metadata: Mapping[str, MetadataValue],
+        start: int = 0,
+        end: int | None = None,
+    ) -> list[Chunk]:
+        """Return chunks of a document, as in a slice, with these metadata.
 
         Raises:
             ChangedIndexError: Its generation is gone.
@@ -217,7 +256,7 @@ class Store:
         )
         if len(rows) != end - start:
             raise ChangedIndexError
-        return [_chunk(document, row) for row in rows]
+        return [_chunk(document, row, metadata) for row in rows]
 
     def searchers(self) -> dict[str, dict[str, object]]:
         """Return the searchers that it is built for, with their settings; {} if none are recorded."""
@@ -309,6 +348,15 @@ class Draft:
 
         self._used(write)
 
+    def set_rules(self, rules: str) -> None:
+        """Set the values of documents, as in `IndexFacts.rules`; they hold at once, because no text changes."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with writing(connection):
+                _set_facts(connection, {"rules": rules})
+
+        self._used(write)
+
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
         """Say what is to be in it from now on, and how it is cut; documents follow as they are stored."""
 
@@ -329,6 +377,7 @@ class Draft:
 
     def put(self, location: str, new: NewDocument) -> None:
         """Store a document, in one transaction."""
+        metadata = json.dumps(new.metadata)
         identity = "\0".join((new.recipe, new.title, new.error, *(chunk.id for chunk in new.chunks)))
         tokens = sum(chunk.tokens for chunk in new.chunks)
         row = (new.signature, new.parsers, new.recipe, _bytes(new.title), _bytes(new.error), len(new.chunks), tokens)
@@ -339,8 +388,8 @@ class Draft:
                 generation = _retire(connection, location)
                 number = connection.execute(
                     "INSERT INTO documents (location, since, signature, parsers, recipe, title, error, chunks, tokens, "
-                    "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (_bytes(location), generation, *row, digest),
+                    "digest, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (_bytes(location), generation, *row, digest, metadata),
                 ).lastrowid
                 assert number is not None  # noqa: S101 - a row was inserted
                 connection.executemany(
@@ -410,8 +459,8 @@ def _begun(connection: sqlite3.Connection) -> bool:
 
 def _facts(connection: sqlite3.Connection) -> IndexFacts:
     found = dict(connection.execute("SELECT name, value FROM facts"))
-    numbers = {one.name: int(found[one.name]) for one in fields(IndexFacts) if one.name != "content"}
-    return IndexFacts(content=found["content"], **numbers)
+    numbers = {one.name: int(found[one.name]) for one in fields(IndexFacts) if one.name not in ("content", "rules")}
+    return IndexFacts(content=found["content"], rules=found["rules"], **numbers)
 
 
 def _set_facts(connection: sqlite3.Connection, facts: Mapping[str, object]) -> None:
@@ -425,14 +474,21 @@ def _steps(connection: sqlite3.Connection) -> list[Step]:
 
 def _documents_where(where: str) -> str:
     return (
-        "SELECT number, location, signature, parsers, recipe, title, error, chunks FROM documents "  # noqa: S608
+        "SELECT number, location, signature, parsers, recipe, title, error, chunks, metadata FROM documents "  # noqa: S608
         f"WHERE {where} ORDER BY location"
     )
 
 
-def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int]) -> StoredDocument:
-    number, location, signature, parsers, recipe, title, error, chunks = row
-    return StoredDocument(number, _text(location), signature, parsers, recipe, _text(title), _text(error), chunks)
+def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int, str]) -> StoredDocument:
+    number, location, signature, parsers, recipe, title, error, chunks, told = row
+    metadata = {key: _value(value) for key, value in json.loads(told).items()} if told != "{}" else {}
+    texts = (signature, parsers, recipe, _text(title), _text(error))
+    return StoredDocument(number, _text(location), *texts, chunks, metadata)
+
+
+def _value(value: Any) -> MetadataValue:
+    """Return a value that JSON has as a list as the tuple that it was."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _retire(connection: sqlite3.Connection, location: str) -> int:
@@ -472,7 +528,11 @@ def _row(place: int, chunk: Chunk) -> tuple[object, ...]:
     return (place, chunk.id, chunk.page, chunk.tokens, chunk.overlap, joint, headings, _bytes(chunk.text))
 
 
-def _chunk(document: StoredDocument, row: tuple[int, str, int | None, int, int, bytes | None, str, bytes]) -> Chunk:
+def _chunk(
+    document: StoredDocument,
+    row: tuple[int, str, int | None, int, int, bytes | None, str, bytes],
+    metadata: Mapping[str, MetadataValue],
+) -> Chunk:
     place, id_, page, tokens, overlap, joint, headings, text = row
     return Chunk(
         id=id_,
@@ -485,4 +545,5 @@ def _chunk(document: StoredDocument, row: tuple[int, str, int | None, int, int, 
         title=document.title,
         overlap=overlap,
         joint=None if joint is None else _text(joint),
+        metadata=metadata,
     )

@@ -10,7 +10,7 @@ import msgspec
 from jackfield import sync
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher
 from jackfield_dashscope.config import RerankConfig
 from jackfield_dashscope.service import Service
 from jackfield_documents import IndexCache
@@ -66,7 +66,7 @@ class DashScopeRerank(Searcher):
         self._positions: IndexCache[Mapping[str, int]] = IndexCache()
         self._searcher: Searcher | None = None
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """See `Searcher`.
 
         Raises:
@@ -75,7 +75,8 @@ class DashScopeRerank(Searcher):
         """
         if not corpus.chunks or limit < 1:
             return []
-        candidates = await self._candidate_searcher().search(query, corpus, limit=self.config.candidates)
+        searcher, limit_of_candidates = self._candidate_searcher(), self.config.candidates
+        candidates = await searcher.search(query, corpus, limit=limit_of_candidates, where=where)
         if not candidates:
             return []
         scores = await self._scores(query, candidates)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from jackfield.config import Config
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache
 
@@ -54,19 +54,30 @@ class FrontPageSearcher(Searcher):
         super().__init__(cfg, **settings)
         self._indexes: IndexCache[Fronts] = IndexCache()
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:  # noqa: ARG002 - see above
-        """See `Searcher`; the query is not read."""
+    async def search(
+        self,
+        query: str,  # noqa: ARG002 - see above
+        corpus: Corpus,
+        *,
+        limit: int,
+        where: Where | None = None,
+    ) -> list[Hit]:
+        """See `Searcher`; the query is not read. The documents that a filter selects share `max_ref_token`."""
         if not corpus.chunks or limit < 1:
             return []
-        fronts = await in_worker(partial(self._indexes.get, corpus, self._fronts))
-        best = fronts[:limit]
+        best = (await in_worker(partial(self._found, corpus, where)))[:limit]
         return [
             Hit(corpus.chunks[number], score, {self.name: rank}) for rank, (score, number) in enumerate(best, start=1)
         ]
 
-    def _fronts(self, chunks: Sequence[Chunk]) -> Fronts:
+    def _found(self, corpus: Corpus, where: Where | None) -> Fronts:
+        if where is None:
+            return self._indexes.get(corpus, lambda chunks: self._fronts(enumerate(chunks)))
+        return self._fronts((number, corpus.chunks[number]) for number in corpus.select(where).numbers)
+
+    def _fronts(self, chunks: Iterable[tuple[int, Chunk]]) -> Fronts:
         firsts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for number, chunk in enumerate(chunks):
+        for number, chunk in chunks:
             first = firsts[chunk.source]
             if len(firsts) > self.config.documents:
                 return []  # and the rest is not read: it may be a million chunks

@@ -15,7 +15,7 @@ from jackfield import sync
 from jackfield.config import ComponentSettings, Config
 from jackfield.errors import ConfigError, JackfieldError, ModelServiceError, ToolServiceError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher
 from jackfield_documents import (
     Fusion,
     IndexCache,
@@ -111,7 +111,7 @@ class HybridSearcher(Searcher):
         self._searchers: dict[str, Searcher] = {}
         self._asked: Mapping[str, Searcher] | None = None
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """See `Searcher`. What is found, and in which order, does not depend on `limit`.
 
         Raises:
@@ -122,9 +122,9 @@ class HybridSearcher(Searcher):
         if not corpus.chunks or limit < 1:
             return []
         if self.config.rerank is None:
-            hits = await self._fused(query, corpus)
+            hits = await self._fused(query, corpus, where)
         else:
-            hits = await self._reranked(query, corpus, limit)
+            hits = await self._reranked(query, corpus, limit, where)
         return [Hit(hit.chunk, hit.score, {**hit.ranks, NAME: rank}) for rank, hit in enumerate(hits[:limit], start=1)]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
@@ -156,21 +156,21 @@ class HybridSearcher(Searcher):
         for searcher in list(self._searchers.values()):
             await searcher.aclose()
 
-    async def _reranked(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    async def _reranked(self, query: str, corpus: Corpus, limit: int, where: Where | None) -> list[Hit]:
         reranker = await sync.in_worker(self._reranker)
         try:
-            return await reranker.search(query, corpus, limit=limit)
+            return await reranker.search(query, corpus, limit=limit, where=where)
         except (ModelServiceError, ToolServiceError) as error:
-            hits = await self._fused(query, corpus)  # which may fail for the same reason
+            hits = await self._fused(query, corpus, where)  # which may fail for the same reason
             note_failure(f"nothing was reranked, because the reranker failed: {error}")
             return hits
 
-    async def _fused(self, query: str, corpus: Corpus) -> list[Hit]:
+    async def _fused(self, query: str, corpus: Corpus, where: Where | None) -> list[Hit]:
         with _not_again():
             limit = self.config.candidates
             searchers = await self._others()
             rankings = await ask_all(
-                {name: partial(one.search, query, corpus, limit=limit) for name, one in searchers.items()}
+                {name: partial(one.search, query, corpus, limit=limit, where=where) for name, one in searchers.items()}
             )
         weights = weights_of(self.config.weights, rankings)
         hits = fuse(rankings, weights=weights, k=self.config.k, by=self.config.fusion)

@@ -145,9 +145,21 @@ class Index:
         arrays |= {"counts": self._counts, "lengths": self._lengths, "ids": LinesOf.array(self._ids)}
         write_arrays(path, self._size, arrays)
 
-    def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
-        """Return the numbers and scores of the chunks with any term of the texts, best first, equal ones in order."""
+    def search(
+        self, texts: Sequence[str], limit: int, selected: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the numbers and scores of the chunks with any term of the texts, best first, equal ones in order.
+
+        Args:
+            texts: The texts.
+            limit: The most chunks.
+            selected: The numbers of the chunks that may be returned; None for all.
+        """
         scores = self.scores([term for text in texts for term in self._analyzer.terms_of_query(text)])
+        if selected is not None:
+            all_scores, numbers = scores, np.asarray(selected, np.int64)
+            scores = np.zeros(self._size)
+            scores[numbers] = all_scores[numbers]
         last = np.partition(scores, len(scores) - limit)[len(scores) - limit] if 0 < limit < len(scores) else 0.0
         found = np.flatnonzero(scores >= last) if last > 0 else np.flatnonzero(scores)
         best = found[np.argsort(-scores[found], kind="stable")][: max(0, limit)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from jackfield.config import Config
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache, OnShelf
 from jackfield_documents.analyzer import Analyzer, Chinese
@@ -41,23 +41,25 @@ class KeywordSearcher(Searcher):
         super().__init__(cfg, **settings)
         self._indexes: IndexCache[Index] = IndexCache()
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """Return the chunks that share words with the query, best first; [] if none does.
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
             corpus: What is searched.
             limit: The most hits.
+            where: A filter; see `Searcher`.
         """
-        return await in_worker(partial(self._search, query, corpus, limit))
+        return await in_worker(partial(self._search, query, corpus, limit, where))
 
-    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    def _search(self, query: str, corpus: Corpus, limit: int, where: Where | None) -> list[Hit]:
         if not corpus.chunks or limit < 1:
             return []
+        selected = corpus.select(where).numbers if where else None
         index = self._indexes.get(corpus, self.build_index, self._on_shelf)
         return [
             Hit(corpus.chunks[number], score, {self.name: rank})
-            for rank, (number, score) in enumerate(index.search(texts_of(query), limit), start=1)
+            for rank, (number, score) in enumerate(index.search(texts_of(query), limit, selected), start=1)
         ]
 
     def build_index(self, chunks: Sequence[Chunk]) -> Index:

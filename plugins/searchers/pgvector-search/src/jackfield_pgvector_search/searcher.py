@@ -16,7 +16,7 @@ from jackfield import sync
 from jackfield.config import Config
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, shown_path
+from jackfield.retrieval import Corpus, Hit, Purpose, Searcher, Vector, Where, shown_path
 from jackfield.secrets import ForgetLocals
 from jackfield.settings import config_path
 from jackfield_documents import IndexCache, Shelf
@@ -125,13 +125,14 @@ class PgvectorSearcher(Searcher):
             max_chars=self.config.max_chars,
         )
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """See `Searcher`; the score is a cosine, a BM25 score, or that of reciprocal rank fusion.
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
             corpus: What is searched.
             limit: The most hits.
+            where: A filter; see `Searcher`. The server gets the numbers of the selected chunks as one parameter.
 
         Raises:
             ToolServiceError: The database cannot be reached, or failed.
@@ -142,7 +143,7 @@ class PgvectorSearcher(Searcher):
         if not corpus.chunks or limit < 1 or not query.strip():
             return []
         with ForgetLocals():  # the DSN is among them
-            return await sync.in_worker(self._search, query, corpus, limit)
+            return await sync.in_worker(self._search, query, corpus, limit, where)
 
     async def aclose(self) -> None:
         """Close the connections and the embedder; a search opens them again."""
@@ -152,14 +153,17 @@ class PgvectorSearcher(Searcher):
 
     # --- a search ---
 
-    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    def _search(self, query: str, corpus: Corpus, limit: int, where: Where | None) -> list[Hit]:
+        selected = corpus.select(where).numbers if where else None
+        if selected is not None and not len(selected):
+            return []
         texts = texts_of(query)
         question = self._embedding.question_in(" ".join(texts))
         vector = self._embed([question], "query")[0] if question and self.config.has_vectors else None
         for _ in range(_ATTEMPTS):
             corpora = self._corpora
             ready = corpora.get(corpus, lambda _: self._ready(corpus))
-            rows = self._rows(ready, texts, vector, limit)
+            rows = self._rows(ready, texts, vector, limit, selected)
             if rows is not None:
                 return [self._hit(corpus, rank, row) for rank, row in enumerate(rows, start=1)]
             with self._lock:
@@ -167,10 +171,12 @@ class PgvectorSearcher(Searcher):
                     self._corpora = IndexCache()
         raise ToolServiceError("other corpora of this index keep taking its place in the database: set `index`")
 
-    def _rows(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row] | None:
+    def _rows(
+        self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int, selected: Sequence[int] | None
+    ) -> list[Row] | None:
         """Return the hits; None if the corpus is no longer in the database."""
         try:
-            return self._found(ready, texts, vector, limit) or self._nothing_in(ready)
+            return self._found(ready, texts, vector, limit, selected) or self._nothing_in(ready)
         except ToolServiceError as error:
             if error.code == _UNDEFINED_TABLE:
                 return None
@@ -184,14 +190,17 @@ class PgvectorSearcher(Searcher):
         )
         return [] if rows else None
 
-    def _found(self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int) -> list[Row]:
+    def _found(
+        self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int, selected: Sequence[int] | None
+    ) -> list[Row]:
         words, asked_words = self._asked_words(ready, texts)
         vectors, asked_vector = self._asked_vector(ready, vector)
-        statement = ranking(self.config.db_schema, words, vectors)
+        statement = ranking(self.config.db_schema, words, vectors, is_filtered=selected is not None)
         if statement is None:
             return []
         limits = {"corpus": ready.number, "limit": min(limit, ready.chunks)}
-        return self._database.ask(statement, **limits, **asked_words, **asked_vector)
+        places = {} if selected is None else {"places": list(selected)}
+        return self._database.ask(statement, **limits, **asked_words, **asked_vector, **places)
 
     def _asked_vector(self, ready: Ready, vector: Vector | None) -> _Asked:
         """Return the table of vectors, and the query's values for a statement; nothing without a search by vectors."""

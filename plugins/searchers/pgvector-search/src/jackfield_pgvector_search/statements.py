@@ -15,43 +15,47 @@ _K1, _B = 1.5, 0.75
 _RRF = 60  # as `jackfield_documents.fuse`
 _LONGEST_TERM = 500  # characters; PostgreSQL takes 2046 bytes
 _MOST_POSITIONS = 255
+_SELECTED = "WHERE p.place = ANY(CAST(:places AS bigint[]))"
 
 
-def ranking(schema: str, words: Side | None, vectors: Side | None) -> str | None:
-    """Return the statement that ranks by words, by vectors or by both; None without either."""
+def ranking(schema: str, words: Side | None, vectors: Side | None, *, is_filtered: bool = False) -> str | None:
+    """Return the statement that ranks by words, by vectors or by both; None without either.
+
+    A filtered one takes the array `places` of the chunks that may be found.
+    """
     if words and vectors:
-        return fused(schema, words, vectors)
+        return fused(schema, words, vectors, is_filtered=is_filtered)
     if words:
-        return by_words(schema, words)
-    return nearest(schema, vectors) if vectors else None
+        return by_words(schema, words, is_filtered=is_filtered)
+    return nearest(schema, vectors, is_filtered=is_filtered) if vectors else None
 
 
-def nearest(schema: str, vectors: Side) -> str:
+def nearest(schema: str, vectors: Side, *, is_filtered: bool = False) -> str:
     """Places and cosines: `vector`, `corpus`, `limit`, `least` (the lowest cosine, -2 for any)."""
     return f"""
         SELECT place, score, NULL, place_in_ranking FROM (
             SELECT place, score, row_number() OVER (ORDER BY distance, place) AS place_in_ranking
-            FROM ({_nearest(schema, vectors, "CAST(:limit AS integer)")}) AS nearest
+            FROM ({_nearest(schema, vectors, "CAST(:limit AS integer)", is_filtered)}) AS nearest
         ) AS ranked WHERE score >= CAST(:least AS double precision) ORDER BY place_in_ranking
     """  # noqa: S608 - of checked names and numbers
 
 
-def by_words(schema: str, words: Side) -> str:
+def by_words(schema: str, words: Side, *, is_filtered: bool = False) -> str:
     """Places and scores by BM25: `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length`, `limit`."""
     return f"""
-        WITH {_by_words(schema, words, "CAST(:limit AS integer)")}
+        WITH {_by_words(schema, words, "CAST(:limit AS integer)", is_filtered)}
         SELECT place, score, rank, NULL FROM by_words ORDER BY rank
     """  # noqa: S608
 
 
-def fused(schema: str, words: Side, vectors: Side) -> str:
+def fused(schema: str, words: Side, vectors: Side, *, is_filtered: bool = False) -> str:
     """Places and scores of both rankings, fused by reciprocal rank; what both of the others take."""
     depth = f"greatest({_DEPTH}, CAST(:limit AS integer))"
     return f"""
-        WITH {_by_words(schema, words, depth)},
+        WITH {_by_words(schema, words, depth, is_filtered)},
         by_vectors AS (
             SELECT place, row_number() OVER (ORDER BY distance, place) AS rank
-            FROM ({_nearest(schema, vectors, depth)}) AS nearest
+            FROM ({_nearest(schema, vectors, depth, is_filtered)}) AS nearest
             WHERE score >= CAST(:least AS double precision)
         )
         SELECT place, coalesce(1.0::float8 / ({_RRF} + w.rank), 0) + coalesce(1.0::float8 / ({_RRF} + v.rank), 0) AS s,
@@ -72,18 +76,19 @@ def known_terms(schema: str, words: Side) -> str:
     """  # noqa: S608
 
 
-def _nearest(schema: str, vectors: Side, limit: str) -> str:
+def _nearest(schema: str, vectors: Side, limit: str, is_filtered: bool) -> str:
     near = f"v.embedding <=> CAST(:vector AS vector({vectors.dimension}))"
     # A vector of length 0 is near to nothing: its distance is not a number.
     return f"""
         SELECT p.place, {near} AS distance, coalesce(1 - nullif({near}, 'NaN'), 0) AS score
         FROM {schema}.jackfield_vectors_{vectors.number} AS v
         JOIN {schema}.jackfield_places AS p ON p.chunk = v.chunk AND p.corpus = CAST(:corpus AS bigint)
+        {_SELECTED if is_filtered else ""}
         ORDER BY {near}, p.place LIMIT {limit}
     """  # noqa: S608
 
 
-def _by_words(schema: str, words: Side, limit: str) -> str:
+def _by_words(schema: str, words: Side, limit: str, is_filtered: bool) -> str:
     """BM25. PostgreSQL's own ranking does not know that a rare word says more than a frequent one.
 
     Chunks that have the rarest words are chosen first, as if they had each once, without a look at their texts; how
@@ -108,7 +113,8 @@ def _by_words(schema: str, words: Side, limit: str) -> str:
             FROM found GROUP BY term, times
         ),
         candidates AS MATERIALIZED (
-            SELECT place, chunk, length FROM found JOIN weights USING (term)
+            SELECT place, chunk, length FROM found AS p JOIN weights USING (term)
+            {_SELECTED if is_filtered else ""}
             GROUP BY place, chunk, length
             ORDER BY CAST(sum(weight) / (
                 1 + {_K1} * (1 - {_B} + {_B} * length / CAST(:mean_length AS double precision))

@@ -51,6 +51,11 @@ class Points:
         """The number of different points."""
         return len(np.unique(self._ids[self._ids != b""]))
 
+    def of_chunks(self, numbers: Sequence[int]) -> list[str]:
+        """Return the ids of the points of chunks, each once."""
+        ids = np.unique(self._ids[np.asarray(numbers, np.int64)])
+        return [str(UUID(bytes=bytes(one).ljust(_ID_BYTES, b"\0"))) for one in ids if one != b""]
+
     def places(self, point: str) -> list[int]:
         """Return the numbers of the chunks of a point, ascending."""
         wanted = np.array(UUID(point).bytes, f"S{_ID_BYTES}")

@@ -17,9 +17,9 @@ from jackfield import sync
 from jackfield.config import Config, PathText, ServerAddress
 from jackfield.errors import ToolServiceError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Vector, shown_path
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Selection, Vector, Where, shown_path
 from jackfield.secrets import ForgetLocals
-from jackfield_documents import IndexCache, OnShelf, Shelf
+from jackfield_documents import IndexCache, OnShelf, Shelf, search_selected
 from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_http.keys import KeyRule, find_key
 
@@ -35,6 +35,7 @@ _ATTEMPTS = 3
 _KEPT = 8  # corpora: as many as are kept in memory
 _KEPT_ON_DISK = 2  # corpora: those that an index on disk can be read as
 _DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which products are summed
+_MOST_NAMED = 1000  # selected chunks that a request names; from more, hits outside of the selection are dropped
 _TIES = 1000  # how many points are looked at so that equal ones come in document order
 
 
@@ -102,13 +103,14 @@ class QdrantSearcher(Searcher):
         self._points: IndexCache[Points] = IndexCache()
         self._uploaded: IndexCache[str] = IndexCache()
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """See `Searcher`; the score is the cosine.
 
         Args:
             query: A text, or JSON with `text`, as it is made for searches by words, too.
             corpus: What is searched.
             limit: The most hits.
+            where: A filter; see `Searcher`.
 
         Raises:
             ToolServiceError: The server cannot be reached, refuses, or failed.
@@ -118,7 +120,7 @@ class QdrantSearcher(Searcher):
         question = self._embedder.question_in(query)
         if not corpus.chunks or limit < 1 or not question:
             return []
-        return await sync.in_worker(partial(self._search, question, corpus, limit))
+        return await sync.in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: OnProgress | None = None) -> None:
         """Embed and upload what is new of a corpus, so that no search has to; what was uploaded stays if this fails.
@@ -142,16 +144,17 @@ class QdrantSearcher(Searcher):
             await sync.in_worker(self._opened.close)
             self._uploaded = IndexCache()  # the local mode in memory has forgotten it
 
-    def _search(self, question: str, corpus: Corpus, limit: int) -> list[Hit]:
+    def _search(self, question: str, corpus: Corpus, limit: int, where: Where | None) -> list[Hit]:
+        selection = corpus.select(where) if where else None
         points, key = self._ready(corpus)
-        if not len(points):
+        if not len(points) or (selection is not None and not len(selection)):
             return []
         (vector,) = sync.run(self._embedder.embed([question], "query"))
-        found = self._nearest(points, key, vector, limit)
+        found = self._nearest(points, key, vector, limit, selection)
         if len(found) < min(limit, len(points)) and not self._collection.is_whole(key):
             self._uploaded = IndexCache()  # other corpora of the same index have taken its place
             points, key = self._ready(corpus)
-            found = self._nearest(points, key, vector, limit)
+            found = self._nearest(points, key, vector, limit, selection)
         least = self.config.min_score
         return [
             Hit(corpus.chunks[place], score, {self.name: rank})
@@ -159,16 +162,35 @@ class QdrantSearcher(Searcher):
             if least is None or score >= least
         ]
 
-    def _nearest(self, points: Points, key: str, vector: Vector, limit: int) -> list[tuple[int, float]]:
-        nearest = self._nearest_points(key, vector, limit)
-        found = [(place, score) for point, score in nearest for place in points.places(point)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+    def _nearest(
+        self, points: Points, key: str, vector: Vector, limit: int, selection: Selection | None
+    ) -> list[tuple[int, float]]:
+        if selection is None:
+            return self._nearest_of(points, key, vector, limit)
+        if len(selection) > _MOST_NAMED:
+            search = partial(self._nearest_of, points, key, vector)
+            return search_selected(search, limit, selection)
+        # A point may belong to several chunks, of which some are not selected.
+        named = points.of_chunks(selection.numbers)
+        nearest = self._nearest_of(points, key, vector, len(named) * 2, named)
+        return [hit for hit in nearest if hit[0] in selection][:limit]
 
-    def _nearest_points(self, key: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
+    def _nearest_of(
+        self, points: Points, key: str, vector: Vector, limit: int, named: Sequence[str] | None = None
+    ) -> list[tuple[int, float]]:
+        nearest = self._nearest_points(key, vector, limit, named)
+        found = [(place, score) for point, score in nearest for place in points.places(point)]
+        found.sort(key=lambda hit: (-hit[1], hit[0]))
+        return found if named is not None else found[:limit]
+
+    def _nearest_points(
+        self, key: str, vector: Vector, limit: int, named: Sequence[str] | None
+    ) -> list[tuple[str, float]]:
         """Return the nearest points, with rounded scores, and all others as near as the last one."""
         wanted = 2 * limit
         while True:
-            nearest = [(point, round(score, _DIGITS)) for point, score in self._collection.nearest(key, vector, wanted)]
+            found = self._collection.nearest(key, vector, wanted, named)
+            nearest = [(point, round(score, _DIGITS)) for point, score in found]
             if len(nearest) < wanted or nearest[-1][1] < nearest[limit - 1][1] or wanted > max(_TIES, limit):
                 return nearest
             wanted *= 8  # the last one is as good as others, of which some may stand before it

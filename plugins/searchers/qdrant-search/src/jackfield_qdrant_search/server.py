@@ -89,14 +89,25 @@ class Collection:
         """Return the number of points of a corpus."""
         return self._ask(lambda client: client.count(self._name, count_filter=_of(corpus), exact=True)).count
 
-    def nearest(self, corpus: str, vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """Return the points of a corpus that are nearest to a vector, with their cosines, best first."""
+    def nearest(
+        self, corpus: str, vector: Vector, limit: int, named: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the points of a corpus that are nearest to a vector, with their cosines, best first.
+
+        Args:
+            corpus: The corpus.
+            vector: The vector.
+            limit: The most points.
+            named: The ids of the points that may be returned; None for all.
+        """
+        is_named = [] if named is None else [models.HasIdCondition(has_id=list(named))]
+        query_filter = models.Filter(must=[_belongs_to(corpus), *is_named])
         answer = self._ask(
             lambda client: client.query_points(
                 self._name,
                 query=list(vector),
                 using=_VECTOR,
-                query_filter=_of(corpus),
+                query_filter=query_filter,
                 limit=limit,
                 with_payload=False,
             )

@@ -69,6 +69,11 @@ class Places:
         keys: NDArray[np.int64] = self.table[0]
         return keys
 
+    def keys_of(self, places: Sequence[int]) -> list[int]:
+        """Return the keys of the chunks at these positions, ascending."""
+        keys: list[int] = self.keys[np.isin(self.table[1], np.asarray(places, np.int64))].tolist()
+        return keys
+
     def find(self, keys: Sequence[int]) -> list[int]:
         """Return the position of each key; -1 for unknown ones."""
         if not self.keys.size:
@@ -92,19 +97,30 @@ class WordIndex:
         self._places = places
         self._analyzer = analyzer
 
-    def search(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    def search(
+        self, texts: Sequence[str], limit: int, selected: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
         """Return the positions and scores of the best chunks, best first, equal ones in document order.
+
+        Args:
+            texts: The texts of the query.
+            limit: The most chunks.
+            selected: The positions of the chunks that may be returned; None for all.
 
         Raises:
             DamagedIndexError: It cannot be read.
         """
         with damage_noticed():
-            return self._found(texts, limit)
+            return self._found(texts, limit, selected)
 
-    def _found(self, texts: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    def _found(self, texts: Sequence[str], limit: int, selected: Sequence[int] | None) -> list[tuple[int, float]]:
         query = self._query(texts)
         if query is None:
             return []
+        if selected is not None:
+            is_selected = tantivy.Query.term_set_query(_SCHEMA, "key", self._places.keys_of(selected))
+            unscored = tantivy.Query.const_score_query(is_selected, 0.0)
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, unscored)])
         addresses, scores = self._best(query, limit)
         keys = self._searcher.fast_field_values("key", addresses)
         found = zip(self._places.find([int(key or _STATE) for key in keys]), scores, strict=True)

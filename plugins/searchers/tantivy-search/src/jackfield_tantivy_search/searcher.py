@@ -14,9 +14,9 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import ConfigError
-from jackfield.retrieval import Corpus, Hit, Searcher
+from jackfield.retrieval import Corpus, Hit, Searcher, Where
 from jackfield.sync import in_worker
-from jackfield_documents import IndexCache, Shelf
+from jackfield_documents import IndexCache, Shelf, search_selected
 from jackfield_documents.analyzer import Analyzer, Chinese
 from jackfield_documents.queries import texts_of
 from jackfield_local_state.ownfile import BusyFileError, UnusableFileError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # it loads tantivy and numpy, which the first search does
     from jackfield_tantivy_search.index import WordIndex
     from jackfield_tantivy_search.kept import KeptIndex
 
+_MOST_NAMED = 2000  # selected chunks that a query names; from more, hits outside of the selection are dropped
 _DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-documents", "tantivy")
 
 
@@ -45,18 +46,19 @@ class TantivySearcher(Searcher):
         super().__init__(cfg, **settings)
         self._indexes: IndexCache[WordIndex] = IndexCache()
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """Return the chunks that share words with the query, best first; [] if none does.
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
             corpus: What is searched.
             limit: The most hits.
+            where: A filter; see `Searcher`.
 
         Raises:
             ConfigError: The index beside the corpus cannot be written or read.
         """
-        return await in_worker(partial(self._search, query, corpus, limit))
+        return await in_worker(partial(self._search, query, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Make the index of a corpus, so that no search has to.
@@ -75,22 +77,35 @@ class TantivySearcher(Searcher):
         if on_progress:
             on_progress(total, total)
 
-    def _search(self, query: str, corpus: Corpus, limit: int) -> list[Hit]:
+    def _search(self, query: str, corpus: Corpus, limit: int, where: Where | None) -> list[Hit]:
         if not corpus.chunks or limit < 1:
             return []
-        found = self._found(texts_of(query), corpus, limit)
+        texts = texts_of(query)
+        selection = corpus.select(where) if where else None
+        if selection is None:
+            found = self._found(texts, corpus, limit)
+        elif len(selection) <= _MOST_NAMED:
+            found = self._found(texts, corpus, limit, selected=selection.numbers) if len(selection) else []
+        else:
+            found = search_selected(partial(self._found, texts, corpus), limit, selection)
         return [
             Hit(corpus.chunks[place], score, {self.name: rank}) for rank, (place, score) in enumerate(found, start=1)
         ]
 
     def _found(
-        self, texts: Sequence[str], corpus: Corpus, limit: int, on_read: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        corpus: Corpus,
+        limit: int,
+        on_read: Callable[[int], None] | None = None,
+        *,
+        selected: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
         from jackfield_tantivy_search.index import DamagedIndexError, in_memory
 
         shelf = getattr(corpus, "shelf", None)
         if not isinstance(shelf, Shelf):
-            return self._indexes.get(corpus, partial(in_memory, analyzer=self._analyzer)).search(texts, limit)
+            return self._indexes.get(corpus, partial(in_memory, analyzer=self._analyzer)).search(texts, limit, selected)
         settings = self.config.model_dump_json()
         folder = shelf.folder / f"{self.name}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
         try:
@@ -98,11 +113,11 @@ class TantivySearcher(Searcher):
             follow = partial(kept.following, shelf, on_read=on_read)
             index = self._indexes.get(corpus, follow)
             try:
-                return index.search(texts, limit)
+                return index.search(texts, limit, selected)
             except DamagedIndexError:
                 kept.remove()
                 self._indexes = IndexCache()
-                return self._indexes.get(corpus, follow).search(texts, limit)
+                return self._indexes.get(corpus, follow).search(texts, limit, selected)
         except (OSError, sqlite3.Error, UnusableFileError, BusyFileError, DamagedIndexError) as error:
             raise ConfigError(f"{self.name}: no index can be kept in {folder}: {error}") from error
 

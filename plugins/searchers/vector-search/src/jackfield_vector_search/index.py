@@ -14,6 +14,7 @@ from jackfield_vector_search.graph import Graph, Matrix
 # Vectors have 32 bits, and the last of them depend on the order in which products are summed.
 _DIGITS = 6
 _CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
+_COPIED = 8  # of fewer than one row in so many, a copy is faster than a product with all
 _HEADER = np.dtype([("magic", "S24"), ("rows", "<i8"), ("columns", "<i8"), ("graph", "<i8"), ("rest", "V16")])
 _MAGIC = b"jackfield-vectors 1"
 
@@ -77,16 +78,29 @@ class Index:
         """The length of a vector; None if there are none."""
         return self._rows.shape[1] if len(self._numbers) else None
 
-    def search(self, vector: Matrix, limit: int) -> list[tuple[int, float]]:
-        """Return the chunks nearest to a vector, with their cosines (1: the same direction); equal ones in order."""
+    def search(self, vector: Matrix, limit: int, selected: Sequence[int] | None = None) -> list[tuple[int, float]]:
+        """Return the chunks nearest to a vector, with their cosines (1: the same direction); equal ones in order.
+
+        Args:
+            vector: The vector.
+            limit: The most chunks.
+            selected: The numbers of the chunks that may be returned, ascending; None for all. They are all compared.
+        """
         if not len(self._numbers):
             return []
         query = normalized(vector.reshape(1, -1))[0]
         rows, numbers = self._rows, self._numbers
-        if self._graph and _CANDIDATES * limit < len(rows):
+        is_selected = None
+        if selected is not None:
+            is_selected = np.isin(numbers, np.asarray(selected, np.int64), assume_unique=True)
+            if _COPIED * np.count_nonzero(is_selected) < len(rows):
+                rows, numbers, is_selected = rows[is_selected], numbers[is_selected], None
+        elif self._graph and _CANDIDATES * limit < len(rows):
             near = self._graph.near(query, _CANDIDATES * limit)
             rows, numbers = rows[near], numbers[near]
         scores = np.round((rows @ query).astype(np.float64), _DIGITS)
+        if is_selected is not None:
+            scores, numbers = scores[is_selected], numbers[is_selected]
         if limit < len(scores):
             # All that are as good as the last one: which of them stands first is decided below, and not by chance.
             least = np.partition(scores, len(scores) - limit)[len(scores) - limit]

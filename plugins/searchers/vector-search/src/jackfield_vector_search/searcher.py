@@ -18,7 +18,7 @@ from jackfield import sync
 from jackfield.config import Config, PathText
 from jackfield.errors import ConfigError, JackfieldError, ModelResponseError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher, Where
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 
@@ -88,13 +88,14 @@ class VectorSearcher(Searcher):
         self._lock = threading.Lock()
         self._stores: dict[Path, VectorStore] = {}
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         """See `Searcher`; the score is the cosine.
 
         Args:
             query: A text, or JSON with `text`, as it is made for searches by words, too.
             corpus: What is searched.
             limit: The most hits.
+            where: A filter; see `Searcher`.
 
         Raises:
             ModelServiceError: The embedder failed, or sent something that is not vectors.
@@ -104,7 +105,7 @@ class VectorSearcher(Searcher):
         question = self._embedding.question_in(query)
         if not corpus.chunks or limit < 1 or not question:
             return []
-        return await _in_worker(partial(self._search, question, corpus, limit))
+        return await _in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """See `Searcher`: embed what is not embedded yet. What was made is kept after each 512 texts.
@@ -121,14 +122,17 @@ class VectorSearcher(Searcher):
         for store in list(self._stores.values()):
             await sync.in_worker(store.close)
 
-    def _search(self, question: str, corpus: Corpus, limit: int, given_up: threading.Event) -> list[Hit]:
+    def _search(
+        self, question: str, corpus: Corpus, limit: int, where: Where | None, given_up: threading.Event
+    ) -> list[Hit]:
+        selected = corpus.select(where).numbers if where else None
         index = self._index_of(corpus, None, given_up)
         vector = self._embedded([question], "query")[0]
         if index.dimension not in (None, len(vector)):
             raise self._wrong(
                 f"the vector of the query has {len(vector)} numbers, and those of the chunks have {index.dimension}"
             )
-        found = index.search(vector, limit)
+        found = index.search(vector, limit, selected)
         least = self.config.min_score
         return [
             Hit(corpus.chunks[number], score, {self.name: rank})

@@ -30,6 +30,12 @@ def tools() -> list[ToolSpec]:
                         "items": {"type": "string"},
                         "description": "Names of the documents to search; all of them if left out",
                     },
+                    "where": {
+                        "type": "object",
+                        "description": "Filter by path, name, type, title, heading, page, year and other values that "
+                        "the documents have: a value, a list of values, or an object with gt, gte, lt, lte, not. "
+                        'In texts, * stands for anything: {"year": {"gte": 2023}, "path": "reports/*"}',
+                    },
                 },
                 "required": ["query"],
                 "additionalProperties": False,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Literal
 
 from jackfield.errors import ConfigError, DocParserError, ModelServiceError, ToolServiceError
@@ -16,7 +15,7 @@ from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
 from jackfield.results import WARNINGS
-from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, make_searcher, unread_parts
+from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, Where, make_searcher, unread_parts
 from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
 from jackfield.work import part_of_run
@@ -181,45 +180,61 @@ class Retriever:
             raise ConfigError(f"{error}, or keep them in an index: jackfield index build NAME FILES") from error
 
     async def retrieve(
-        self, query: str, files: Iterable[str], *, report: ReportProgress = ignore_progress
+        self,
+        query: str,
+        files: Iterable[str],
+        *,
+        where: Mapping[str, object] | None = None,
+        report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
         """Find what fits a query.
 
         Args:
             query: A question, or keywords.
             files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
+            where: A filter, besides that of the settings; see `Where.parse`.
             report: Takes the progress of reading and indexing.
 
         Raises:
             PluginError: A searcher is not installed, or cannot be loaded.
-            ConfigError: There are too many files.
+            ConfigError: There are too many files, or a filter does not fit the documents.
         """
         names = list(files)
+        wanted = Where(
+            tuple(one for told in (self._config.where, where) if told for one in Where.parse(told).conditions)
+        )
         with part_of_run("retrieval", "retrieval", query=query) as work:
             for _ in range(_TRIES):
                 try:
                     with failures_noted() as failures:
-                        found = await self._retrieve(query, names, report)
+                        found = await self._retrieve(query, names, wanted, report)
                 except ChangedIndexError:  # it was built twice since it was opened
                     continue
                 work.facts.update(passages=len(found.chunks), documents=found.documents)
                 return replace(found, failures=tuple(failures))
         raise ConfigError("an index changes faster than it can be searched: build it less often")
 
-    async def _retrieve(self, query: str, names: Sequence[str], report: ReportProgress) -> RetrievalResult:
+    async def _retrieve(
+        self, query: str, names: Sequence[str], wanted: Where, report: ReportProgress
+    ) -> RetrievalResult:
         known = await self._known(names, report)
         corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
+        where = await in_worker(_fitting, wanted, corpora) if wanted.conditions and corpora else None
+        searched, everything = corpora, known
+        if where is not None:
+            known = replace(known, files=await in_worker(_selected, known.files, where))
+            corpora = [corpus for corpus in (known.files, *known.indexes) if corpus.chunks]
         selective = self._config.top_k is not None or self._config.score_threshold is not None
         fits = len(corpora) == 1 and self._fits(corpora[0])
         scripts = await in_worker(self._scripts_of, corpora)
         if not fits and not selective and asks_for_whole(query, names=names):
-            chunks = await in_worker(_all_chunks, corpora)
+            chunks = await in_worker(_all_chunks, corpora, where)
             if chunks:
                 return await in_worker(self._overview, known, chunks, scripts)
         is_searched = bool(query.strip()) and (selective or not fits)
-        hits = await self._hits(query, corpora, report) if is_searched else []
+        hits = await self._hits(query, searched, where, report) if is_searched else []
         chosen = [] if selective and not hits else self._chosen(known, hits, selective=selective)
-        shown = () if fits and not selective else await in_worker(_shown, known, chosen)
+        shown = () if fits and not selective else await in_worker(_shown, everything, chosen)
         return RetrievalResult(
             passages(chosen),
             tuple(hits),
@@ -303,7 +318,8 @@ class Retriever:
 
         def cut() -> Corpus:
             size, overlap = self._config.parser_page_size, self._config.chunk_overlap
-            return corpus_of(documents, size_tokens=size, overlap_chars=overlap)
+            rules = self._config.metadata_rules
+            return corpus_of(documents, size_tokens=size, overlap_chars=overlap, rules=rules)
 
         return self._corpora.get(key, cut)
 
@@ -325,12 +341,14 @@ class Retriever:
 
     # --- searching ---
 
-    async def _hits(self, query: str, corpora: Sequence[Corpus], report: ReportProgress) -> list[Hit]:
+    async def _hits(
+        self, query: str, corpora: Sequence[Corpus], where: Where | None, report: ReportProgress
+    ) -> list[Hit]:
         if not corpora:
             return []
         limit = self._config.top_k or max(50, self._config.max_ref_token // 50)
         searches = {
-            name: partial(self._ranking, name, settings, query, corpora, limit=limit, report=report)
+            name: partial(self._ranking, name, settings, query, corpora, limit=limit, where=where, report=report)
             for name, settings in self._config.searchers.items()
         }
         rankings = await ask_all(searches)
@@ -350,6 +368,7 @@ class Retriever:
         corpora: Sequence[Corpus],
         *,
         limit: int,
+        where: Where | None,
         report: ReportProgress,
     ) -> list[Hit]:
         if name not in self._searchers:
@@ -357,7 +376,7 @@ class Retriever:
         searcher = self._searchers[name]
         for corpus in corpora:
             await self._prepare(name, searcher, corpus, report)
-        searches = [searcher.search(query, corpus, limit=limit) for corpus in corpora]
+        searches = [searcher.search(query, corpus, limit=limit, where=where) for corpus in corpora]
         return _merged(name, await asyncio.gather(*searches))
 
     async def _prepare(self, name: str, searcher: Searcher, corpus: Corpus, report: ReportProgress) -> None:
@@ -391,11 +410,13 @@ class Retriever:
         return sorted(chosen, key=lambda chunk: (order.get(chunk.source, len(order)), chunk.source, chunk.index))
 
 
-def _all_chunks(corpora: Sequence[Corpus]) -> list[Chunk]:
-    """Return all chunks, each once; [] if there are too many to read."""
-    if sum(len(corpus.chunks) for corpus in corpora) > _MOST_OVERVIEWED:
+def _all_chunks(corpora: Sequence[Corpus], where: Where | None) -> list[Chunk]:
+    """Return all chunks that a filter selects, each once; [] if there are too many to read."""
+    numbers = [corpus.select(where).numbers if where else range(len(corpus.chunks)) for corpus in corpora]
+    if sum(map(len, numbers)) > _MOST_OVERVIEWED:
         return []
-    return list({chunk.id: chunk for chunk in chain.from_iterable(corpus.chunks for corpus in corpora)}.values())
+    chunks = [corpus.chunks[number] for corpus, own in zip(corpora, numbers, strict=True) for number in own]
+    return list({chunk.id: chunk for chunk in chunks}.values())
 
 
 def _sample(corpus: Corpus) -> str:
@@ -423,6 +444,24 @@ def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
         shown.append(Shown(source, len(of_one), max(total, len(of_one)), "parts"))
     is_whole = len(shown) == known.documents and all(one.count == one.total for one in shown)
     return () if is_whole and not any(chunk.is_cut for chunk in chosen) else tuple(shown)
+
+
+def _fitting(where: Where, corpora: Sequence[Corpus]) -> Where:
+    """Return the filter if it fits what all corpora hold together.
+
+    Raises:
+        ConfigError: No document has a key, or its values are of another kind.
+    """
+    kinds: dict[str, set[str]] = {}
+    for corpus in corpora:
+        for key, found in corpus.metadata_kinds.items():
+            kinds.setdefault(key, set()).update(found)
+    return where.check(kinds)
+
+
+def _selected(corpus: Corpus, where: Where) -> Corpus:
+    """Return the part of a corpus that a filter selects."""
+    return Corpus(tuple(corpus.chunks[number] for number in corpus.select(where).numbers))
 
 
 def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from jackfield.errors import ConfigError, DocParserError
+from jackfield.errors import ConfigError, DocParserError, ToolArgumentError
 from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import default_host
-from jackfield.retrieval import shown_path
+from jackfield.retrieval import Where, shown_path
 from jackfield.runs import ReportProgress
 from jackfield.tools import BaseTool, ToolContext, ToolResult, says_if_not_awaited
 from jackfield_documents import RAGConfig, file_meant
@@ -55,14 +55,21 @@ class RetrievalTool(BaseTool):
         """Find passages; a JSON list of `{"url", "text": […]}`, and a line for each file that could not be read.
 
         Raises:
-            ToolArgumentError: A file is named that is not the conversation's.
+            ToolArgumentError: A file is named that is not the conversation's, or a filter does not fit the documents.
             DocParserError: No file could be read.
         """
         arguments = self.parse_arguments(params)
         scope = context or ToolContext()
         wanted = arguments.get("files")
         files = scope.files if wanted is None else await self._meant(wanted, scope)
-        found = await self.retrieve(arguments["query"], files, report=_tenths(scope.report))
+        where = arguments.get("where")
+        try:
+            Where.parse(where or {})
+            found = await self.retrieve(arguments["query"], files, where=where, report=_tenths(scope.report))
+        except ConfigError as error:
+            if where and str(error).startswith("where"):
+                raise ToolArgumentError(str(error)) from error
+            raise
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
             raise DocParserError("no document could be read: " + "; ".join(problems))
@@ -81,10 +88,15 @@ class RetrievalTool(BaseTool):
         ]
 
     async def retrieve(
-        self, query: str, files: Iterable[str], *, report: ReportProgress = ignore_progress
+        self,
+        query: str,
+        files: Iterable[str],
+        *,
+        where: Mapping[str, object] | None = None,
+        report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
         """Find what fits a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
-        return await self._retriever.retrieve(query, files, report=report)
+        return await self._retriever.retrieve(query, files, where=where, report=report)
 
     @property
     def _retriever(self) -> Retriever:

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield import sync
+from jackfield.errors import ConfigError
 from jackfield.plugins import SearcherSpec
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, MetadataValue, Searcher, Where
 from jackfield_testkit.effects import undeclared, watching
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import TRIES, check_loop
@@ -57,6 +58,15 @@ ODD_TEXTS = (
     "-",
     "AND OR NOT (",
     '"',
+)
+
+FILTERS: Sequence[Mapping[str, object]] = (
+    {"year": 2024},
+    {"year": [2023, 2024], "path": "reports/*"},
+    {"path": "no/such/*"},
+    {"number": {"lt": 3}},
+    {"page": {"gte": 2}},
+    {"path": {"not": "*'; DROP TABLE x; --"}},
 )
 
 
@@ -150,6 +160,35 @@ class SearcherSuite(Suite):
         for rank, hit in enumerate(self._search("tea bread violin", self._corpus(), limit=5), start=1):
             assert all(place >= 1 for place in hit.ranks.values())
             assert not hit.ranks or rank in hit.ranks.values()
+
+    # --- filters ---
+
+    def test_a_filter_selects_what_is_found(self) -> None:
+        corpus, searcher = _filtered_corpus(), self.make_searcher()
+        everything = _run(searcher, "stone river", corpus, 500)
+        for where in map(Where.parse, FILTERS):
+            selected = {corpus.chunks[number].id for number in corpus.select(where).numbers}
+            hits = sync.run(searcher.search("stone river", corpus, limit=500, where=where))
+            ids = {hit.chunk.id for hit in hits}
+            assert ids <= selected, f"it finds chunks outside of the filter {where}"
+            if not self.ignores_query:
+                expected = {hit.chunk.id for hit in everything} & selected
+                assert ids >= expected, f"it misses chunks that the filter {where} selects"
+
+    def test_a_filter_leaves_as_many_hits_as_there_are(self) -> None:
+        self._needs_a_query()
+        corpus, searcher = _filtered_corpus(), self.make_searcher()
+        where = Where.parse({"number": {"gte": 100}})  # far behind the best hits
+        hits = sync.run(searcher.search("stone river", corpus, limit=5, where=where))
+        assert len(hits) == 5, "it filters the best hits only: search on until there are enough"
+        assert _seen(_run(searcher, "stone river", corpus, 5)) == _seen(
+            _run(self.make_searcher(), "stone river", corpus, 5)
+        )
+
+    def test_a_filter_that_does_not_fit_is_an_error(self) -> None:
+        for where in ({"yaer": 2024}, {"year": "2024"}, {"path": 3}):
+            with pytest.raises(ConfigError, match="where"):
+                sync.run(self.make_searcher().search("stone", _filtered_corpus(), limit=5, where=Where.parse(where)))
 
     # --- odd things ---
 
@@ -292,6 +331,27 @@ class SearcherSuite(Suite):
     def _search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
         """Return the hits of a new searcher."""
         return _run(self.make_searcher(), query, corpus, limit)
+
+
+def _filtered_corpus() -> Corpus:
+    """Return chunks of four documents that all have the words `stone river`, the first ones more often."""
+    folders = ("/data/reports/a.md", "/data/reports/b.md", "/data/notes/c.md", "/data/notes/d.md")
+    chunks = []
+    for number in range(120):
+        text = f"{'stone river ' * max(1, 5 - number // 20)}number {number}"
+        metadata: dict[str, MetadataValue] = {"year": 2022 + number % 4, "number": number}
+        chunks.append(
+            Chunk(
+                hashlib.sha256(text.encode()).hexdigest(),
+                folders[number // 30],
+                text,
+                number % 30,
+                tokens=len(text) // 4,
+                page=1 + number % 3,
+                metadata=metadata,
+            )
+        )
+    return Corpus(tuple(chunks))
 
 
 class CountedChunk(Chunk):

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.errors import ConfigError
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 
 
 class Honest(Searcher):
@@ -19,10 +20,12 @@ class Honest(Searcher):
         super().__init__(cfg)
         self.indexes: dict[str, list[Counter[str]]] = {}
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         if limit < 1:
             return []
         ranked = await asyncio.to_thread(lambda: self.ranked(self.words(query), self.index(corpus)))
+        if where:
+            ranked = [(score, number) for score, number in ranked if number in corpus.select(where)]
         return [
             Hit(corpus.chunks[number], score, {"honest": rank})
             for rank, (score, number) in enumerate(ranked[:limit], start=1)
@@ -43,7 +46,7 @@ class Honest(Searcher):
 
 
 class FindsNothing(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         return []
 
 
@@ -53,35 +56,35 @@ class NoChinese(Honest):
 
 
 class ChokesOnNothing(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         assert corpus.chunks[0]
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class AlwaysOne(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        return await super().search(query, corpus, limit=max(limit, 1)) if corpus.chunks else []
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        return await super().search(query, corpus, limit=max(limit, 1), where=where) if corpus.chunks else []
 
 
 class Generous(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        return await super().search(query, corpus, limit=limit + 3) if limit > 0 else []
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        return await super().search(query, corpus, limit=limit + 3, where=where) if limit > 0 else []
 
 
 class MakesChunks(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        hits = await super().search(query, corpus, limit=limit)
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
         return [Hit(Chunk(h.chunk.id, "x", h.chunk.text, h.chunk.index, 1), h.score) for h in hits]
 
 
 class WorstFirst(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        return (await super().search(query, corpus, limit=limit))[::-1]
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        return (await super().search(query, corpus, limit=limit, where=where))[::-1]
 
 
 class NoNumber(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        return [Hit(hit.chunk, float("nan")) for hit in await super().search(query, corpus, limit=limit)]
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        return [Hit(hit.chunk, float("nan")) for hit in await super().search(query, corpus, limit=limit, where=where)]
 
 
 class TiesBackwards(Honest):
@@ -90,16 +93,16 @@ class TiesBackwards(Honest):
 
 
 class CountsFromZero(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
-        hits = await super().search(query, corpus, limit=limit)
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
         return [Hit(hit.chunk, hit.score, {"x": rank}) for rank, hit in enumerate(hits)]
 
 
 class NeedsWords(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         if not query.strip():
             raise ValueError("no query")
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class NeedsWholeCharacters(Honest):
@@ -153,17 +156,17 @@ class CountsDown(Honest):
 class ClosesForGood(Honest):
     is_closed = False
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         if self.is_closed:
             raise RuntimeError("closed")
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
     async def aclose(self) -> None:
         self.is_closed = True
 
 
 class MixesCalls(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         self.query = query
         await asyncio.sleep(0)
         return await super().search(self.query, corpus, limit=limit)
@@ -172,24 +175,24 @@ class MixesCalls(Honest):
 class KeepsItsLoop(Honest):
     loop: Any = None
 
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         self.loop = self.loop or asyncio.get_running_loop()
         if self.loop is not asyncio.get_running_loop():
             raise RuntimeError("attached to a different loop")
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class Connects(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         with socket.socket() as connection:
             connection.connect_ex(("127.0.0.1", 9))
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class HoldsUpTheLoop(Honest):
-    async def search(self, query: str, corpus: Corpus, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         sum(range(30_000_000))  # some tenths of a second
-        return await super().search(query, corpus, limit=limit)
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class AlwaysFinds(Honest):
@@ -197,3 +200,23 @@ class AlwaysFinds(Honest):
         found = super().ranked(words, index)
         left = sorted({*range(len(index))} - {number for _, number in found})
         return [*found, *((0.0, number) for number in left)]
+
+
+class IgnoresFilters(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        return await super().search(query, corpus, limit=limit)
+
+
+class FiltersTheBestOnly(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit)
+        selected = corpus.select(where).numbers if where else range(len(corpus.chunks))
+        return [hit for hit in hits if any(hit.chunk is corpus.chunks[number] for number in selected)]
+
+
+class FindsNothingForWrongFilters(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        try:
+            return await super().search(query, corpus, limit=limit, where=where)
+        except ConfigError:
+            return []

@@ -1,0 +1,237 @@
+"""Filters over the metadata of chunks: parsed once, and matched against plain values."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from jackfield.errors import ConfigError
+from jackfield.messages import basename_of
+from jackfield.suggestions import suggest
+
+if TYPE_CHECKING:
+    from jackfield.retrieval._searching import Chunk
+
+MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+"""A value by which chunks are filtered; of several texts, one must match."""
+
+Kind = Literal["text", "number", "true or false"]
+
+CHUNK_KEYS: Mapping[str, Kind] = {"page": "number", "heading": "text"}
+"""The keys whose values differ within a document."""
+DOCUMENT_KEYS: Mapping[str, Kind] = {"path": "text", "name": "text", "type": "text", "title": "text"}
+"""The keys that every document has."""
+
+RESERVED_KEYS = (*DOCUMENT_KEYS, *CHUNK_KEYS)
+"""The keys that metadata cannot have."""
+
+_OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
+    "gt": lambda value, limit: value > limit,  # type: ignore[operator] # both are of one kind
+    "gte": lambda value, limit: value >= limit,  # type: ignore[operator]
+    "lt": lambda value, limit: value < limit,  # type: ignore[operator]
+    "lte": lambda value, limit: value <= limit,  # type: ignore[operator]
+}
+_EXAMPLE = "{'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob']}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one key.
+
+    Attributes:
+        key: The key.
+        operator: `in` (one of the operands), `not` (none of them), `gt`, `gte`, `lt` or `lte`.
+        operands: What to compare with, all of one kind.
+    """
+
+    key: str
+    operator: str
+    operands: tuple[str | int | float | bool, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the operands."""
+        return kind_of(self.operands[0])
+
+    def matches(self, value: MetadataValue | None) -> bool:
+        """Return True if the value of the key fulfils the condition; a missing value fulfils only `not`."""
+        if self.operator == "not":
+            return value is None or not self._is_one(value)
+        if value is None:
+            return False
+        if self.operator == "in":
+            return self._is_one(value)
+        compare = _OPERATORS[self.operator]
+        return any(kind_of(one) == self.kind and compare(one, self.operands[0]) for one in _each(value))
+
+    def _is_one(self, value: MetadataValue) -> bool:
+        if self.kind != "text":
+            return any(kind_of(one) == self.kind and one in self.operands for one in _each(value))
+        texts = [one for one in _each(value) if isinstance(one, str)]
+        patterns = [_pattern(str(operand), is_path=self.key == "path") for operand in self.operands]
+        return any(pattern.match(text) for text in texts for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A filter: all conditions must be fulfilled. `Where.parse` makes one of a dict.
+
+    Attributes:
+        conditions: The conditions.
+        is_checked: The keys and kinds were compared with the documents, in `check`.
+    """
+
+    conditions: tuple[Condition, ...]
+    is_checked: bool = False
+
+    @classmethod
+    def parse(cls, value: Mapping[str, object] | Where, *, what: str = "where") -> Where:
+        """Parse a dict of keys and conditions, such as `{"year": {"gte": 2023}, "path": "reports/*"}`.
+
+        A condition is a value, a list of values of which one must be equal, or a dict of `gt`, `gte`, `lt`, `lte` and
+        `not`. In texts, letter case does not count, `*` stands for any text and `?` for one character; a pattern for
+        `path` may begin at any folder.
+
+        Raises:
+            ConfigError: A condition does not fit; the message has the key.
+        """
+        if isinstance(value, Where):
+            return value
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{what} must be a dict such as {_EXAMPLE}, not {type(value).__name__}")
+        return cls(tuple(one for key, told in value.items() for one in _conditions(key, told, what)))
+
+    def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:
+        """Return the filter if its keys and kinds are known.
+
+        Args:
+            kinds: The keys that the documents have, each with the kinds of its values.
+
+        Raises:
+            ConfigError: No document has a key, or its values are of another kind.
+        """
+        for condition in self.conditions:
+            known = [*kinds.get(condition.key, ())]
+            if not known:
+                raise ConfigError(f"where: no document has {condition.key!r}{suggest(condition.key, sorted(kinds))}")
+            if condition.kind not in known:
+                operand = condition.operands[0]
+                raise ConfigError(
+                    f"where: {condition.key} is {' or '.join(sorted(known))}, and {operand!r} is {condition.kind}"
+                )
+        return Where(self.conditions, is_checked=True)
+
+    @property
+    def is_of_documents(self) -> bool:
+        """True if all chunks of a document match, or none."""
+        return all(condition.key not in CHUNK_KEYS for condition in self.conditions)
+
+    def of_documents(self) -> Where:
+        """Return the part of the filter that concerns whole documents."""
+        return Where(tuple(one for one in self.conditions if one.key not in CHUNK_KEYS), self.is_checked)
+
+    def matches(self, values: Mapping[str, MetadataValue]) -> bool:
+        """Return True if the values fulfil all conditions."""
+        return all(condition.matches(values.get(condition.key)) for condition in self.conditions)
+
+
+def document_values(source: str, title: str, metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
+    """Return the values by which all chunks of a document are filtered."""
+    name = basename_of(source)
+    extension = name.rpartition(".")[2].lower() if "." in name else ""
+    return {**metadata, "path": source.replace("\\", "/"), "name": name, "type": extension, "title": title}
+
+
+def chunk_values(chunk: Chunk) -> dict[str, MetadataValue]:
+    """Return the values by which a chunk is filtered."""
+    values = document_values(chunk.source, chunk.title, chunk.metadata)
+    if chunk.page is not None:
+        values["page"] = chunk.page
+    return {**values, "heading": chunk.headings}
+
+
+def kind_of(value: object) -> Kind:
+    """Return the kind of a value: texts, numbers, and true or false are never equal to each other."""
+    if isinstance(value, bool):
+        return "true or false"
+    return "number" if isinstance(value, int | float) else "text"
+
+
+def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, frozenset[str]]:
+    """Return the keys by which chunks can be filtered, each with the kinds of its values."""
+    kinds: dict[str, set[str]] = {key: {kind} for key, kind in (*DOCUMENT_KEYS.items(), *CHUNK_KEYS.items())}
+    for values in metadata:
+        for key, value in values.items():
+            kinds.setdefault(key, set()).add(kind_of(value))
+    return {key: frozenset(found) for key, found in kinds.items()}
+
+
+def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> dict[str, MetadataValue]:
+    """Return the values if documents can have them.
+
+    Raises:
+        ConfigError: A key is one of those that every document has, or a value is not a text, number or flag.
+    """
+    checked: dict[str, MetadataValue] = {}
+    for key, value in values.items():
+        if not key or key in RESERVED_KEYS:
+            raise ConfigError(f"{what}: {key!r} cannot be set; choose a name other than {', '.join(RESERVED_KEYS)}")
+        match value:
+            case date():
+                checked[key] = value.isoformat()
+            case str() | int() | float():
+                checked[key] = value
+            case [str(), *_] if all(isinstance(one, str) for one in value):
+                checked[key] = tuple(str(one) for one in value)
+            case _:
+                kinds = "a text, a number, true, false or a list of texts"
+                raise ConfigError(f"{what}: {key} must be {kinds}, not {value!r}")
+    return checked
+
+
+def _conditions(key: object, told: object, what: str) -> Iterable[Condition]:
+    if not isinstance(key, str) or not key:
+        raise ConfigError(f"{what}: keys must be texts, not {key!r}")
+    if not isinstance(told, Mapping):
+        return [Condition(key, "in", _operands(key, told, what))]
+    if not told or not set(told) <= {*_OPERATORS, "not"}:
+        known = ", ".join((*_OPERATORS, "not"))
+        raise ConfigError(f"{what}: {key} must be a value, a list, or a dict of {known}; for example {_EXAMPLE}")
+    conditions = [Condition(key, str(operator), _operands(key, value, what)) for operator, value in told.items()]
+    for condition in conditions:
+        if condition.operator != "not" and (len(condition.operands) > 1 or condition.kind == "true or false"):
+            raise ConfigError(f"{what}: {key}: {condition.operator} needs one number or text")
+    return conditions
+
+
+def _operands(key: str, value: object, what: str) -> tuple[str | int | float | bool, ...]:
+    values = [*value] if isinstance(value, list | tuple | set | frozenset) else [value]
+    plain = [one.isoformat() if isinstance(one, date) else one for one in values]
+    operands = tuple(one for one in plain if isinstance(one, str | int | float))
+    if not plain or len(operands) < len(plain):
+        raise ConfigError(f"{what}: {key} must be a text, a number, true or false, or a list of them, not {value!r}")
+    if len({kind_of(one) for one in operands}) > 1:
+        raise ConfigError(f"{what}: the values of {key} must be of one kind, not {value!r}")
+    return operands
+
+
+def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str, *, is_path: bool) -> re.Pattern[str]:
+    """Return the expression for a text with `*` and `?`."""
+    plain = text.replace("\\", "/") if is_path else text
+    plain = plain.replace("[", "[[]")  # brackets are no wildcards
+    ways = [plain, f"*/{plain}"] if is_path and not plain.startswith("/") else [plain]
+    # `fnmatch` writes expressions that never backtrack, whatever a model asks for.
+    return re.compile(
+        "|".join(re.sub(r"\bg(\d+)\b", rf"g\g<1>_{number}", fnmatch.translate(one)) for number, one in enumerate(ways)),
+        re.IGNORECASE,
+    )

@@ -1,0 +1,74 @@
+"""Values by which documents are filtered, and searches that keep to a selection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jackfield.retrieval import RESERVED_KEYS, Document, MetadataValue, Selection, Where, document_values
+
+_YEAR = re.compile(r"(?:D:)?((?:19|20)\d\d)(?!\d{3})")
+_DATES = ("date", "published", "created", "modified")
+_MOST_CHARS = 1000  # of a text, which each chunk of the document has
+
+MetadataRules = Sequence[tuple[Where, Mapping[str, MetadataValue]]]
+"""Values that documents get, each with a filter for the documents; later ones replace earlier ones."""
+
+
+def metadata_of(document: Document, rules: MetadataRules = ()) -> dict[str, MetadataValue]:
+    """Return the values by which a document is filtered: what the file states, its `year`, and those of rules."""
+    return with_rules(document.source, document.title, stated_metadata(document), rules)
+
+
+def stated_metadata(document: Document) -> dict[str, MetadataValue]:
+    """Return the plain values that a file states about itself, and the `year` of its date."""
+    stated = {key: value for key, told in document.metadata.items() if (value := _plain(told)) is not None}
+    for key in RESERVED_KEYS:
+        stated.pop(key, None)
+    year = next((match for key in _DATES if (match := _YEAR.match(str(stated.get(key, ""))))), None)
+    return {**({"year": int(year[1])} if year and "year" not in stated else {}), **stated}
+
+
+def with_rules(
+    source: str, title: str, metadata: Mapping[str, MetadataValue], rules: MetadataRules
+) -> dict[str, MetadataValue]:
+    """Return the metadata of a document after rules, which may filter by values of earlier ones."""
+    values = dict(metadata)
+    for where, added in rules:
+        if where.matches(document_values(source, title, values)):
+            values.update(added)
+    return values
+
+
+def search_selected(
+    search: Callable[[int], list[tuple[int, float]]], limit: int, selection: Selection
+) -> list[tuple[int, float]]:
+    """Return the best hits in a selection, by asking for more hits until enough of them are in it.
+
+    Args:
+        search: Returns this many numbers of chunks with their scores, best first.
+        limit: The most hits.
+        selection: The chunks that may be hits.
+    """
+    if not len(selection):
+        return []
+    wanted = max(limit, 2 * limit * selection.total // len(selection))
+    while True:
+        wanted = min(wanted, selection.total)
+        hits = search(wanted)
+        selected = [hit for hit in hits if hit[0] in selection]
+        if len(selected) >= min(limit, len(selection)) or len(hits) < wanted or wanted == selection.total:
+            return selected[:limit]
+        wanted *= 4
+
+
+def _plain(value: Any) -> MetadataValue | None:
+    match value:
+        case str():
+            return value[:_MOST_CHARS] or None
+        case bool() | int() | float():
+            return value
+        case [str(), *_] if all(isinstance(one, str) for one in value):
+            return tuple(one[:_MOST_CHARS] for one in value)
+    return None
