@@ -8,11 +8,10 @@ from jackfield.retrieval._filtering import (
     MetadataValue,
     Where,
     check_metadata,
-    chunk_values,
     document_values,
     kinds_in,
 )
-from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, Selection, make_searcher
+from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, Selection, chunk_values, make_searcher
 
 __all__ = [
     "RESERVED_KEYS",

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from jackfield.errors import ConfigError
 from jackfield.messages import basename_of
 from jackfield.suggestions import suggest
-
-if TYPE_CHECKING:
-    from jackfield.retrieval._searching import Chunk
 
 MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 """A value by which chunks are filtered; of several texts, one must match."""
@@ -145,14 +142,6 @@ def document_values(source: str, title: str, metadata: Mapping[str, MetadataValu
     name = basename_of(source)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     return {**metadata, "path": source.replace("\\", "/"), "name": name, "type": extension, "title": title}
-
-
-def chunk_values(chunk: Chunk) -> dict[str, MetadataValue]:
-    """Return the values by which a chunk is filtered."""
-    values = document_values(chunk.source, chunk.title, chunk.metadata)
-    if chunk.page is not None:
-        values["page"] = chunk.page
-    return {**values, "heading": chunk.headings}
 
 
 def kind_of(value: object) -> Kind:

@@ -14,7 +14,7 @@ from jackfield.config import Configured
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins._loading import host_argument
 from jackfield.plugins._protocol import Plugins
-from jackfield.retrieval._filtering import MetadataValue, Where, chunk_values, kinds_in
+from jackfield.retrieval._filtering import MetadataValue, Where, document_values, kinds_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,14 @@ class Chunk:
     joint: str | None = None
     is_cut: bool = False
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict, hash=False)
+
+
+def chunk_values(chunk: Chunk) -> dict[str, MetadataValue]:
+    """Return the values by which a chunk is filtered."""
+    values = document_values(chunk.source, chunk.title, chunk.metadata)
+    if chunk.page is not None:
+        values["page"] = chunk.page
+    return {**values, "heading": chunk.headings}
 
 
 _KEPT_SELECTIONS = 8

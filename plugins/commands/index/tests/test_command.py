@@ -434,13 +434,13 @@ def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
 # --- filters ---
 
 
-def test_values_are_set_and_filter_searches_and_removals(home: Path, capsys: Any) -> None:
+def test_values_are_set_and_filter_searches_and_removals(tmp_path: Path, capsys: Any) -> None:
     for folder in ("reports", "notes"):
         for number in (1, 2):
-            path = home / folder / f"{number}.md"
-            path.parent.mkdir(exist_ok=True)
+            path = tmp_path / "texts" / folder / f"{number}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# {folder} {number}\n\nThe otter swims.\n")
-    assert main(["index", "build", "a", str(home / "reports"), str(home / "notes")]) == 0
+    assert main(["index", "build", "a", str(tmp_path / "texts")]) == 0
     assert main(["index", "set", "a", "year=2024", "team=sales", "--where", "path=reports/*"]) == 0
     assert "2 documents have year=2024, team=sales" in capsys.readouterr().out
 
@@ -453,10 +453,10 @@ def test_values_are_set_and_filter_searches_and_removals(home: Path, capsys: Any
     assert found("year>=2024", "name!=1.md") == ["reports/2.md"]
     assert found("name=1.md", "name=2.md", "path=notes/*") == ["notes/1.md", "notes/2.md"]
     for wrong in ("yaer=1", "year", "year=x"):
-        assert main(["index", "search", "a", "otter", "--where", wrong]) == 2
+        assert main(["index", "search", "a", "otter", "--where", wrong]) == 1
         assert "where" in capsys.readouterr().err
     assert main(["index", "remove", "a", "--where", "team=sales"]) == 0
     assert main(["index", "build", "a"]) == 0
     capsys.readouterr()
     assert found() == ["notes/1.md", "notes/2.md"]
-    assert main(["index", "remove", "a"]) == 2
+    assert main(["index", "remove", "a"]) == 1

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield.retrieval import Chunk, Document
+from jackfield.retrieval import Chunk, Document, Where, chunk_values
 from jackfield_documents import DocumentReader, file_signature
 from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index, index_names
 
@@ -498,3 +498,47 @@ def test_no_secret_is_kept_and_nothing_that_is_not_json(home: Path, wrong: dict[
         build("docs", searchers={"vector_search": wrong})
     assert "sk-secret" not in str(raised.value)
     assert not KnowledgeIndex("notes").exists
+
+
+# --- metadata ---
+
+
+def selected(where: dict[str, Any]) -> list[str]:
+    corpus = KnowledgeIndex("notes").corpus()
+    chunks = [corpus.chunks[number] for number in corpus.select(Where.parse(where)).numbers]
+    assert chunks == [chunk for chunk in corpus.chunks if Where.parse(where).matches(chunk_values(chunk))]
+    return sorted({Path(chunk.source).stem for chunk in chunks})
+
+
+def test_values_that_people_give_outlive_changes_of_the_files() -> None:
+    write(a="# One\n\none", b="# Two\n\ntwo")
+    build("docs")
+    index = KnowledgeIndex("notes")
+    assert asyncio.run(index.set_metadata({"year": 2024}, where={"name": "a.*"})) == 1
+    assert asyncio.run(index.set_metadata({"old": True}, where={"year": {"gte": 2024}})) == 1
+    assert (selected({"year": 2024}), selected({"old": True}), selected({"year": {"not": 2024}})) == (
+        ["a"],
+        ["a"],
+        ["b"],
+    )
+    write(a="# One\n\none and more")
+    assert build().read == 1
+    assert selected({"year": 2024, "heading": "one"}) == ["a"]
+    asyncio.run(index.set_metadata({"year": 2025}, where={"name": "a.*"}))
+    assert (selected({"year": 2025}), selected({"year": 2024})) == (["a"], [])
+
+
+def test_a_filter_takes_documents_out_for_good() -> None:
+    write(a="# One\n\none", b="# Two\n\ntwo")
+    build("docs")
+    asyncio.run(KnowledgeIndex("notes").remove(where={"title": "One"}, reader=READER))
+    build()
+    assert [Path(one.location).stem for one in KnowledgeIndex("notes").documents()] == ["b"]
+
+
+@pytest.mark.parametrize("where", [{"yaer": 1}, {"title": 1}, {"page": 3}, {"heading": "x"}])
+def test_documents_are_selected_by_values_of_whole_documents(where: dict[str, Any]) -> None:
+    write(a="# One\n\none")
+    build("docs")
+    with pytest.raises(ConfigError, match="where"):
+        KnowledgeIndex("notes").select(where)

@@ -161,7 +161,7 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
     for condition in conditions:
         match = _CONDITION.fullmatch(condition)
         if match is None:
-            raise ConfigError(f"--where {condition!r} is no condition: write KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
+            raise ConfigError(f"--where {condition!r} is not a condition: write KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
         key, operator, value = match["key"].strip(), match["operator"], read_value(match["value"])
         if operator == "=":
             equal.setdefault(key, []).append(value)
@@ -182,7 +182,7 @@ def read_values(texts: Sequence[str]) -> dict[str, object]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"{text!r} is no value: write KEY=VALUE, such as year=2024")
+            raise ConfigError(f"{text!r} is not a value: write KEY=VALUE, such as year=2024")
         values[key.strip()] = read_value(value)
     return values
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x4A464B42
 """Marks the file as ours, in its header; SQLite keeps it for that."""
-VERSION = 2
+VERSION = 1
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document
 _OF_GENERATION = "since <= ?1 AND (until IS NULL OR until > ?1)"

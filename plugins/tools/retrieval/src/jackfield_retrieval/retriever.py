@@ -230,11 +230,11 @@ class Retriever:
         if not fits and not selective and asks_for_whole(query, names=names):
             chunks = await in_worker(_all_chunks, corpora, where)
             if chunks:
-                return await in_worker(self._overview, known, chunks, scripts)
+                return await in_worker(self._overview, everything, chunks, scripts)
         is_searched = bool(query.strip()) and (selective or not fits)
         hits = await self._hits(query, searched, where, report) if is_searched else []
         chosen = [] if selective and not hits else self._chosen(known, hits, selective=selective)
-        shown = () if fits and not selective else await in_worker(_shown, everything, chosen)
+        shown = () if fits and not selective and where is None else await in_worker(_shown, everything, chosen)
         return RetrievalResult(
             passages(chosen),
             tuple(hits),
