@@ -8,6 +8,7 @@ from jackfield import FnCallAgent, Message, sync
 from jackfield.messages import ContentItem
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_records import search_words, searched_text
+from jackfield_records.searching import excerpt_of
 from jackfield_testkit.records import MemoryStore
 
 
@@ -38,6 +39,19 @@ def test_a_run_without_content_has_no_text() -> None:
 def test_what_is_no_entry_has_no_text() -> None:
     broken = ['"messages"', '{"messages": 5}', '{"event": "RunStarted", "messages": [5, {"role": "user"}]}', "{"]
     assert searched_text(broken) == ""
+
+
+def test_an_excerpt_is_where_most_of_the_words_occur() -> None:
+    store = MemoryStore()
+    reply = f"{'before ' * 50}Low water at six.{' after' * 50}"
+    FnCallAgent(llm=ScriptedModel([answer(reply)]), store=store).ask("Water?")
+    [run] = sync.run(store.runs(limit=1))
+    entries = sync.run(store.read(run.run_id))[1]
+    excerpt = excerpt_of(entries, search_words("six WATER"))
+    assert "Low water at six." in excerpt
+    assert (excerpt[0], excerpt[-1], len(excerpt)) == ("…", "…", 162)
+    assert excerpt_of(entries, ["water?"]) == "Water?"
+    assert excerpt_of([], ["water"]) == ""
 
 
 def test_words_are_folded_as_the_text_is() -> None:

@@ -403,8 +403,9 @@ def test_a_conversation_is_exported_as_markdown(
     person.ask("the tide")
     person.wait_for("text=You said: the tide")
     person.wait_until_answered()
+    person.page.click("#export summary")
     with person.page.expect_download() as download:
-        person.press("Export")
+        person.press("As Markdown")
     text = Path(download.value.path()).read_text(encoding="utf-8")
     assert text == "## You\n\nthe tide\n\n## pilot\n\nYou said: the tide"
 

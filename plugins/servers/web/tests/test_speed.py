@@ -126,8 +126,9 @@ def test_a_long_conversation_is_loaded_from_its_end_and_the_rest_on_demand(
     assert "before" not in asked[0]
     first = person.page.evaluate("document.querySelectorAll('.run').length")
     assert first < RUNS
+    person.page.click("#export summary")
     with person.page.expect_download() as download:
-        person.press("Export")
+        person.press("As Markdown")
     text = Path(download.value.path()).read_text(encoding="utf-8")
     assert re.findall(r"You said: question (\d+)", text) == [str(number) for number in range(RUNS)]
     person.page.evaluate("document.getElementById('log').scrollTop = 0")

@@ -24,21 +24,21 @@ def searched_text(entries: Iterable[str]) -> str:
 
 
 def excerpt_of(entries: Iterable[str], words: Sequence[str], *, most_chars: int = 160) -> str:
-    """Return a part of a run's question or answers, on one line, where one of the words occurs; '' without content.
+    """Return a part of a run's question or answers, on one line, where most of the words occur; '' without content.
 
     Args:
         entries: The record of the run.
         words: As `search_words` returns them.
         most_chars: The length of the part.
     """
-    texts = [" ".join(text.split()) for entry in entries for text in texts_of(entry)]
-    for text in texts:
+    best, best_starts = "", list[int]()
+    for text in (" ".join(text.split()) for entry in entries for text in texts_of(entry)):
         starts = [start for word in words if (start := text.lower().find(word)) >= 0]
-        if starts:
-            begin = max(0, min(starts) - most_chars // 3)
-            end = begin + most_chars
-            return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
-    return texts[0][:most_chars] if texts else ""
+        if not best or len(starts) > len(best_starts):
+            best, best_starts = text, starts
+    begin = max(0, min(best_starts, default=0) - most_chars // 3)
+    end = begin + most_chars
+    return ("…" if begin else "") + best[begin:end] + ("…" if end < len(best) else "")
 
 
 def texts_of(entry: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ _MOST_FIELDS = 200
 _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
 _HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
+# A browser that opens the address saves it, and runs nothing in it.
+_DOWNLOAD = {"content-disposition": 'attachment; filename="conversation.json"', "x-content-type-options": "nosniff"}
 _SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -148,13 +151,9 @@ class Api:
         summaries = await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS)
         runs = [await self._serving.run(one.run_id, owner=owner) for one in reversed(summaries)]
         title = summaries[-1].title if summaries else ""
-        text = export_conversation(title, runs).model_dump_json(exclude_defaults=True, indent=1)
-        # A browser that opens the address saves it, and runs nothing in it.
-        headers = {
-            "content-disposition": 'attachment; filename="conversation.json"',
-            "x-content-type-options": "nosniff",
-        }
-        return Response(text, media_type="application/json", headers=headers)
+        file = export_conversation(title, runs).model_dump(exclude_defaults=True)
+        text = json.dumps(file, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        return Response(text, media_type="application/json", headers=_DOWNLOAD)
 
     async def import_conversation(self, request: Request) -> Response:
         """Record an exported conversation as a new one, and return its id."""

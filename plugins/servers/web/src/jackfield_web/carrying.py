@@ -37,7 +37,7 @@ class ExportedItem(_Part):
     @model_validator(mode="after")
     def _has_one_value(self) -> Self:
         if len(self.model_dump(exclude_none=True)) != 1:
-            raise ValueError("an item has one of text, image, audio, video and file")
+            raise ValueError("write one of text, image, audio, video and file")
         return self
 
 
@@ -62,9 +62,11 @@ class ExportedMessage(_Part):
 
     def as_message(self) -> Message:
         """Return the message with nothing but these fields."""
-        content = self.content
-        if not isinstance(content, str):
-            content = [ContentItem(**item.model_dump(exclude_none=True)) for item in content]
+        content: str | list[ContentItem] = ""
+        if isinstance(self.content, str):
+            content = self.content
+        else:
+            content = [ContentItem(**item.model_dump(exclude_none=True)) for item in self.content]
         call = self.call if self.role == ASSISTANT else None
         call_id = call.id if call else self.call_id
         extra = {"function_id": call_id} if call_id else {}
@@ -127,7 +129,7 @@ def _export(message: Message) -> ExportedMessage:
         content=[_export_item(item) for item in message.items],
         reasoning=reasoning if isinstance(reasoning, str) else "",
         name=message.name or "",
-        call=call and ExportedCall(id=message.function_id or "", name=call.name, arguments=call.arguments),
+        call=ExportedCall(id=message.function_id or "", name=call.name, arguments=call.arguments) if call else None,
         call_id="" if call else message.function_id or "",
         error=message.error,
     )
@@ -187,7 +189,6 @@ def _check_size(serving: Serving, file: ExportedConversation) -> None:
             raise RequestRefusedError(f"the file has run {run.id!r} twice")
         sizes[run.id] = sizes.get(run.continues, 0) + len(run.model_dump_json())
         total += sizes[run.id]
-    if total > serving.limits.history_bytes:
-        raise RequestRefusedError(
-            f"the conversation would take {total} bytes, more than {serving.limits.history_bytes}"
-        )
+    most = serving.limits.history_bytes
+    if total > most:
+        raise RequestRefusedError(f"the conversation would take {total} bytes, more than {most}")

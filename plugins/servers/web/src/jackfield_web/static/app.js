@@ -1,13 +1,13 @@
 // The page: conversations, the question, and the runs of the open conversation.
 
 import { button, element } from "./dom.js";
+import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
-import { ServerError, follow, get, post, remove, setToken } from "./server.js";
+import { ServerError, follow, get, getText, post, setToken } from "./server.js";
 import { t, translate } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const MAX_FILE_BYTES = 20 << 20;
-const UNDO_MS = 6000;
 const WATCH_MS = 3000;
 const FIRST_RUNS = 10;
 const MORE_RUNS = 20;
@@ -16,7 +16,6 @@ const RETRY_MS = [500, 1000, 2000, 5000];
 
 const state = {
   agents: [],
-  conversations: [],
   conversation: "", // its id; "" before the first question of a new one
   runs: new Map(), // all runs of the conversation, by id
   views: new Map(), // those that are or were shown
@@ -24,8 +23,16 @@ const state = {
   following: new Map(), // what ends the following of a run, by its id
   allowed: new Set(), // the tools that may always be called in this conversation
   files: [],
-  hidden: new Set(), // conversations that are about to be deleted
 };
+
+const conversations = new Conversations($("conversations"), $("find"), {
+  attempt,
+  say,
+  current: () => state.conversation,
+  onDeleted(id) {
+    if (state.conversation === id) location.hash = "";
+  },
+});
 
 // --- start ---
 
@@ -41,8 +48,7 @@ async function open() {
     throw error;
   }
   $("agent").replaceChildren(...state.agents.map((agent) => element("option", { value: agent.name, title: agent.description }, agent.name)));
-  state.conversations = (await listed).conversations;
-  drawConversations();
+  await conversations.load(listed);
   await show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
 }
 
@@ -55,43 +61,6 @@ function login() {
     opened = open();
     await opened;
   };
-}
-
-async function listConversations() {
-  state.conversations = (await get("api/conversations")).conversations;
-  drawConversations();
-}
-
-function drawConversations() {
-  const wanted = $("find").value.trim().toLowerCase();
-  const shown = state.conversations.filter((one) => !state.hidden.has(one.id) && one.title.toLowerCase().includes(wanted));
-  $("conversations").replaceChildren(
-    ...shown.map((one) =>
-      element(
-        "li", { class: one.id === state.conversation ? "current" : "" },
-        element("a", { href: `#c=${encodeURIComponent(one.id)}`, "aria-current": one.id === state.conversation ? "page" : null }, one.title || "…"),
-        button("×", () => deleteConversation(one), { class: "icon", "aria-label": `${t("remove")}: ${one.title}` }),
-      ),
-    ),
-  );
-}
-
-function deleteConversation(one) {
-  state.hidden.add(one.id);
-  drawConversations();
-  const timer = setTimeout(async () => {
-    await attempt(() => remove(`api/conversations/${encodeURIComponent(one.id)}`));
-    say("");
-    await listConversations();
-    if (state.conversation === one.id) location.hash = "";
-  }, UNDO_MS);
-  const undo = button(t("undo"), () => {
-    clearTimeout(timer);
-    state.hidden.delete(one.id);
-    say("");
-    drawConversations();
-  });
-  say(t("removed"), undo);
 }
 
 // --- one conversation ---
@@ -111,7 +80,7 @@ async function show(id) {
   const last = [...state.runs.values()].at(-1);
   if (last && state.agents.some((agent) => agent.name === last.agent)) $("agent").value = last.agent;
   draw();
-  drawConversations();
+  conversations.draw();
 }
 
 /** Load runs before those that are there: a long conversation is read from its end. */
@@ -284,7 +253,7 @@ function endFollowing(run, problem) {
   state.following.delete(run.id);
   setRunning(state.following.size > 0);
   if (problem) say(problem);
-  listConversations().catch(() => {});
+  conversations.load().catch(() => {});
 }
 
 function answerOrAsk(run, view, waiting) {
@@ -454,16 +423,23 @@ function grow() {
   box.rows = Math.min(12, Math.max(1, box.value.split("\n").length));
 }
 
-async function exportConversation() {
+async function exportMarkdown() {
   while (state.earlier) await loadEarlier(ALL_RUNS);
-  const runs = path();
-  const lines = runs.flatMap((run) => {
+  const lines = path().flatMap((run) => {
     const question = run.question.map((item) => item.text ?? `[${item.type}]`).join("\n");
     return [`## ${t("you")}`, question, `## ${run.agent}`, state.views.get(run.id).markdown];
   });
-  const link = element("a", { download: "conversation.md", href: URL.createObjectURL(new Blob([lines.join("\n\n")], { type: "text/markdown" })) });
-  link.click();
-  URL.revokeObjectURL(link.href);
+  download("conversation.md", "text/markdown", lines.join("\n\n"));
+}
+
+async function exportJson() {
+  const text = await attempt(() => getText(`api/conversations/${encodeURIComponent(state.conversation)}/export`));
+  if (text) download("conversation.json", "application/json", text);
+}
+
+async function importFile(file) {
+  const id = await conversations.importFile(file);
+  if (id) location.hash = `c=${id}`;
 }
 
 function toggleSide(isOpen) {
@@ -474,9 +450,13 @@ function toggleSide(isOpen) {
 translate(document);
 $("ask").addEventListener("submit", ask);
 $("stop").addEventListener("click", stop);
-$("export").addEventListener("click", exportConversation);
+$("export-markdown").addEventListener("click", exportMarkdown);
+$("export-json").addEventListener("click", exportJson);
+$("import").addEventListener("change", (event) => { if (event.target.files.length) importFile(event.target.files[0]); event.target.value = ""; });
+// A menu closes once something in it is chosen, and when the focus leaves it.
+$("export").addEventListener("click", (event) => { if (event.target.closest("button")) $("export").open = false; });
+$("export").addEventListener("focusout", (event) => { if (!$("export").contains(event.relatedTarget)) $("export").open = false; });
 $("new").addEventListener("click", () => { location.hash = ""; show(""); toggleSide(false); $("question").focus(); });
-$("find").addEventListener("input", drawConversations);
 $("pick").addEventListener("change", (event) => { addFiles(event.target.files); event.target.value = ""; });
 $("log").addEventListener("scroll", () => {
   const log = $("log");
@@ -499,7 +479,7 @@ window.addEventListener("hashchange", () => {
 // A tab that comes back looks whether another one has asked meanwhile.
 document.addEventListener("visibilitychange", async () => {
   if (document.hidden || !state.conversation || state.following.size) return;
-  await listConversations().catch(() => {});
+  await conversations.load().catch(() => {});
   const id = state.conversation;
   const found = await get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`).catch(() => null);
   if (!found || state.conversation !== id) return;

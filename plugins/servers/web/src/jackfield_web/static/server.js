@@ -34,9 +34,16 @@ export async function get(path) {
   return (await send(path)).json();
 }
 
-export async function post(path, body = {}) {
+export async function getText(path) {
+  return (await send(path)).text();
+}
+
+export const post = (path, body = {}) => write("POST", path, body);
+export const patch = (path, body) => write("PATCH", path, body);
+
+async function write(method, path, body) {
   const response = await send(path, {
-    method: "POST",
+    method,
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });

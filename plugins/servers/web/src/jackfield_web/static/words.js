@@ -2,8 +2,9 @@
 
 const WORDS = {
   en: {
-    skip: "Go to the question", newChat: "New", find: "Find a conversation", menu: "Conversations", agent: "Agent",
-    export: "Export", attach: "Attach files", question: "Ask anything", send: "Send", stop: "Stop", token: "Access token",
+    skip: "Go to the question", newChat: "New", find: "Search conversations", menu: "Conversations", agent: "Agent",
+    export: "Export", asMarkdown: "As Markdown", asJson: "As JSON, to import again", import: "Import", rename: "Rename",
+    noHits: "Nothing has these words.", notExported: "{name} is not an exported conversation.", attach: "Attach files", question: "Ask anything", send: "Send", stop: "Stop", token: "Access token",
     open: "Open", wrongToken: "This token is not valid.", you: "You", reasoning: "Reasoning", copy: "Copy",
     copied: "Copied", edit: "Edit", retry: "Retry", remove: "Delete", undo: "Undo", removed: "Conversation deleted.",
     empty: "Ask a question to begin.", lost: "The connection is lost. Trying again…",
@@ -23,7 +24,9 @@ const WORDS = {
     },
   },
   zh: {
-    skip: "跳到输入框", newChat: "新对话", find: "查找对话", menu: "对话列表", agent: "智能体", export: "导出",
+    skip: "跳到输入框", newChat: "新对话", find: "搜索对话", menu: "对话列表", agent: "智能体", export: "导出",
+    asMarkdown: "导出为 Markdown", asJson: "导出为 JSON（可再导入）", import: "导入", rename: "重命名", noHits: "没有找到。",
+    notExported: "{name} 不是导出的对话。",
     attach: "添加文件", question: "请输入问题", send: "发送", stop: "停止", token: "访问令牌", open: "打开",
     wrongToken: "令牌无效。", you: "你", reasoning: "思考过程", copy: "复制", copied: "已复制", edit: "编辑",
     retry: "重试", remove: "删除", undo: "撤销", removed: "对话已删除。", empty: "输入一个问题开始对话。",
