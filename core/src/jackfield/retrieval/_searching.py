@@ -111,6 +111,14 @@ class Corpus:
         """The keys by which chunks can be filtered, each with the kinds of its values."""
         return kinds_in(chunk.metadata for chunk in self.chunks)
 
+    def number_of(self, chunk: Chunk) -> int | None:
+        """Return the position of a chunk in `chunks`; None if it is a chunk of another corpus."""
+        return self._numbers.get(chunk.id)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {chunk.id: number for number, chunk in enumerate(self.chunks)}
+
     def _select(self, where: Where) -> list[int]:
         return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
 

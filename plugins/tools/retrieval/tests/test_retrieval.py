@@ -496,3 +496,26 @@ def test_a_filter_that_does_not_fit_is_the_models_mistake(years: list[str]) -> N
         RAGConfig.parse({"where": {"name": None}})
     with pytest.raises(ConfigError, match="cannot be set"):
         RAGConfig.parse({"metadata": {"*.md": {"path": "x"}}})
+
+
+def test_neighbours_and_sections_are_shown_within_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "guide.md"
+    sections = [
+        f"# Part {part}\n\n" + "\n\n".join(f"Line {part}.{n} says little." for n in range(20)) for part in "abcd"
+    ]
+    path.write_text("\n\n".join(sections).replace("Line c.10 says", "Line c.10 of the otter says"))
+    index = KnowledgeIndex(str(tmp_path / "index"))
+    asyncio.run(index.build([str(path)], reader=RAGConfig().reader(default_host()), size_tokens=40, overlap_chars=0))
+
+    def shown(known: str, **settings: Any) -> str:
+        config = {"max_ref_token": 400, "parser_page_size": 40, "chunk_overlap": 0, "top_k": 1, **settings}
+        return "\n".join(
+            text for one in passages(ask(RetrievalTool(config), [known], query="otter")) for text in one["text"]
+        )
+
+    for known in (str(path), f"index:{tmp_path / 'index'}"):
+        alone, beside, section = shown(known), shown(known, neighbours=1), shown(known, whole_sections=True)
+        assert alone in beside
+        assert len(beside) > 2 * len(alone)
+        assert section.strip() == sections[2].replace("c.10 says", "c.10 of the otter says").strip()
+        assert "Line c.10 of the otter" in shown(known, whole_sections=True, max_ref_token=100)

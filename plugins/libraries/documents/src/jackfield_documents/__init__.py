@@ -16,6 +16,7 @@ Importing the package loads no module, because parsing subprocesses import it.
 - `fuse`: merge several rankings.
 - `named_searchers`: searchers and weights in settings.
 - `selecting`: metadata by which documents are filtered, and searches that keep to a selection.
+- `surroundings`: add the chunks around hits.
 - `strategies`: run several searchers in parallel and tolerate failures.
 - `keep`: cache indexes in memory and on disk.
 - `embedding`: `ChunkEmbedder`, which embeds chunks and questions.
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from jackfield_documents.scripts import scripts_of
     from jackfield_documents.selecting import MetadataRules, metadata_of, search_selected, stated_metadata, with_rules
     from jackfield_documents.strategies import ask_all, failures_noted, note_failure
+    from jackfield_documents.surroundings import with_surroundings
     from jackfield_documents.tables import pipe_table
     from jackfield_documents.urls import is_url
     from jackfield_documents.wholes import asks_for_whole, outline_of, overview
@@ -105,6 +107,7 @@ __all__ = [
     "weights_of",
     "why_nothing_reads",
     "with_rules",
+    "with_surroundings",
 ]
 
 _HOME = {
@@ -151,6 +154,7 @@ _HOME = {
     "search_selected": "selecting",
     "stated_metadata": "selecting",
     "with_rules": "selecting",
+    "with_surroundings": "surroundings",
     "ask_all": "strategies",
     "failures_noted": "strategies",
     "note_failure": "strategies",

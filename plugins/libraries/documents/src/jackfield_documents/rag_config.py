@@ -89,6 +89,12 @@ class RAGConfig(ChunkSizeConfig):
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; alias `chunk_size`")
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
     top_k: int | None = Field(default=None, ge=1, description="The most passages")
+    neighbours: int = Field(
+        default=0, ge=0, le=20, description="How many chunks before and after each found one are shown as well"
+    )
+    whole_sections: bool = Field(
+        default=False, description="Show the whole section in which a chunk was found, within max_ref_token"
+    )
     score_threshold: float | None = Field(default=None, description="The lowest score of a passage")
     where: dict[str, Any] | None = Field(
         default=None,

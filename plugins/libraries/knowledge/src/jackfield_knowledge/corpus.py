@@ -48,6 +48,16 @@ class KeptCorpus(Corpus):
         """The keys by which chunks can be filtered, of documents that have chunks; no chunk is read."""
         return kinds_in(values for _, values in self._kept.documents)
 
+    def number_of(self, chunk: Chunk) -> int | None:
+        """See `Corpus`; no chunk is read."""
+        start = self._starts.get(chunk.source)
+        return None if start is None or chunk.index >= self._sizes[chunk.source] else start + chunk.index
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        sizes = self._sizes
+        return dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+
     def _select(self, where: Where) -> list[int]:
         return list(self._kept.numbers(where))
 

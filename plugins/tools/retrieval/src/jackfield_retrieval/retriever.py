@@ -40,6 +40,7 @@ from jackfield_documents import (
     score_as_json,
     scripts_of,
     why_nothing_reads,
+    with_surroundings,
 )
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
 
@@ -233,7 +234,8 @@ class Retriever:
                 return await in_worker(self._overview, everything, chunks, scripts)
         is_searched = bool(query.strip()) and (selective or not fits)
         hits = await self._hits(query, searched, where, report) if is_searched else []
-        chosen = [] if selective and not hits else self._chosen(known, hits, selective=selective)
+        shown_hits = await in_worker(self._with_surroundings, hits, searched, where)
+        chosen = [] if selective and not hits else self._chosen(known, shown_hits, selective=selective)
         shown = () if fits and not selective and where is None else await in_worker(_shown, everything, chosen)
         return RetrievalResult(
             passages(chosen),
@@ -398,6 +400,18 @@ class Retriever:
             self._prepared.append(key)
 
     # --- choosing ---
+
+    def _with_surroundings(self, hits: Sequence[Hit], corpora: Sequence[Corpus], where: Where | None) -> Sequence[Hit]:
+        if not (self._config.neighbours or self._config.whole_sections):
+            return hits
+        return with_surroundings(
+            hits,
+            corpora,
+            neighbours=self._config.neighbours,
+            whole_sections=self._config.whole_sections,
+            max_tokens=self._config.max_ref_token,
+            where=where,
+        )
 
     def _chosen(self, known: _Knowledge, hits: Sequence[Hit], *, selective: bool) -> list[Chunk]:
         most = self._config.max_ref_token
