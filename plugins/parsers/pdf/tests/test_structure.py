@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
+import pypdfium2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from reportlab.lib.colors import black
 from reportlab.lib.pagesizes import A4
@@ -106,10 +112,10 @@ def test_lines_in_a_cell_are_its_text() -> None:
     assert tables_of(data) == [[["sort", "note"], ["green", note], ["black", "none"]]]
 
 
-def test_what_spans_rows_stands_in_each_and_beside_what_spans_columns_stand_empty_cells() -> None:
+def test_the_text_of_merged_cells_is_in_the_first_of_them_only() -> None:
     rows = [["all", "", ""], ["green", "Linz", "3"], ["", "Graz", "4"]]
     data = ruled(rows, ("SPAN", (0, 0), (2, 0)), ("SPAN", (0, 1), (0, 2)))
-    assert tables_of(data) == [[["all", "", ""], ["green", "Linz", "3"], ["green", "Graz", "4"]]]
+    assert tables_of(data) == [rows]
 
 
 def test_a_row_split_by_narrow_cells_is_found_although_no_gap_is_wide() -> None:
@@ -168,6 +174,140 @@ def test_a_drawing_of_many_thousand_lines_costs_its_table_only() -> None:
         lines("right", x=300)(canvas)
 
     assert "left right" in told(drawn(scribble))[0][1]
+
+
+def cells(xs: Sequence[float], ys: Sequence[float], rows: Sequence[Sequence[str]], *, size: float = 8) -> Draw:
+    """Rules at these places, and a text at each place of a row, the first row at the first height minus 10."""
+    texts = [
+        lines(text, x=xs[column] + 3, y=ys[0] - 10 - 10 * row, size=size)
+        for row, of_row in enumerate(rows)
+        for column, text in enumerate(of_row)
+    ]
+    return all_of(rules(xs, ys), *texts)
+
+
+def test_lines_with_numbers_are_rows_although_no_rule_separates_them() -> None:
+    rows = [["offense", "2008", "2009"], ["Total", "11", "12"], ["Robbery", "–", "7"], ["Arson", "4", "5"]]
+    assert tables_of(drawn(cells((100, 180, 220, 260), (700, 686, 650), rows))) == [rows]
+
+
+def test_columns_of_numbers_are_columns_although_no_rule_separates_them() -> None:
+    header = all_of(*(lines(text, x=x, y=690, size=8) for text, x in (("Sex", 104), ("Male", 200), ("Female", 232))))
+    numbers = [
+        ("Total", "1,062.6", "9,540.0"),
+        ("Violent crime", "67.9", "9.1"),
+        ("Arson", "5", "6"),
+        ("Fraud", "", "8"),
+    ]
+
+    def body(canvas: Canvas) -> None:
+        canvas.setFont("Helvetica", 8)
+        for number, (label, male, female) in enumerate(numbers):
+            y = 676 - 10 * number
+            canvas.drawString(104, y, label)
+            canvas.drawRightString(224, y, male)
+            canvas.drawRightString(258, y, female)
+
+    data = drawn(all_of(rules((100, 190, 262), (700, 686, 640)), header, body))
+    assert tables_of(data) == [[["Sex", "Male", "Female"], *(list(row) for row in numbers)]]
+
+
+def test_lines_with_short_texts_are_rows_where_nothing_else_separates_rows() -> None:
+    rows = [["sort", "town"], ["green", "Linz"], ["black", "Graz"], ["white", "Wels"]]
+    assert tables_of(drawn(cells((100, 200, 300), (700, 686, 650), rows))) == [rows]
+
+
+def test_a_line_of_a_label_without_numbers_is_a_row_of_its_own() -> None:
+    rows = [["offense", "2008", "2009"], ["Murder and", "", ""], ["manslaughter", "1", "2"], ["Arson", "4", "5"]]
+    assert tables_of(drawn(cells((100, 180, 220, 260), (700, 686, 650), rows))) == [rows]
+
+
+def test_wrapped_texts_with_the_same_number_of_lines_are_one_row() -> None:
+    one = ["all of the tea that", "was drunk in Linz", "in the last year"]
+    other = ["and no more coffee", "than had been left", "in the pot before"]
+    rows = [["sort", "town"], *([a, b] for a, b in zip(one, other, strict=True))]
+    data = drawn(cells((100, 178, 256), (700, 686, 650), rows))
+    assert tables_of(data) == [[["sort", "town"], [" ".join(one), " ".join(other)]]]
+
+
+def test_a_heading_of_two_lines_is_one_row() -> None:
+    rows = [["sort", "home"], ["of tea", "town"], ["green", "Linz"]]
+    data = drawn(cells((100, 200, 300), (700, 676, 660), rows))
+    assert tables_of(data) == [[["sort of tea", "home town"], ["green", "Linz"]]]
+
+
+def test_where_rules_separate_rows_lines_do_not() -> None:
+    rows = [["who", "where"], ["Ann", "Linz"], ["Bo", "Graz"], ["Cy", "Wels"], ["Di Fo", "Main St 5"], ["Boss", "Enns"]]
+    data = drawn(cells((100, 200, 300), (700, 687, 677, 667, 657, 637), rows))
+    assert tables_of(data) == [[*rows[:4], ["Di Fo Boss", "Main St 5 Enns"]]]
+
+
+def test_raised_numbers_do_not_divide_a_row() -> None:
+    table = cells((100, 180, 220, 260), (700, 686, 674), [["offense", "2008", "2009"], ["Arson", "4", "5"]])
+    raised = all_of(lines("1", x=186, y=683, size=5), lines("2", x=226, y=683, size=5))
+    [[_, row]] = tables_of(drawn(all_of(table, raised)))
+    assert [cell.replace(" ", "") for cell in row] == ["Arson", "41", "52"]
+
+
+# --- drawings ---
+
+
+def box(x: float, y: float, *texts: str) -> Draw:
+    """A box of a diagram, 100 wide and 60 high, with a rule below its first text."""
+    return all_of(rules((x, x + 100), (y, y - 16, y - 60)), lines(*texts, x=x + 4, y=y - 12, size=9))
+
+
+def test_a_diagram_is_text_and_each_of_its_words_is_written_once() -> None:
+    names = ["Kettle", "Pot", "Cup", "Leaf"]
+    boxes = [box(90 + 150 * (n % 2), 700 - 45 * n, name, "size: Length", "owner: Text") for n, name in enumerate(names)]
+    frame = all_of(rules((80, 420), (720, 480)), lines("Figure of a kitchen", x=84, y=706, size=9))
+    arrows = rules((140, 290), (660, 610, 520))
+    document = read(drawn(all_of(lines("left", x=72, y=750), lines("right", x=300, y=750), frame, arrows, *boxes)))
+    assert {block.kind for block in document.blocks} <= {"paragraph", "list", "heading"}
+    words = " ".join(block.text for block in document.blocks).split()
+    assert [words.count(name) for name in names] == [1, 1, 1, 1]
+    assert words.count("Length") == 4
+
+
+def test_a_rule_across_words_does_not_cut_them() -> None:
+    text = lines("Kettles, teapots", "strainers, saucers", "and spoons", x=72, y=700)
+    data = drawn(all_of(text, rules((60, 84, 108, 132, 200), (714, 695, 682, 668))))
+    assert " ".join(block.text for block in read(data).blocks).split() == [
+        "Kettles,", "teapots", "strainers,", "saucers", "and", "spoons",
+    ]  # fmt: skip
+
+
+def test_a_table_inside_of_a_drawing_is_a_table() -> None:
+    rows = [["sort", "2008", "2009"], ["green", "4", "5"], ["black", "7", "8"]]
+    table = cells((100, 180, 220, 260), (700, 686, 650), rows)
+    frame = all_of(rules((80, 300), (760, 740, 560)), rules((80, 190), (740, 600)), lines("a sketch", x=84, y=746))
+    document = read(drawn(all_of(frame, table)))
+    assert [cells_of(block) for block in document.blocks if block.kind == "table"] == [rows]
+    assert "a sketch" in [block.text for block in document.blocks]
+
+
+_PLACES = st.integers(0, 40).map(lambda number: 72.0 + 11 * number)
+_RULES = st.lists(st.tuples(_PLACES, _PLACES, _PLACES, st.booleans()), max_size=40)
+_TEXTS = st.lists(st.tuples(_PLACES, _PLACES, st.text("ab 12.-", min_size=1, max_size=12)), min_size=1, max_size=30)
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(_RULES, _TEXTS, st.sampled_from((6, 9, 11)))
+def test_no_drawn_line_makes_a_page_say_more_than_its_text(
+    edges: list[tuple[float, float, float, bool]], texts: list[tuple[float, float, str]], size: int
+) -> None:
+    def page(canvas: Canvas) -> None:
+        for at, start, end, is_across in edges:
+            canvas.line(*((start, at, end, at) if is_across else (at, start, at, end)))
+        canvas.setFont("Helvetica", size)
+        for x, y, text in texts:
+            canvas.drawString(x, y, text)
+        canvas.drawString(40, 40, "end")
+
+    data = drawn(page)
+    with closing(pypdfium2.PdfDocument(data)) as file, closing(file[0]) as only, closing(only.get_textpage()) as layer:
+        shown = Counter(re.findall(r"\w", layer.get_text_range()))
+    assert Counter(re.findall(r"\w", " ".join(block.text for block in read(data).blocks))) == shown
 
 
 # --- headings ---

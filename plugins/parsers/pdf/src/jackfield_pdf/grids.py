@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, product, starmap
 from operator import attrgetter
@@ -49,16 +49,6 @@ class Grid:
         column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
         inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
         return self.cells[row][column] if inside else None
-
-    def rows(self, texts: Mapping[int, str]) -> list[list[str]]:
-        """Return the table with the texts of its cells, from the top.
-
-        What spans rows stands in each of them; beside what spans columns stand empty cells.
-        """
-        return [
-            ["" if place and row[place - 1] == cell else texts.get(cell, "") for place, cell in enumerate(row)]
-            for row in reversed(self.cells)
-        ]
 
 
 def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:

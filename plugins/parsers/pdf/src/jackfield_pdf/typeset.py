@@ -7,11 +7,11 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, groupby, pairwise, starmap
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from jackfield_pdf.cells import Word, is_drawing, table_rows
 from jackfield_pdf.grids import Grid, Rule, grids_of
 from jackfield_pdf.rules import straight_lines
 from jackfield_pdf.spans import grouped
@@ -33,6 +33,8 @@ _MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|
 _TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
 _FARTHEST = 1e6  # points; what stands there, or nowhere, is text without a place
 _LONGEST_CELL = 4000  # characters; a frame around whole columns of text is no table
+_RULE_GAP = 0.1  # in sizes of the type; characters of a word are nearer to each other
+_MOST_ROUNDS = 5  # of looking for tables among frames in frames; a page that needs more has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,18 +307,19 @@ def _grids(page: PdfPage, turn: int) -> list[Grid]:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a line that is in one cell of one table, or in none."""
+    """A part of a line that is in one cell of one table, or in none; `cut` counts its words that a rule crosses."""
 
     text: str
     grid: int | None
     cell: int
     first: int
     end: int
+    words: tuple[Word, ...] = ()
+    cut: int = 0
 
 
 def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]) -> Iterator[Line]:
-    pieces = [list(_pieces(text_page, line, grids)) for line in lines]
-    tables = _tables(grids, chain.from_iterable(pieces))
+    grids, pieces, tables = _tables(text_page, lines, grids)
     for line, of_line in zip(lines, pieces, strict=True):
         if tables.keys().isdisjoint(piece.grid for piece in of_line):
             yield _line(text_page, line)
@@ -336,50 +339,87 @@ def _in_pieces(
             yield _beside(text_page, line, piece)
 
 
-def _tables(grids: Sequence[Grid], pieces: Iterable[_Piece]) -> dict[int | None, list[Line]]:
-    """Return the tables of the pieces inside them, by the numbers of their grids."""
-    cells: defaultdict[int | None, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for piece in pieces:
-        cells[piece.grid][piece.cell].append(piece.text)
-    found = ((number, _table(grids[number], texts)) for number, texts in cells.items() if number is not None)
-    return {number: [table] for number, table in found if table}
+def _tables(
+    text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]
+) -> tuple[Sequence[Grid], list[list[_Piece]], dict[int | None, list[Line]]]:
+    """Return the grids that are tables, the pieces of each line, and the tables by the numbers of their grids.
+
+    The texts of a drawing belong to the table around it, if there is one.
+    """
+    for _ in range(_MOST_ROUNDS):
+        pieces = [list(_pieces(text_page, line, grids)) for line in lines]
+        in_grids: defaultdict[int, list[_Piece]] = defaultdict(list)
+        for piece in chain.from_iterable(pieces):
+            if piece.grid is not None:
+                in_grids[piece.grid].append(piece)
+        tables = {number: _table(grids[number], of_grid) for number, of_grid in in_grids.items()}
+        if all(tables.values()):
+            return grids, pieces, {number: [table] for number, table in tables.items() if table}
+        grids = [grids[number] for number, table in sorted(tables.items()) if table]
+    return [], [[] for _ in lines], {}
 
 
 def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
     """Yield the parts of a line by their cells, without the white space between two."""
-    if not _meets_any(line, grids):
+    near = [(number, grid) for number, grid in enumerate(grids) if any(grid.meets(*box) for box in line.boxes)]
+    if not near:
         yield _Piece(line.text, None, 0, 0, len(line.text))
         return
-    inked = map(re.Match.start, _INK.finditer(line.text))
-    cells = ((_cell_at(_char_box(text_page, line, place), grids), place) for place in inked)
-    for (grid, cell), group in groupby(cells, key=itemgetter(0)):
-        places = [place for _, place in group]
-        first, last = places[0], places[-1]
-        yield _Piece(line.text[first : last + 1], grid, cell, first, last + 1)
+    fragments = [fragment for word in _WORD.finditer(line.text) for fragment in _fragments(text_page, line, word, near)]
+    for (grid, cell), group in groupby(fragments, key=lambda fragment: (fragment.grid, fragment.cell)):
+        of_cell = list(group)
+        first, end = of_cell[0].first, of_cell[-1].end
+        words = [word for fragment in of_cell for word in fragment.words]
+        words[0] = replace(words[0], before="\n")
+        cut = sum(fragment.cut for fragment in of_cell)
+        yield _Piece(line.text[first:end], grid, cell, first, end, tuple(words), cut)
 
 
-def _meets_any(line: _Measured, grids: Sequence[Grid]) -> bool:
-    return any(grid.meets(*box) for grid in grids for box in line.boxes)
+def _fragments(
+    text_page: PdfTextPage, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
+) -> Iterator[_Piece]:
+    """Yield a word, or its parts where a rule is drawn between two characters; a word that it crosses is whole."""
+    boxes = [_char_box(text_page, line, place) for place in range(word.start(), word.end())]
+    cells = [_cell_at(box, grids) for box in boxes]
+    changes = [at for at in range(1, len(cells)) if cells[at] != cells[at - 1]]
+    starts = [at for at in changes if word[0][at - 1] == HYPHEN or _is_apart(boxes[at - 1], boxes[at], line.size)]
+    cut = int(len(starts) < len(changes))
+    for first, end in pairwise([0, *starts, len(cells)]):
+        (grid, cell), _ = Counter(cells[first:end]).most_common(1)[0]
+        text, start = word[0][first:end], word.start() + first
+        left, right = min(box[0] for box in boxes[first:end]), max(box[1] for box in boxes[first:end])
+        base = _base(text_page, line.places[start], line.turn)
+        words = (Word(text, "" if first else " ", left, right, base, line.size),)
+        yield _Piece(text, grid, cell, start, start + len(text), words, cut)
 
 
-def _cell_at(box: _Box, grids: Sequence[Grid]) -> tuple[int | None, int]:
+def _is_apart(before: _Box, box: _Box, size: float) -> bool:
+    """Return True if there is room for a rule between two characters, or one is in another line."""
+    return box[0] - before[1] > _RULE_GAP * size or before[0] - box[1] > _RULE_GAP * size
+
+
+def _cell_at(box: _Box, grids: Sequence[tuple[int, Grid]]) -> tuple[int | None, int]:
     x, y = (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
-    for number, grid in enumerate(grids):
+    for number, grid in grids:
         cell = grid.cell_at(x, y)
         if cell is not None:
             return number, cell
     return None, 0
 
 
-def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
+def _table(grid: Grid, pieces: Sequence[_Piece]) -> Line | None:
     """Return a table as a line; None if its rules do not surround a table, but a diagram, frames or an empty form."""
-    texts = {cell: "\n".join(lines) for cell, lines in cells.items()}
-    rows = grid.rows(texts)
-    is_sparse = 4 * len(texts) < len(set(chain.from_iterable(grid.cells)))
-    if is_sparse or not _is_filled(rows) or max(map(len, texts.values())) > _LONGEST_CELL:
+    words: defaultdict[int, list[Word]] = defaultdict(list)
+    for piece in pieces:
+        words[piece.cell] += piece.words
+    is_sparse = 4 * len(words) < len(set(chain.from_iterable(grid.cells)))
+    if is_sparse or is_drawing(grid, words, sum(piece.cut for piece in pieces)):
+        return None
+    rows = table_rows(grid, words)
+    if not _is_filled(rows) or max(map(len, chain.from_iterable(rows))) > _LONGEST_CELL:
         return None
     return Line(
-        "\n".join(texts.values()),
+        "\n".join(piece.text for piece in pieces),
         left=grid.xs[0],
         right=grid.xs[-1],
         first=grid.ys[-1],
@@ -389,9 +429,10 @@ def _table(grid: Grid, cells: dict[int, list[str]]) -> Line | None:
 
 
 def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
-    """Return True if more than one row and more than one column have text."""
+    """Return True if several rows and columns have text, and most rows have text in more than one column."""
+    counts = [sum(map(bool, row)) for row in rows if any(row)]
     columns = zip(*rows, strict=True)
-    return sum(map(any, rows)) > 1 and sum(map(any, columns)) > 1
+    return len(counts) > 1 and sum(map(any, columns)) > 1 and 2 * sum(count > 1 for count in counts) >= len(counts)
 
 
 def _beside(text_page: PdfTextPage, line: _Measured, piece: _Piece) -> Line:
