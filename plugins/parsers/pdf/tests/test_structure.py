@@ -192,7 +192,7 @@ def test_lines_with_numbers_are_rows_although_no_rule_separates_them() -> None:
 
 
 def test_columns_of_numbers_are_columns_although_no_rule_separates_them() -> None:
-    header = all_of(*(lines(text, x=x, y=690, size=8) for text, x in (("Sex", 104), ("Male", 200), ("Female", 232))))
+    header = all_of(*(lines(text, x=x, y=690, size=8) for text, x in (("Sex", 104), ("Men and women", 200))))
     numbers = [
         ("Total", "1,062.6", "9,540.0"),
         ("Violent crime", "67.9", "9.1"),
@@ -209,7 +209,7 @@ def test_columns_of_numbers_are_columns_although_no_rule_separates_them() -> Non
             canvas.drawRightString(258, y, female)
 
     data = drawn(all_of(rules((100, 190, 262), (700, 686, 640)), header, body))
-    assert tables_of(data) == [[["Sex", "Male", "Female"], *(list(row) for row in numbers)]]
+    assert tables_of(data) == [[["Sex", "Men and women", ""], *(list(row) for row in numbers)]]
 
 
 def test_lines_with_short_texts_are_rows_where_nothing_else_separates_rows() -> None:
@@ -237,9 +237,57 @@ def test_a_heading_of_two_lines_is_one_row() -> None:
 
 
 def test_where_rules_separate_rows_lines_do_not() -> None:
-    rows = [["who", "where"], ["Ann", "Linz"], ["Bo", "Graz"], ["Cy", "Wels"], ["Di Fo", "Main St 5"], ["Boss", "Enns"]]
+    rows = [["who", "call"], ["Ann", "71"], ["Bo", "72"], ["Cy", "73"], ["Di Fo", "74 12"], ["Boss", "74 13"]]
     data = drawn(cells((100, 200, 300), (700, 687, 677, 667, 657, 637), rows))
-    assert tables_of(data) == [[*rows[:4], ["Di Fo Boss", "Main St 5 Enns"]]]
+    assert tables_of(data) == [[*rows[:4], ["Di Fo Boss", "74 12 74 13"]]]
+
+
+def test_lines_that_dots_fill_are_rows() -> None:
+    rows = [["sort", "sold"], ["green . . . . . . . . .", "often"], ["black . . . . . . . . .", "never"]]
+    data = drawn(cells((100, 180, 260), (700, 686, 665), rows))
+    assert tables_of(data) == [rows]
+
+
+def test_a_word_with_a_hyphen_at_the_end_of_its_line_is_in_one_row() -> None:
+    halves = [("a trans-", "lation"), ("some lite-", "rature")]
+    words = [lines(*text, x=103 + 100 * at, y=676, size=9) for at, text in enumerate(halves)]
+    heads = [lines(text, x=x, y=690, size=9) for text, x in (("one", 103), ("two", 203))]
+    data = drawn(all_of(rules((100, 200, 300), (700, 686, 655)), *heads, *words))
+    assert tables_of(data) == [[["one", "two"], ["a translation", "some literature"]]]
+
+
+def test_a_cell_over_several_columns_divides_none_of_them() -> None:
+    def page(canvas: Canvas) -> None:
+        rules((100, 150, 200, 250), (700, 686, 662))(canvas)
+        rules((100, 200, 250), (662, 638))(canvas)
+        for row, texts in enumerate([("a", "b", "c"), ("1", "2", "3"), ("4", "5", "6")]):
+            for column, text in enumerate(texts):
+                lines(text, x=104 + 50 * column, y=690 - 12 * row, size=8)(canvas)
+        for row, texts in enumerate([("70 000", "80 000", "9"), ("71 000", "81 000", "10")]):
+            for x, text in zip((104, 160, 204), texts, strict=True):
+                lines(text, x=x, y=654 - 12 * row, size=8)(canvas)
+
+    assert tables_of(drawn(page)) == [
+        [["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"], ["70 000 80 000", "", "9"], ["71 000 81 000", "", "10"]]
+    ]
+
+
+def test_a_tick_at_a_rule_makes_no_row() -> None:
+    rows = [["sort", "price"], ["green", "3.50"]]
+    tick = rules((177, 183), (668,))
+    assert tables_of(drawn(all_of(cells((100, 180, 260), (700, 686, 650), rows), tick))) == [rows]
+
+
+def test_characters_with_room_for_a_rule_between_them_are_in_two_cells() -> None:
+    def page(canvas: Canvas) -> None:
+        rules((100, 106.6, 113.2, 119.8), (700, 688, 676))(canvas)
+        canvas.setFont("Helvetica", 9)
+        for row, text in enumerate(("123", "456")):
+            for column, digit in enumerate(text):
+                canvas.drawString(100.8 + 6.6 * column, 691 - 12 * row, digit)
+
+    data = drawn(all_of(page, lines("code", x=60, y=691)))
+    assert tables_of(data) == [[["1", "2", "3"], ["4", "5", "6"]]]
 
 
 def test_raised_numbers_do_not_divide_a_row() -> None:
@@ -270,11 +318,41 @@ def test_a_diagram_is_text_and_each_of_its_words_is_written_once() -> None:
 
 
 def test_a_rule_across_words_does_not_cut_them() -> None:
-    text = lines("Kettles, teapots", "strainers, saucers", "and spoons", x=72, y=700)
-    data = drawn(all_of(text, rules((60, 84, 108, 132, 200), (714, 695, 682, 668))))
-    assert " ".join(block.text for block in read(data).blocks).split() == [
-        "Kettles,", "teapots", "strainers,", "saucers", "and", "spoons",
+    text = lines("Kettles, teapots", "strainers, saucers", "and many spoons", x=72, y=700)
+    grid = rules((60, 84, 108, 132, 200), (714, 695, 682, 668))
+    document = read(drawn(all_of(text, lines("beside", x=300, y=700), grid)))
+    assert {block.kind for block in document.blocks} == {"paragraph"}
+    assert " ".join(block.text for block in document.blocks).split() == [
+        "Kettles,", "teapots", "strainers,", "saucers", "and", "many", "spoons", "beside",
     ]  # fmt: skip
+
+
+def test_a_chart_with_its_scales_is_no_table() -> None:
+    frame = rules((100, 220), (600, 480))
+    scales = [rules((112 + 12 * at,), (480, 492)) for at in range(9)] + [
+        rules((100, 112), (492 + 12 * at, 492 + 12 * at)) for at in range(9)
+    ]
+    names = [lines(str(at), x=103 + 12 * at, y=483, size=6) for at in range(10)]
+    names += [lines(str(at), x=103, y=483 + 12 * at, size=6) for at in range(1, 10)]
+    assert tables_of(drawn(all_of(frame, *scales, *names, lines("The sales", x=150, y=550)))) == []
+
+
+def test_a_grid_with_hardly_any_text_is_no_table() -> None:
+    grid = rules([100 + 30 * at for at in range(6)], [600 - 30 * at for at in range(6)])
+    labels = [lines(text, x=104 + 60 * (at % 2), y=580 - 60 * (at // 2), size=8) for at, text in enumerate("abcd")]
+    assert tables_of(drawn(all_of(grid, *labels))) == []
+
+
+def test_frames_that_touch_are_no_table() -> None:
+    texts = [lines(text, x=104 + 100 * (at % 2), y=690 - 20 * at, size=8) for at, text in enumerate("abcd")]
+    assert tables_of(drawn(all_of(rules((100, 200, 300), (700, 680, 660, 640, 620)), *texts))) == []
+
+
+def test_the_words_of_a_drawing_in_a_cell_are_the_cells() -> None:
+    rows = [["sort", "sketch"], ["green", ""]]
+    table = cells((100, 180, 300), (700, 686, 600), rows)
+    sketch = all_of(rules((190, 215, 240, 290), (680, 670, 650, 610)), lines("a kettle here", x=195, y=660, size=8))
+    assert tables_of(drawn(all_of(table, sketch))) == [[["sort", "sketch"], ["green", "a kettle here"]]]
 
 
 def test_a_table_inside_of_a_drawing_is_a_table() -> None:
