@@ -20,13 +20,11 @@ _SPACE = 0.25  # in sizes of the type
 _PADDING = 0.5  # in sizes of the type, between a rule and a text
 _MOST_NUMBERS = 0.6  # of the lines of a column of numbers; others are dashes and remarks
 _RULED_BANDS = 4  # from so many on, rules are taken to separate rows
-_MOST_SPANNED = 4.0  # places for each cell; rules of a drawing cross the whole of it
 _MOST_CUT = 0.1  # of the words
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _DIGIT = re.compile(r"\d")
 _LEADERS = re.compile(r"(?:[.·…]\s?){4,}$")
 _WIDE_LETTER = re.compile(r"[\u2e80-\u9fff]")
-_HYPHEN = "\ufffe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +80,13 @@ class _TextColumn:
 
 
 def is_drawing(grid: Grid, words: Mapping[int, _Words], cut: int) -> bool:
-    """Return True if rules form a diagram: they cross `cut` words, or most of the cells, or form no rectangles."""
+    """Return True if rules form a diagram: they cross `cut` words, or form no rectangles."""
     if cut > 1 and cut >= _MOST_CUT * sum(map(len, words.values())):
         return True
     places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for row, cells in enumerate(grid.cells):
         for column, cell in enumerate(cells):
             places[cell].append((row, column))
-    if sum(map(len, places.values())) > _MOST_SPANNED * len(places):
-        return True
     return not all(map(_is_rectangle, places.values()))
 
 
@@ -105,8 +101,6 @@ def table_rows(grid: Grid, words: Mapping[int, _Words]) -> list[list[str]]:
     rows: list[list[str]] = []
     written: set[int] = set()
     for cells, of_band in zip(rows_of_cells, heights, strict=True):
-        if written.issuperset(cells):
-            continue  # they begin further up
         texts: dict[tuple[int, int], str] = {}
         for column, cell in enumerate(cells):
             if cell not in written:
@@ -193,7 +187,7 @@ def _text_column(words: _Words, heights: Sequence[float], width: float) -> _Text
     numbers = sum(bool(_DIGIT.search(text)) and not _LETTERS.search(text) for text in texts)
     has_numbers = len(lines) > 1 and numbers >= _MOST_NUMBERS * len(lines)
     full = sum(_is_full(line, after[0], width) for line, after in pairwise(lines))
-    is_wrapped = any(_HYPHEN in text for text in texts) or 2 * full >= len(lines) - 1
+    is_wrapped = 2 * full >= len(lines) - 1
     return _TextColumn(frozenset(by_line), has_numbers, is_wrapped)
 
 
