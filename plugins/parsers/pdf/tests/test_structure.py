@@ -429,6 +429,72 @@ def test_where_most_is_bold_bold_says_nothing() -> None:
     assert {block.kind for block in read(drawn(page)).blocks} == {"paragraph"}
 
 
+def headings_in(data: bytes, **settings: Any) -> list[str]:
+    return [block.text for block in read(data, **settings).blocks if block.kind == "heading"]
+
+
+def test_entries_of_a_table_of_contents_are_no_headings_although_they_are_bold() -> None:
+    entries = [("1 Green tea 3", True), ("1.1 Leaves . . . . . . . 3", False), ("1.2 Water . . . . . . . 5", False)]
+    entries += [("2 Black tea vii", True), ("2.1 Milk . . . . . . . 9", False), ("3 Mint 12", True)]
+    listed = [
+        lines(text, y=700 - 16 * at, font="Helvetica-Bold" if is_bold else "Helvetica")
+        for at, (text, is_bold) in enumerate(entries)
+    ]
+    chapter = all_of(lines("1 Green tea", font="Helvetica-Bold"), lines(*[PROSE] * 3, y=650))
+    data = drawn(all_of(lines("Contents", y=760, size=18), *listed), all_of(chapter, lines(*[PROSE] * 6, y=500)))
+    assert headings_in(data) == ["Contents", "1 Green tea"]
+
+
+def test_bold_lines_that_end_in_numbers_are_headings_where_others_do_not() -> None:
+    page = all_of(lines("Version 4", font="Helvetica-Bold"), lines(*[PROSE] * 4, y=686), lines(*[PROSE] * 9, y=600))
+    assert headings_in(drawn(page, page)) == ["Version 4", "Version 4"]
+
+
+@pytest.mark.parametrize("running_lines", [False, True])
+@pytest.mark.parametrize(
+    "top",
+    [
+        lambda n: "Tea quarterly, issue 4",
+        lambda n: f"Chapter {'ABCD'[n // 2]}. Of teas {n + 7}",  # the number of the page at the end,
+        lambda n: f"{n + 7} Chapter {'ABCD'[n // 2]}. Of teas",  # or at the beginning
+        lambda n: ["i", "ii", "iii", "iv", "v", "vi"][n],
+        lambda n: ", ",
+        lambda n: "– 12 –",
+    ],
+)
+def test_bold_headers_and_page_numbers_are_no_headings(top: Callable[[int], str], running_lines: bool) -> None:
+    def page(number: int) -> Draw:
+        text = all_of(lines("Green tea", y=700, font="Helvetica-Bold"), lines(*[PROSE] * 6, y=686))
+        return all_of(lines(top(number), x=300, y=800, font="Helvetica-Bold"), text)
+
+    data = drawn(*map(page, range(6)))
+    assert set(headings_in(data, running_lines=running_lines)) == {"Green tea"}
+
+
+def test_bold_lines_at_the_top_of_two_pages_are_headings() -> None:
+    def page(number: int) -> Draw:
+        return all_of(lines(f"{number + 1} Tea", y=800, font="Helvetica-Bold"), lines(*[PROSE] * 6, y=700))
+
+    assert headings_in(drawn(page(0), page(1))) == ["1 Tea", "2 Tea"]
+
+
+def test_large_titles_are_headings_although_their_numbers_count_the_pages() -> None:
+    pages = [all_of(lines(f"Chapter {n}", y=800, size=18), lines(*[PROSE] * 6, y=700)) for n in range(1, 6)]
+    assert headings_in(drawn(*pages)) == [f"Chapter {n}" for n in range(1, 6)]
+
+
+def test_a_title_may_be_most_of_a_short_text() -> None:
+    page = all_of(lines("The whole history of tea", y=760, size=18), lines("Still to be written by us."))
+    assert headings_in(drawn(page)) == ["The whole history of tea"]
+
+
+def test_text_is_no_heading_although_most_characters_are_smaller() -> None:
+    listing = lines(*["brew(pot, water, leaves, 180)  # as long as it takes, and not any longer"] * 20, y=300, size=7)
+    texts = all_of(*(lines("It is defined in line 65 of a file.", y=700 - 20 * at, size=10) for at in range(19)))
+    page = all_of(lines("Brewing", y=760, size=14), texts, listing)
+    assert headings_in(drawn(page, page, page)) == ["Brewing"] * 3
+
+
 def test_lines_of_one_width_are_code_with_their_indents() -> None:
     page = all_of(lines("def brew():", font="Courier"), lines("pour()", x=72 + 4 * 6.6, y=700 - 13.2, font="Courier"))
     assert told(drawn(all_of(lines(*[PROSE] * 4, y=600), page)))[-1] == ("code", "def brew():\n    pour()")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
+from jackfield_pdf.edges import lines_around_text
 from jackfield_pdf.pages import Entry, Page
 from jackfield_pdf.typeset import Line
 
@@ -17,8 +18,12 @@ _STEP = 0.5  # sizes nearer than that are one
 _LONGEST = 200  # characters
 _LONGEST_BOLD = 120
 _LOWEST = 6
+_LONG = 5000  # characters; in a shorter text, titles may have a large share
+_MOST_TITLES = 0.25  # of a long text
 _MOST_BOLD = 0.3  # of the text; where more is bold, it says nothing
 _NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
+# Two letters that are no Roman number, or a Chinese one: not the number of a page, and not a sign.
+_TITLE = re.compile(r"(?!\s*[ivxlc]+\s*$)(?=.*(?:[^\W\d_].*[^\W\d_]|[\u2e80-\u9fff\uac00-\ud7af]))", re.DOTALL)
 _BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
 
 _Entries = Mapping[tuple[int, str], int]
@@ -34,12 +39,14 @@ class Headings:
         bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
         entries: The levels of the titles in the outline, by page and `_key`.
         has_code: Whether type of one width sets something apart from the text.
+        others: The page and text of lines that are no headings: headers, footers, entries of a table of contents.
     """
 
     levels: Mapping[float, int]
     bold_level: int
     entries: _Entries
     has_code: bool
+    others: Collection[tuple[int, str]]
 
     def stated(self, text: str, page: int) -> int:
         """Return the level that the outline gives a text; 0 without an entry."""
@@ -48,8 +55,10 @@ class Headings:
     def level(self, lines: Sequence[Line], text: str, page: int) -> int:
         """Return the level of the lines of a block; 0 if they are not a heading."""
         stated = self.stated(text, page)
-        if stated or len(text) > _LONGEST:
+        if stated or len(text) > _LONGEST or not _TITLE.match(text):
             return stated
+        if any((page, line.text) in self.others for line in lines):
+            return 0
         level = self.levels.get(_rounded(lines[0].size), 0)
         return level or (self.bold_level if _is_bold_title(lines, text) else 0)
 
@@ -63,7 +72,9 @@ def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
     entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
     levels = _levels(_larger_sizes(chars), _stated_sizes(pages, entries))
     below = min(max(levels.values(), default=0) + 1, _LOWEST)
-    return Headings(levels, below if bold <= _MOST_BOLD * total else 0, entries, has_code=mono <= total / 2)
+    bold_level = below if bold <= _MOST_BOLD * total else 0
+    others = lines_around_text(pages, lambda line: _rounded(line.size) in levels)
+    return Headings(levels, bold_level, entries, mono <= total / 2, others)
 
 
 def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
@@ -80,8 +91,13 @@ def _chars_by(key: Callable[[Line], _Key], lines: Iterable[Line]) -> Counter[_Ke
 
 
 def _larger_sizes(chars: Counter[float]) -> list[float]:
-    """Return the sizes that are clearly larger than that of most text, the largest first."""
+    """Return the sizes that are clearly larger than the text, the largest first.
+
+    Something smaller may have more characters than the text, such as listings of code.
+    """
     [(body, _)] = chars.most_common(1) or [(0.0, 0)]
+    if chars.total() >= _LONG:
+        body = max(size for size in (body, *chars) if size == body or chars[size] > _MOST_TITLES * chars.total())
     return sorted((size for size in chars if size >= _LARGE * body > 0), reverse=True)
 
 

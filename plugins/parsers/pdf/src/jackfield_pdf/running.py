@@ -6,15 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TypeVar
 
+from jackfield_pdf.edges import edge_lines
 from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
 from jackfield_pdf.typeset import Line
 
 _PAGES = 3  # on fewer, a line may well be there for itself
-_GAP = 1.5  # in sizes of the type; what is nearer to the text is a part of it
 _FARTHEST = 200  # how far the number on a page may be from its number in the file
 _MOST_DIGITS = 6  # of the number of a page
 _NUMBER = re.compile(r"\d+")
@@ -57,37 +56,15 @@ def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
 def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Key, _Place]]:
     """Yield the lines at the top and bottom of each page that may be headers or footers, with their common form."""
     for at, page in enumerate(pages):
-        placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
-        foot = _at_the_edge(page, placed, headings, is_top=False)
-        for key, place in chain(foot, _at_the_edge(page, placed[::-1], headings, is_top=True)):
-            yield key, (at, place)
-
-
-def _at_the_edge(
-    page: Page, ordered: Sequence[tuple[float, int]], headings: Headings, *, is_top: bool
-) -> Iterator[tuple[_Key, int]]:
-    """Yield the lines at one edge that are separated from the rest and are not headings."""
-    edge = _first_height(page, ordered)
-    for _, nearest in ordered[len(edge) : len(edge) + 1]:
-        for place in edge:
+        for place, is_top in edge_lines(page):
             line = page.lines[place]
-            if _is_apart(line, page.lines[nearest], is_top=is_top) and not _is_heading(line, page, headings):
-                yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), place
-
-
-def _first_height(page: Page, ordered: Sequence[tuple[float, int]]) -> list[int]:
-    """Return the lines at the same height as the first one."""
-    return [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
+            if not _is_heading(line, page, headings):
+                yield (_NUMBER.sub(_A_NUMBER, " ".join(line.text.split())), round(line.first), is_top), (at, place)
 
 
 def _is_heading(line: Line, page: Page, headings: Headings) -> bool:
     """Return True if a line is a heading by its size or the outline; bold type proves nothing about headers."""
     return headings.level([replace(line, is_bold=False)], line.text, page.number) > 0
-
-
-def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
-    upper, lower = (line, nearest) if is_top else (nearest, line)
-    return upper.last - lower.first > _GAP * max(upper.size, lower.size)
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:

@@ -1,0 +1,92 @@
+"""Find lines around the text: headers, footers, and entries of a table of contents or an index."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from jackfield_pdf.pages import Page
+from jackfield_pdf.typeset import Line
+
+_GAP = 1.5  # in sizes of the type; what is nearer to the text is a part of it
+_PAGES = 3  # on fewer, a line may well be there for itself
+_NUMBER = re.compile(r"\d+")
+_FIRST_NUMBER = re.compile(r"\s*(\d{1,5})\b(?!\.\d)")
+_LAST_NUMBER = re.compile(r"(?<![\w.])(\d{1,5})\s*$")
+_ENTRY = re.compile(r"[^\W\d_].*[\s.,…·](?:\d{1,4}|[ivxl]{1,6})\s*$")
+_NEAR = 3  # lines before and after an entry of a table of contents, among which
+_ENTRIES = 3  # so many are entries as well
+
+
+def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:
+    """Yield the places of the lines at the foot and at the top that a gap separates from the text, True at the top."""
+    placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
+    for ordered, is_top in ((placed, False), (placed[::-1], True)):
+        edge = _first_height(page, ordered)
+        for _, nearest in ordered[len(edge) : len(edge) + 1]:
+            yield from (
+                (place, is_top) for place in edge if _is_apart(page.lines[place], page.lines[nearest], is_top=is_top)
+            )
+
+
+def lines_around_text(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> frozenset[tuple[int, str]]:
+    """Return the page and text of each line that is no heading, although it may be bold or large.
+
+    These are the entries of a table of contents or an index, and headers and footers: lines at the edges, in type that
+    is not large, that are repeated on three pages or count three pages.
+    """
+    entries = {(page.number, text) for page in pages for text in _entries(page)}
+    return frozenset(entries.union(_headers(pages, is_large)))
+
+
+def _first_height(page: Page, ordered: Sequence[tuple[float, int]]) -> list[int]:
+    """Return the lines at the same height as the first one."""
+    return [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
+
+
+def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
+    upper, lower = (line, nearest) if is_top else (nearest, line)
+    return upper.last - lower.first > _GAP * max(upper.size, lower.size)
+
+
+def _entries(page: Page) -> Iterator[str]:
+    """Yield the lines that end in a number, as those around them do."""
+    ends = [not line.table and _ENTRY.search(line.text) is not None for line in page.lines]
+    for place, line in enumerate(page.lines):
+        if ends[place] and sum(ends[max(0, place - _NEAR) : place + _NEAR + 1]) > _ENTRIES:
+            yield line.text
+
+
+def _headers(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> Iterator[tuple[int, str]]:
+    repeated: Counter[tuple[str, int, bool]] = Counter()
+    steps: defaultdict[int, set[int]] = defaultdict(set)
+    edges = [
+        [(page.lines[place], is_top) for place, is_top in edge_lines(page) if not is_large(page.lines[place])]
+        for page in pages
+    ]
+    for page, of_page in zip(pages, edges, strict=True):
+        repeated.update({_form(line, is_top=is_top) for line, is_top in of_page})
+        for line, _ in of_page:
+            for step in _steps(line.text, page.number):
+                steps[step].add(page.number)
+    for page, of_page in zip(pages, edges, strict=True):
+        for line, is_top in of_page:
+            if repeated[_form(line, is_top=is_top)] >= _PAGES or _has_page_number(line.text, page.number, steps):
+                yield page.number, line.text
+
+
+def _form(line: Line, *, is_top: bool) -> tuple[str, int, bool]:
+    """Return what a header has in common on all pages: its text without numbers, and its place."""
+    return _NUMBER.sub("\\0", " ".join(line.text.split())), round(line.first), is_top
+
+
+def _has_page_number(text: str, page: int, steps: Mapping[int, set[int]]) -> bool:
+    return any(len(steps[step]) >= _PAGES for step in _steps(text, page))
+
+
+def _steps(text: str, page: int) -> Iterator[int]:
+    """Yield how far the first and the last number of a text are from the number of its page."""
+    for found in (_FIRST_NUMBER.match(text), _LAST_NUMBER.search(text)):
+        if found:
+            yield int(found[1]) - page
