@@ -46,7 +46,7 @@ help:
 	@echo "make bench        measure beside the peers (ARGS=… are handed on)"
 	@echo "make quality      measure how well searchers find, against recorded floors (ARGS=… are handed on)"
 	@echo "make attack       attack it for four minutes: tried, held, broke (ARGS=… are handed on)"
-	@echo "make real-servers test against servers and clients of others (ARGS: transformers, litellm, clients, llama-cpp; that one builds long)"
+	@echo "make real-servers test against servers and clients of others (ARGS: transformers, litellm, clients, proxies, llama-cpp; that one builds long)"
 	@echo "make mutants      change the code in small ways and see whether tests notice (ARGS: an area, --count, --seed, --record)"
 	@echo "make format       put the code into the house's form"
 	@echo "make release      build, check and try every distribution, into dist/ (ARGS=… names some; --tag puts tags)"

@@ -3,7 +3,8 @@
 `python scripts/real_servers.py NAME …`, or `make real-servers ARGS="litellm llama-cpp"`; also transformers.
 Each server is installed by pip into an environment of its own below .cache/real-servers/, started on a free port of
 127.0.0.1, and ended afterwards. llama-cpp is built from source, which takes ten minutes and more. `clients` asks our
-own server with clients of others: see scripts/real_clients.py.
+own server with clients of others: see scripts/real_clients.py. `proxies` puts nginx and Caddy of Debian in front of
+our web page, as the guide shows them: see tests/test_proxies.py.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ CACHE = ROOT / ".cache" / "real-servers"
 START_S = 300.0
 TINY = CACHE / "tiny"
 CLIENTS = "clients"  # of ours: see real_clients.py
+PROXIES = "proxies"  # in front of ours
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ RECIPES = {
 def main() -> int:
     """Test each server that is named; 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [*sorted(RECIPES), CLIENTS]
+    known = [*sorted(RECIPES), CLIENTS, PROXIES]
     parser.add_argument("names", nargs="+", choices=known, metavar="SERVER", help=", ".join(known))
     passed = [_passes(name) for name in parser.parse_args().names]  # all of them, whatever becomes of the first
     return int(not all(passed))
@@ -125,6 +127,8 @@ def main() -> int:
 def _passes(name: str) -> bool:
     if name == CLIENTS:
         return subprocess.run([sys.executable, ROOT / "scripts/real_clients.py"], check=False).returncode == 0
+    if name == PROXIES:
+        return _test_proxies()
     recipe = RECIPES[name]
     CACHE.mkdir(parents=True, exist_ok=True)
     programs = _installed(name, recipe)
@@ -135,6 +139,20 @@ def _passes(name: str) -> bool:
         env = {**os.environ, "REAL_SERVER_URL": f"{url}/v1", "REAL_SERVER_MODEL": recipe.model}
         test = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/test_real_server.py"]
         return subprocess.run(test, cwd=ROOT, env=env, check=False).returncode == 0
+
+
+def _test_proxies() -> bool:
+    """Unpack the proxies of Debian below the cache, which needs no administrator, and test with them."""
+    folder = CACHE / PROXIES
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "nginx", "caddy"], cwd=folder, check=True)
+        for package in folder.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
+        (folder / "done").touch()
+    env = {**os.environ, "REAL_NGINX": str(folder / "usr/sbin/nginx"), "REAL_CADDY": str(folder / "usr/bin/caddy")}
+    test = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/test_proxies.py"]
+    return subprocess.run(test, cwd=ROOT, env=env, check=False).returncode == 0
 
 
 def _installed(name: str, recipe: Recipe) -> Path:
