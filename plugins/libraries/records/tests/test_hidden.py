@@ -16,6 +16,7 @@ from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import Denial
+from jackfield_records.entries import head_of, step_in
 from jackfield_testkit.records import MemoryStore
 
 KEYS = {
@@ -49,6 +50,24 @@ def all_of(store: MemoryStore) -> str:
     for kept in store.kept.values():
         texts += [str(kept.run), *kept.entries, *map(str, map(json.loads, kept.entries))]
     return "\n".join(texts)
+
+
+@pytest.mark.parametrize("question", ["Order a cake.", f"Order a cake with {KEYS['usual']}."])
+def test_the_head_of_an_entry_is_known_whatever_is_hidden_in_it(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", KEYS["usual"])
+    store = MemoryStore()
+    below = Bank().agent(ScriptedModel([answer(f"No, {question}")]), MemoryStore(), name="baker", description="Bakes.")
+    script = [calls(("baker", {"request": question})), answer("Done.")]
+    agent = FnCallAgent([below.as_tool()], ScriptedModel(script), store=store)
+    result = agent.ask(question)
+    entries = store.kept[result.run_id].entries
+    heads = [head_of(entry) for entry in entries]
+    assert [head.event for head in heads] == [json.loads(entry)["event"] for entry in entries]
+    assert [head.event for head in heads if head.below] == ["RunStarted", "TurnFinished", "RunFinished"]
+    assert [bool(head.begins) for head in heads if head.below] == [True, False, False]
+    assert not any(head.begins for head in heads if not head.below)
+    for entry in entries:
+        assert type(step_in(entry)).__name__ == head_of(entry).event
 
 
 @pytest.fixture(params=KEYS)

@@ -243,9 +243,12 @@ def test_a_reader_gets_everything_once_whenever_and_wherever_it_comes(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("buffer_events", [5, 2000])
-def test_events_of_agents_that_work_side_by_side_come_once(buffer_events: int) -> None:
-    """Their steps are recorded in an order of their own, while their events wait in queues."""
+@pytest.mark.parametrize(("buffer_events", "secret"), [(5, ""), (2000, ""), (2000, "sk-Zq83bXw4Rk2LpV7Tn")])
+def test_events_of_agents_that_work_side_by_side_come_once(buffer_events: int, secret: str) -> None:
+    """Their steps are recorded in an order of their own, while their events wait in queues.
+
+    An entry with a hidden secret is written anew, with its fields in another order.
+    """
 
     def helper(name: str) -> FnCallAgent:
         texts = [answer(f"{name} says {number}, at length and in pieces") for number in range(6)]
@@ -253,13 +256,14 @@ def test_events_of_agents_that_work_side_by_side_come_once(buffer_events: int) -
 
     async def main() -> None:
         asked: list[tuple[str, dict[str, object]]] = [
-            ("ann", {"request": "a"}),
-            ("ben", {"request": "b"}),
+            ("ann", {"request": f"a {secret}"}),
+            ("ben", {"request": f"b {secret}"}),
             ("cy", {"request": "c"}),
         ]
         script = [calls(*asked), calls(*asked), answer("All three have said it.")]
         tools = [helper(name).as_tool() for name in ("ann", "ben", "cy")]
-        agent = FnCallAgent(tools, ScriptedModel(script), name="host")
+        config = {"model": "scripted", **({"api_key": secret} if secret else {})}
+        agent = FnCallAgent(tools, ScriptedModel(script, config=config), name="host")
         store = MemoryStore()
         limits = ServingLimits(buffer_events=buffer_events)
         async with (

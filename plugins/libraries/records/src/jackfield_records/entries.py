@@ -8,8 +8,9 @@ no tool made.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jackfield.errors import StoreError
 from jackfield.events import (
@@ -40,9 +41,41 @@ FACTS = "facts"
 DIGESTS = "digests"
 """The key under which a question for approval has a digest of each call, as it was shown to be approved."""
 _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
+_BESIDE_THE_EVENT = ("event", *_ADDED_LATER, SEAL, FACTS)
 _ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
 _REPORTED = '{"event": "PluginEvent"'
 _SEALED = f'"{SEAL}":'
+_HEAD = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
+
+
+class EntryHead(NamedTuple):
+    """The event of an entry, and the run that it belongs to.
+
+    Attributes:
+        event: The name of the event.
+        below: The number of the nested run that it belongs to; 0 for the run itself.
+        begins: The id of the nested run that begins with it, or ''.
+    """
+
+    event: str
+    below: int = 0
+    begins: str = ""
+
+
+def head_of(entry: str) -> EntryHead:
+    """Return the head of an entry; most entries are not parsed for it.
+
+    Raises:
+        StoreError: It is not an object.
+    """
+    match = _HEAD.match(entry)
+    if match and _SEALED not in entry:
+        return EntryHead(match[2], int(match[1] or 0))
+    # The first entry of a nested run, or one whose fields were written anew because a secret was hidden.
+    told = read_entry(entry)
+    begins = told.get("asked")
+    run_id = begins.get("run_id", "") if isinstance(begins, dict) else ""
+    return EntryHead(str(told.get("event", "")), int(told.get("below", 0)), str(run_id))
 
 
 def entry_of(event: Step, *, whole: bool) -> str:
@@ -121,6 +154,16 @@ def event_in(name: object, told: Mapping[str, Any]) -> Step:
         return event_from_json({"event": name, **told})
     except ValueError as error:
         raise StoreError(f"the record cannot be read, or a newer version has written it: {error}") from error
+
+
+def step_in(entry: str) -> Step:
+    """Return the event of an entry, with placeholders for secrets.
+
+    Raises:
+        StoreError: It is not an event that is known here.
+    """
+    told = read_entry(entry)
+    return event_in(told.get("event"), {name: told[name] for name in told if name not in _BESIDE_THE_EVENT})
 
 
 def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:

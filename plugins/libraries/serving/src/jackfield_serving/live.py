@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from jackfield.events import (
     RunStarted,
 )
 from jackfield.stores import StoredRun
-from jackfield_records.entries import event_in, read_entry
+from jackfield_records.entries import ADDED, RESUMED, EntryHead, head_of, step_in
 from jackfield_serving.buffer import EventBuffer
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.numbering import STRIDE, Numbered
@@ -28,12 +27,8 @@ from jackfield_serving.questions import QUESTION, Questions
 from jackfield_serving.requests import Answers, Request, is_internal
 from jackfield_serving.views import WaitingCall
 
-_ENTRY = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
-_ASKED = re.compile(r'\{"below": (\d+), "asked": .*?"run_id": "([^"]*)"')
-_STEP = re.compile(r'\{(?:"below": \d+, )?"event": "TurnFinished"')
-_BEGINNING = '{"event": "RunStarted"'
 _REPEATED = (RunStarted, ResponseReplaced)
-_WITHOUT_EVENTS = frozenset({"Resumed", "Added", ""})
+_WITHOUT_EVENTS = frozenset({RESUMED, ADDED, ""})
 
 
 @dataclass(slots=True)
@@ -83,12 +78,13 @@ class LiveRun:
         self._entries = len(entries)
         self._unmatched: deque[_Entry] = deque()
         self._early: Counter[tuple[str, str]] = Counter()
-        self._nested = {int(match[1]): match[2] for match in map(_ASKED.match, entries) if match}
+        heads = [head_of(entry) for entry in entries]
+        self._nested = {head.below: head.begins for head in heads if head.begins}
         self._old_runs = {*self._nested.values()}
         self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not come
         # An agent that continues first repeats what was done.
-        beginning = max((place for place, entry in enumerate(entries) if entry.startswith(_BEGINNING)), default=0)
-        has_steps = any(map(_STEP.match, entries[beginning:]))
+        beginnings = [place for place, head in enumerate(heads) if head == EntryHead("RunStarted")]
+        has_steps = any(head.event == "TurnFinished" for head in heads[max(beginnings, default=0) :])
         self._repeats = {run.run_id, *self._old_runs} if has_steps else set[str]()
         self._labels: dict[str, tuple[str, int]] = {run.run_id: (agent, 0)}
         self._readers: list[asyncio.Future[None]] = []
@@ -146,14 +142,11 @@ class LiveRun:
         """Take entries that were written: their events come soon, or have come."""
         for text in entries:
             self._entries += 1
-            if match := _ENTRY.match(text):
-                run_id = self._nested.get(int(match[1] or 0), "") if match[1] else self.run_id
-                self._unmatched.append(_Entry(self._entries, run_id, match[2], text))
-            elif match := _ASKED.match(text):
-                self._nested[int(match[1])] = match[2]
-                self._unmatched.append(_Entry(self._entries, match[2], "RunStarted", text))
-            else:
-                self._unmatched.append(_Entry(self._entries, "", "", text))
+            head = head_of(text)
+            if head.begins:
+                self._nested[head.below] = head.begins
+            run_id = self._nested.get(head.below, "") if head.below else self.run_id
+            self._unmatched.append(_Entry(self._entries, run_id, head.event, text))
         while self._unmatched and self._unmatched[0].name in _WITHOUT_EVENTS:
             self._buffer.pass_entry(self._unmatched.popleft().index)
 
@@ -243,9 +236,7 @@ class LiveRun:
                 self._publish_entry(entry)
 
     def _publish_entry(self, entry: _Entry) -> None:
-        told = read_entry(entry.text)
-        fields = {name: value for name, value in told.items() if name not in ("event", "below", "digests")}
-        event = event_in(entry.name, fields)
+        event = step_in(entry.text)
         if is_internal(event):
             self._buffer.pass_entry(entry.index)
             return

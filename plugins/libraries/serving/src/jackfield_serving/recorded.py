@@ -8,6 +8,7 @@ from jackfield.events import RunEvent, RunStarted, StreamReset, ToolFinished, To
 from jackfield.messages import FunctionCall
 from jackfield.stores import StoredRun
 from jackfield_records import Replay
+from jackfield_records.entries import RESUMED, EntryHead, head_of
 from jackfield_serving.numbering import HALF, STRIDE, Numbered
 from jackfield_serving.requests import is_internal
 
@@ -98,7 +99,7 @@ class RecordedEvents:
                     self._may_have_parts.add(events[-1].run_id)
             elif events and not is_internal(events[-1].event):
                 yield from self._number(events, end)
-            elif self._has_part and entry.startswith('{"event": "Resumed"'):
+            elif self._has_part and head_of(entry) == EntryHead(RESUMED):
                 self._has_part = False
                 reset = StreamReset(_CONTINUES_TEXT)
                 yield Numbered(end, RunEvent(self._run.run_id, 0, self._run.agent, 0, reset))
