@@ -269,6 +269,7 @@ REFUSED = [
     ({"max_tokens": 0}, "max_tokens"),
     ({"stream_options": {"include_usage": True}}, "stream_options"),
     ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
+    ({"tools": [{"type": "function", "function": {"name": "look_up"}}]}, None),  # the agent's own tool has this name
     ({"tool_choice": "required"}, "tool_choice"),
     ({"response_format": {"type": "json_schema"}}, "response_format"),
     ({"messages": []}, "messages"),

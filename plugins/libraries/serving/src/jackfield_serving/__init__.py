@@ -8,10 +8,12 @@ from jackfield_serving.errors import (
     DrainingError,
     InputTooLargeError,
     NotWaitingError,
+    OptionsRefusedError,
     ServingError,
     SessionBusyError,
     TooManyRunsError,
 )
+from jackfield_serving.heartbeats import with_heartbeats
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.memory import MemoryStore
 from jackfield_serving.numbering import Numbered
@@ -42,6 +44,7 @@ __all__ = [
     "MemoryStore",
     "NotWaitingError",
     "Numbered",
+    "OptionsRefusedError",
     "RunInfo",
     "RunPhase",
     "RunSummary",
@@ -55,4 +58,5 @@ __all__ = [
     "WaitKind",
     "WaitingCall",
     "load_agent",
+    "with_heartbeats",
 ]

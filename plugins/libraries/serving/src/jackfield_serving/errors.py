@@ -11,12 +11,14 @@ JackfieldError
     │   └── DrainingError             try another server
     ├── SessionBusyError          wait until the session's run has ended, or cancel it
     ├── NotWaitingError           read the run: it waits for nothing, or for other answers
+    ├── OptionsRefusedError       leave out, or correct, the tools or options that the agent does not take
     └── InputTooLargeError        send less
 ```
 """
 
 from __future__ import annotations
 
+from jackfield.errors import ConfigError
 from jackfield.servers import RequestRefusedError
 
 
@@ -64,6 +66,12 @@ class NotWaitingError(ServingError):
 
     status = 409
     code = "not_waiting"
+
+
+class OptionsRefusedError(ServingError, ConfigError):
+    """The agent does not take the tools, the options or the form of the answer of a request."""
+
+    code = "unsupported_options"
 
 
 class InputTooLargeError(ServingError):

@@ -30,6 +30,7 @@ from jackfield_serving.errors import (
     DrainingError,
     InputTooLargeError,
     NotWaitingError,
+    OptionsRefusedError,
     SessionBusyError,
     TooManyRunsError,
 )
@@ -170,7 +171,7 @@ class Serving:
             SessionBusyError: A run of the session has not ended.
             TooManyRunsError: The service is full; `retry_after_s` says when to try again.
             InputTooLargeError: The messages, or the conversation before them, are too large.
-            ConfigError: The agent does not take these options.
+            OptionsRefusedError: The agent does not take these tools or options.
             InvalidMessageError: A message is not valid.
             StoreError: The run cannot be recorded, or there is a run of this id.
         """
@@ -186,7 +187,11 @@ class Serving:
             continues=continues,
             takes_questions=takes_questions,
         )
-        served.check(request)
+        try:
+            served.check(request)
+            facts = request.as_facts()
+        except ConfigError as error:
+            raise OptionsRefusedError(str(error)) from None
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
         if served.agent.files:
@@ -196,7 +201,7 @@ class Serving:
             if session:
                 await self._check_session(session, owner)
             pending = await record_pending(
-                served.recorder, history, run_id=run_id, session=session, owner=owner, facts=request.as_facts()
+                served.recorder, history, run_id=run_id, session=session, owner=owner, facts=facts
             )
         live = LiveRun(pending.run, agent, request, entries=pending.entries, limits=self.limits)
         live.deps = deps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
 from jackfield.streams import closing
 from jackfield.tools import Denial
-from jackfield_serving import Answer, Numbered, RunInfo, Serving
+from jackfield_serving import Answer, Numbered, RunInfo, Serving, with_heartbeats
 from jackfield_web.carrying import ExportedConversation, export_conversation, import_conversation
 from jackfield_web.wire import Wire, question_in, wire_of
 
@@ -26,7 +25,6 @@ _MOST_REASON_CHARS = 2000
 _MOST_FIELDS = 200
 _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
-_HEARTBEAT_S = 15.0  # proxies close connections that are silent for a minute
 # A browser that opens the address saves it, and runs nothing in it.
 _DOWNLOAD = {"content-disposition": 'attachment; filename="conversation.json"', "x-content-type-options": "nosniff"}
 _SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -247,7 +245,7 @@ class Api:
         }
 
     async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
-        async with closing(_with_heartbeats(events)) as beats:
+        async with closing(with_heartbeats(events)) as beats:
             async for numbered in beats:
                 if numbered is None:
                     yield b":\n\n"
@@ -282,32 +280,6 @@ def _answer_in(answer: bool | str | _Denial | _Form) -> Answer:
         case _Form():
             return answer.values
     return answer
-
-
-async def _with_heartbeats(events: AsyncIterator[Numbered]) -> AsyncIterator[Numbered | None]:
-    """Yield events, and None after each silence of some seconds."""
-    async with closing(events):
-        pending: asyncio.Task[Numbered] | None = None
-        try:
-            while True:
-                pending = pending or asyncio.ensure_future(_next(events))
-                done, _ = await asyncio.wait([pending], timeout=_HEARTBEAT_S)
-                if not done:
-                    yield None
-                    continue
-                task, pending = pending, None
-                try:
-                    yield task.result()
-                except StopAsyncIteration:
-                    return
-        finally:
-            if pending is not None:
-                pending.cancel()
-                await asyncio.wait([pending])
-
-
-async def _next(events: AsyncIterator[Numbered]) -> Numbered:
-    return await anext(events)
 
 
 async def _read(request: Request, form: type[_Body]) -> _Body:
