@@ -1,7 +1,7 @@
 """Ask `jackfield serve` with clients that we did not write, each in its own environment below .cache/real-clients/.
 
 `python scripts/real_clients.py NAME …`, or `make real-servers ARGS=clients`: litellm by pip; npm with the official
-client for JavaScript and the AI SDK.
+client for JavaScript and the AI SDK; ag-ui with the client of AG-UI for JavaScript.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "real-clients"
 CLIENTS = ROOT / "tests/support/real_clients"
-PACKAGES = ("openai", "ai", "@ai-sdk/open-responses")
+FACES = ("openai", "ag-ui")
 
 
 def main() -> int:
@@ -28,9 +28,10 @@ def main() -> int:
     if unknown := set(names) - COMMANDS.keys():
         parser.error(f"no client {min(unknown)!r}: choose from {', '.join(sorted(COMMANDS))}")
     failed = []
-    with _serving() as url:
+    with _serving() as urls:
         for name in names or sorted(COMMANDS):
-            done = subprocess.run([*COMMANDS[name](), url], cwd=CACHE, check=False)
+            face, command = COMMANDS[name]
+            done = subprocess.run([*command(), urls[face]], cwd=CACHE, check=False)
             print(f"{name}: {'failed' if done.returncode else 'passed'}", flush=True)
             failed += [name] if done.returncode else []
     return int(bool(failed))
@@ -45,26 +46,39 @@ def _litellm() -> Sequence[str | Path]:
     return [folder / "bin/python", CLIENTS / "litellm_client.py"]
 
 
-def _npm() -> Sequence[str | Path]:
-    folder = CACHE / "npm"
+def _npm(name: str, *packages: str) -> Sequence[str | Path]:
+    folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "node_modules").exists():
-        subprocess.run(["npm", "install", "--silent", "--prefix", folder, *PACKAGES], check=True)
+        subprocess.run(["npm", "install", "--silent", "--prefix", folder, *packages], check=True)
     # Modules are found from the folder of the program.
-    return ["node", shutil.copy(CLIENTS / "npm.mjs", folder / "npm.mjs")]
+    return ["node", shutil.copy(CLIENTS / f"{name}.mjs", folder / f"{name}.mjs")]
 
 
-COMMANDS: Mapping[str, Callable[[], Sequence[str | Path]]] = {"litellm": _litellm, "npm": _npm}
+COMMANDS: Mapping[str, tuple[str, Callable[[], Sequence[str | Path]]]] = {
+    "litellm": ("openai", _litellm),
+    "npm": ("openai", lambda: _npm("npm", "openai", "ai", "@ai-sdk/open-responses")),
+    "ag-ui": ("ag-ui", lambda: _npm("ag_ui", "@ag-ui/client")),
+}
+"""The face that each client asks, and the command that runs it."""
 
 
 @contextlib.contextmanager
-def _serving() -> Iterator[str]:
+def _serving() -> Iterator[Mapping[str, str]]:
+    """Serve the agent, and yield the addresses of the faces."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    serve = [sys.executable, "-m", "jackfield", "serve", "agents:helper", "--face", "openai", "--port", "0"]
+    faces = [word for face in FACES for word in ("--face", face)]
+    serve = [sys.executable, "-m", "jackfield", "serve", "agents:helper", *faces, "--port", "0"]
     with subprocess.Popen(serve, cwd=CLIENTS, stdout=subprocess.PIPE, text=True) as process:
         try:
-            lines = process.stdout or ()
-            yield next(word for line in lines for word in line.split() if word.startswith("http"))
+            urls: dict[str, str] = {}
+            for line in process.stdout or ():
+                words = line.split()
+                if len(words) == 2 and words[1].startswith("http"):
+                    urls[words[0]] = words[1]
+                if len(urls) == len(FACES):
+                    break
+            yield urls
         finally:
             process.terminate()
 

@@ -8,6 +8,7 @@ from jackfield import FnCallAgent, tool
 from jackfield.events import ModelEvent
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolResult
 
 
 @tool
@@ -16,17 +17,36 @@ def look_up() -> str:
     return "It is in the book."
 
 
+@tool
+def paint() -> ToolResult:
+    """Paint the page."""
+    return ToolResult("It is red.", metadata={"ag_ui_state": {"color": "red"}})
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay a sum."""
+    return f"paid {amount}"
+
+
 def script(request: ChatRequest) -> Sequence[ModelEvent]:
-    """Call a tool of the client or of the agent, or repeat the question."""
+    """Call a tool of the client or of the agent, or another agent, or repeat the question."""
     last = request.messages[-1]
     text = last.get_text_content()
     if last.role == "function":
         return answer(f"It says: {text}")
     if "weather" in text:
         return calls(("weather", {"city": "Bonn"}))
+    if "pay" in text:
+        return calls(("pay", {"amount": 3}))
+    if "paint" in text:
+        return calls(("paint", {}))
+    if "delegate" in text:
+        return calls(("clerk", {"request": "Hi"}))
     if "book" in text:
         return calls(("look_up", {}))
     return answer(f"You said: {text}", reasoning="Let me think.")
 
 
-helper = FnCallAgent([look_up], llm=ScriptedModel(script))
+clerk = FnCallAgent(llm=ScriptedModel(script), name="clerk", description="Does errands.")
+helper = FnCallAgent([look_up, paint, pay, clerk.as_tool()], llm=ScriptedModel(script), name="helper")

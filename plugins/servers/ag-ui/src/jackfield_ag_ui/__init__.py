@@ -1,0 +1,1 @@
+"""Serves agents of Jackfield to front ends that speak AG-UI."""

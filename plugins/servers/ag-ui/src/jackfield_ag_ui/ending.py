@@ -1,0 +1,178 @@
+"""The end of a run in AG-UI: success, calls for the front end, interrupts, cancelling, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jackfield.events import ApprovalNeeded, RunFailed, RunFinished
+from jackfield.messages import FunctionCall, Usage
+from jackfield.servers import Refusal, RequestRefusedError, failure_of
+from jackfield.tools import Denial
+from jackfield_ag_ui.history import Wire
+from jackfield_serving import INPUT, WaitKind
+
+_APPROVAL = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "reason": {"type": "string", "description": "Why the call is refused, for the model."},
+    },
+    "required": ["approved"],
+    "additionalProperties": False,
+}
+_TEXT = {"type": "string", "minLength": 1}
+_YOUR_TURN = "It is your turn: write what you say."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A call, or the turn of a person, that a run waits for.
+
+    Attributes:
+        call_id: Its id in the run.
+        kind: `approval`, `client_tool` or `input`.
+        interrupt: The interrupt of AG-UI; empty for a call of a tool of the front end.
+    """
+
+    call_id: str
+    kind: WaitKind
+    interrupt: Wire = field(default_factory=dict)
+
+
+def waiting_calls(
+    needed: ApprovalNeeded,
+    id_of_call: Callable[[str, str], tuple[str, str]],
+    client_tools: Collection[str],
+    place: str,
+) -> dict[str, Waiting]:
+    """Return the calls that a run waits for, by the ids under which the client answers them.
+
+    Args:
+        needed: The calls.
+        id_of_call: Returns the id under which the client sees a call, and the nested agent that makes it.
+        client_tools: The names of the front end's tools.
+        place: The number of the pause and the run, the end of ids that are not those of calls.
+    """
+    agents = needed.agents or ("",) * len(needed.calls)
+    waiting = {}
+    for call, call_id, agent in zip(needed.calls, needed.call_ids, agents, strict=True):
+        shown, maker = id_of_call(call_id, agent)
+        if not agent and call.name in client_tools:
+            waiting[shown] = Waiting(call_id=call_id, kind="client_tool")
+            continue
+        identity = f"{call_id}.{place}" if agent or not shown else shown
+        interrupt = _approval(identity, call, agent, in_doubt=call_id in needed.in_doubt)
+        if shown:
+            interrupt["toolCallId"] = shown
+        if maker:
+            interrupt["subagentRunId"] = maker
+        waiting[identity] = Waiting(call_id=call_id, kind="approval", interrupt=interrupt)
+    return waiting
+
+
+def input_wanted(place: str) -> dict[str, Waiting]:
+    """Return the turn of a person that a run waits for; `place` as in `waiting_calls`."""
+    identity = f"{INPUT}.{place}"
+    interrupt = {"id": identity, "reason": "input_required", "message": _YOUR_TURN, "responseSchema": _TEXT}
+    return {identity: Waiting(call_id=INPUT, kind="input", interrupt=interrupt)}
+
+
+def read_answer(waiting: Waiting, payload: Any, param: str) -> Any:
+    """Return the answer to an interrupt as the run takes it; None for one that was abandoned.
+
+    Raises:
+        RequestRefusedError: It does not have the form that the interrupt asks for.
+    """
+    match waiting.kind, payload:
+        case "approval", None:
+            return False
+        case "approval", {"approved": bool(approved), **rest} if not rest:
+            return approved
+        case "approval", {"approved": False, "reason": str(reason), **rest} if not rest:
+            return Denial(reason)
+        case "input", str(text) if text.strip():
+            return text
+        case "input", None:
+            return None
+    raise RequestRefusedError(f"{param}.payload does not fit the responseSchema of its interrupt")
+
+
+def error_event(refusal: Refusal | RequestRefusedError, usage: list[Wire] | None = None) -> Wire:
+    """Return an error in the form of AG-UI."""
+    message = refusal.message if isinstance(refusal, Refusal) else str(refusal)
+    event: Wire = {"type": "RUN_ERROR", "message": message, "code": refusal.code}
+    return {**event, "usage": usage} if usage else event
+
+
+def end_events(
+    end: RunFinished | RunFailed | None, waiting: Mapping[str, Waiting], head: Wire, *, model: str, spent: Usage
+) -> Iterator[Wire]:
+    """Yield the last event of a run.
+
+    Args:
+        end: The end of the run, or its pause.
+        waiting: What it waits for.
+        head: The ids of the conversation and the run.
+        model: The model that answered last.
+        spent: The usage of the runs before that this one continues.
+    """
+    match end:
+        case None:
+            lost = RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+            yield error_event(lost)
+        case RunFailed():
+            yield error_event(failure_of(end))
+        case RunFinished():
+            usage = _usage(end.usage, spent, model)
+            outcome = _outcome(end.stop_reason, waiting)
+            if outcome is None:
+                reason = end.stop_reason
+                limited = RequestRefusedError(f"the run stopped at its limit: {reason}", code=reason)
+                yield error_event(limited, usage)
+                return
+            yield {"type": "RUN_FINISHED", **head, "outcome": outcome, **({"usage": usage} if usage else {})}
+
+
+def _outcome(reason: str, waiting: Mapping[str, Waiting]) -> Wire | None:
+    match reason:
+        case "finished" | "empty_reply":
+            return {"type": "success"}
+        case "cancelled":
+            return {"type": "cancelled"}
+        case "approval_needed" | "input_needed":
+            interrupts = [one.interrupt for one in waiting.values() if one.interrupt]
+            if interrupts:
+                return {"type": "interrupt", "interrupts": interrupts}
+            return {"type": "success", "pendingToolCallIds": list(waiting)}
+    return None
+
+
+def _approval(identity: str, call: FunctionCall, agent: str, *, in_doubt: bool) -> Wire:
+    message = f"May {agent or 'the agent'} call {call.name}?"
+    if in_doubt:
+        message += " The program ended during this call: it may have been made already."
+    metadata = {"tool": call.name, "arguments": call.arguments, "inDoubt": in_doubt}
+    return {
+        "id": identity,
+        "reason": "tool_call",
+        "message": message,
+        "responseSchema": _APPROVAL,
+        "metadata": {"jackfield": metadata},
+    }
+
+
+def _usage(usage: Usage, spent: Usage, model: str) -> list[Wire]:
+    """Return the usage of a run without that of the runs that it continues; empty if nothing is known."""
+    pairs = {
+        "inputTokens": (usage.prompt_tokens, spent.prompt_tokens),
+        "outputTokens": (usage.completion_tokens, spent.completion_tokens),
+        "reasoningTokens": (usage.reasoning_tokens, spent.reasoning_tokens),
+        "cachedInputTokens": (usage.cached_tokens, spent.cached_tokens),
+    }
+    counts = {name: now - before for name, (now, before) in pairs.items() if now > before}
+    if not counts:
+        return []
+    counts["totalTokens"] = counts.get("inputTokens", 0) + counts.get("outputTokens", 0)
+    return [{**({"model": model} if model else {}), **counts}]

@@ -1,0 +1,73 @@
+"""The face `ag-ui`: agents for front ends that speak AG-UI."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, cast
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
+
+from jackfield.config import Config
+from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, write_json
+from jackfield_ag_ui.ending import error_event
+from jackfield_ag_ui.history import Wire
+from jackfield_ag_ui.runs import Runs
+from jackfield_serving import AgentInfo, Serving
+
+
+class AGUIServerConfig(Config):
+    """The settings of the face."""
+
+    on_disconnect: Literal["continue", "cancel"] = Field(
+        default="continue",
+        description="What becomes of a run whose client leaves: it goes on, or is cancelled. The address of a request "
+        "may say otherwise: ?on_disconnect=cancel",
+    )
+
+
+class AGUIServer(HttpServer):
+    """Serves agents to front ends that speak AG-UI."""
+
+    name: ClassVar[str] = "ag-ui"
+    config_class = AGUIServerConfig
+    config: AGUIServerConfig
+    paths = ("/ag-ui",)
+
+    def app(self, serving: ServingLike) -> ASGIApp:
+        """Return the application."""
+        service = cast(Serving, serving)
+        runs = Runs(service, is_left=self.config.on_disconnect == "cancel")
+
+        async def agents(_: Request) -> Response:
+            return JSONResponse({"agents": {name: _capabilities(info) for name, info in service.agents.items()}})
+
+        routes = [
+            Route("/ag-ui", agents, methods=["GET"]),
+            Route("/ag-ui/{agent:path}/connect", runs.connect, methods=["POST"]),
+            Route("/ag-ui/{agent:path}/stop", runs.stop, methods=["POST"]),
+            Route("/ag-ui/{agent:path}", runs.run, methods=["POST"]),
+        ]
+        return Router(routes, redirect_slashes=False)
+
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        """Return an error as the event `RUN_ERROR`."""
+        return "application/json", write_json(error_event(refusal))
+
+
+def _capabilities(info: AgentInfo) -> Wire:
+    """Return an agent as AG-UI describes it (`AgentCapabilities`)."""
+    return {
+        "identity": {"name": info.name, "type": "jackfield", "description": info.description},
+        "transport": {"streaming": True, "websocket": False, "httpBinary": False, "resumable": True},
+        "tools": {"supported": True, "clientProvided": info.takes_client_tools},
+        "state": {"snapshots": True, "deltas": True},
+        "reasoning": {"supported": True, "streaming": True, "encrypted": False},
+        "multimodal": {
+            "input": {
+                "image": info.images, "audio": info.audio, "video": info.video, "pdf": info.files, "file": info.files
+            },
+        },
+        "humanInTheLoop": {"supported": True, "approvals": True, "interrupts": True, "approveWithEdits": False},
+    }  # fmt: skip

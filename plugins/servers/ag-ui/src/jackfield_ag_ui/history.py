@@ -1,0 +1,228 @@
+"""Messages of AG-UI as messages of a run, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from ag_ui.core import (
+    ActivityMessage,
+    AssistantMessage,
+    DeveloperMessage,
+    ReasoningMessage,
+    SystemMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.servers import RequestRefusedError
+
+Wire: TypeAlias = dict[str, Any]
+
+NOTE = "ag_ui"
+"""The key in `extra` of messages for their ids in AG-UI; in the first one also for the request's state and context."""
+_TYPES = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+_PARTS = {"image": "image", "audio": "audio", "video": "video", "file": "document"}
+
+
+def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Message]:
+    """Return the messages of a request.
+
+    Activities and the messages of nested agents are left out: they do not belong to the conversation of the model.
+
+    Args:
+        messages: The messages.
+        note: What the run keeps of the request.
+
+    Raises:
+        RequestRefusedError: A message has a part that is not supported, or answers an unknown call.
+    """
+    read: list[Message] = []
+    system: list[tuple[int, Wire]] = []
+    names: dict[str, str] = {}
+    shown = 0
+    for index, message in enumerate(messages):
+        is_nested = getattr(message, "subagent_run_id", None) is not None
+        if isinstance(message, AssistantMessage):
+            names.update((call.id, "" if is_nested else call.function.name) for call in message.tool_calls or ())
+        if is_nested or isinstance(message, ActivityMessage):
+            continue
+        if isinstance(message, ToolMessage) and names.get(message.tool_call_id) == "":
+            continue  # the result of a nested agent's call
+        if isinstance(message, DeveloperMessage | SystemMessage):
+            system.append((shown, message.model_dump(mode="json", by_alias=True)))
+        shown += 1
+        read += _read_message(message, f"messages.{index}", names)
+    first = next((index for index, message in enumerate(read) if message.role != "system"), None)
+    if first is not None:
+        extra = dict(read[first].extra or {})
+        extra[NOTE] = {**extra[NOTE], **note, "system": [list(one) for one in system]}
+        read[first] = read[first].replace(extra=extra)
+    return read
+
+
+def note_of(messages: Sequence[Message]) -> Mapping[str, Any]:
+    """Return what a run keeps of its request; empty if it came from elsewhere."""
+    for message in messages:
+        note = (message.extra or {}).get(NOTE)
+        if isinstance(note, dict) and "system" in note:
+            return note
+    return {}
+
+
+def show_messages(messages: Sequence[Message], run_id: str) -> list[Wire]:
+    """Return the messages of a run's conversation, with the ids that the client gave them.
+
+    The system messages are those of the client: the agent's own are for its model only.
+    """
+    shown: list[Wire] = []
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            continue
+        note = (message.extra or {}).get(NOTE)
+        identity = note["id"] if isinstance(note, dict) else f"input_{index}.{run_id}"
+        wire = show_message(message, identity)
+        if shown and shown[-1]["id"] == identity and "toolCalls" in wire:
+            shown[-1].setdefault("toolCalls", []).extend(wire["toolCalls"])
+        else:
+            shown.append(wire)
+    for position, original in note_of(messages).get("system", ()):
+        shown.insert(position, original)
+    return shown
+
+
+def show_message(message: Message, identity: str) -> Wire:
+    """Return one message."""
+    if message.role == "user":
+        return {"id": identity, "role": "user", "content": show_content(message)}
+    if message.role == "function":
+        return {
+            "id": identity,
+            "role": "tool",
+            "toolCallId": message.function_id or "",
+            "content": show_content(message),
+            **({"error": message.error} if message.error else {}),
+        }
+    if message.reasoning_content and not message.content and message.function_call is None:
+        return {"id": identity, "role": "reasoning", "content": reasoning_of(message)}
+    wire: Wire = {"id": identity, "role": "assistant"}
+    if text := text_of(message):
+        wire["content"] = text
+    if message.function_call is not None:
+        wire["toolCalls"] = [show_call(message.function_id or "", message.function_call)]
+    return wire
+
+
+def show_call(identity: str, call: FunctionCall) -> Wire:
+    """Return a call."""
+    return {"id": identity, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def show_content(message: Message) -> str | list[Wire]:
+    """Return the content of a message: a text, or its parts."""
+    if not message.is_multimodal():
+        return message.get_text_content()
+    return [_show_part(item) for item in message.items]
+
+
+def text_of(message: Message) -> str:
+    """Return the content of an answer as text; media are images of Markdown."""
+    return "".join(markdown_of(item) if item.text is None else item.text for item in message.items)
+
+
+def markdown_of(item: ContentItem) -> str:
+    """Return a medium as an image of Markdown: messages of agents are texts in AG-UI."""
+    return f"![{item.type}]({item.value})"
+
+
+def reasoning_of(message: Message) -> str:
+    """Return the reasoning in a message."""
+    reasoning = message.reasoning_content
+    return Message("assistant", reasoning).get_text_content() if reasoning else ""
+
+
+def _read_message(  # noqa: C901 - one case for each role
+    message: Any, param: str, names: Mapping[str, str]
+) -> Iterator[Message]:
+    if getattr(message, "encrypted_value", None) is not None:
+        raise _unsupported(f"{param}.encryptedValue", "no agent here has issued it")
+    extra = {NOTE: {"id": message.id}}
+    match message:
+        case DeveloperMessage() | SystemMessage():
+            yield Message("system", message.content)
+        case UserMessage():
+            yield Message("user", _read_content(message.content, f"{param}.content"), name=message.name, extra=extra)
+        case ReasoningMessage():
+            yield Message("assistant", "", reasoning_content=message.content, extra=extra)
+        case AssistantMessage():
+            calls = message.tool_calls or ()
+            if message.content or not calls:
+                yield Message("assistant", message.content or "", name=message.name, extra=extra)
+            for index, call in enumerate(calls):
+                if call.encrypted_value is not None:
+                    raise _unsupported(f"{param}.toolCalls.{index}.encryptedValue", "no agent here has issued it")
+                function_call = FunctionCall(call.function.name, call.function.arguments)
+                yield Message("assistant", "", function_call=function_call, extra={**extra, "function_id": call.id})
+        case ToolMessage():
+            if not names.get(message.tool_call_id):
+                reason = "no earlier message has this call: send the conversation from its beginning"
+                raise RequestRefusedError(f"{param}.toolCallId: {reason}")
+            content = _read_content(message.content, f"{param}.content")
+            more = {"error": message.error} if message.error else {}
+            yield Message(
+                "function",
+                content,
+                name=names[message.tool_call_id],
+                extra={**extra, "function_id": message.tool_call_id, **more},
+            )
+
+
+def _read_content(content: str | Sequence[Any], param: str) -> str | list[ContentItem]:
+    if isinstance(content, str):
+        return content
+    return [_read_part(part, f"{param}.{index}") for index, part in enumerate(content)]
+
+
+def _read_part(part: Any, param: str) -> ContentItem:
+    if isinstance(part, TextPart):
+        return ContentItem(text=part.text)
+    source = part.source
+    match source.type:
+        case "data":
+            url = f"data:{source.mime_type};base64,{source.value}"
+        case "url":
+            url = source.value
+            # A path would name a file of the server.
+            if _scheme_of(url) not in ("http", "https", "data"):
+                raise RequestRefusedError(f"{param}.source.value must be an https:, http: or data: URL")
+        case _:
+            raise _unsupported(f"{param}.source.type", "files at a provider cannot be read: send data or a URL")
+    return ContentItem(**{_TYPES[part.type]: url})
+
+
+def _show_part(item: ContentItem) -> Wire:
+    if item.text is not None:
+        return {"type": "text", "text": item.text}
+    address = item.value if isinstance(item.value, str) else ""
+    head, separator, data = address.partition(";base64,")
+    if head.startswith("data:") and separator:
+        source = {"type": "data", "value": data, "mimeType": head.removeprefix("data:")}
+    elif _scheme_of(address) in ("http", "https", "data"):
+        source = {"type": "url", "value": address}
+    else:  # a path of the server
+        return {"type": "text", "text": f"[{item.type}]"}
+    return {"type": _PARTS[item.type], "source": source}
+
+
+def _scheme_of(url: str) -> str:
+    try:
+        return urlsplit(url).scheme.lower()
+    except ValueError:
+        return ""
+
+
+def _unsupported(param: str, reason: str) -> RequestRefusedError:
+    return RequestRefusedError(f"{param} is not supported: {reason}", code="unsupported")

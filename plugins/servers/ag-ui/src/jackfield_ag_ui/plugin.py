@@ -1,0 +1,18 @@
+"""The components of this package."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ServerSpec, hook
+
+
+@hook.servers
+def servers() -> list[ServerSpec]:
+    """Return the face `ag-ui`."""
+    return [
+        ServerSpec(
+            name="ag-ui",
+            target="jackfield_ag_ui.face:AGUIServer",
+            config="jackfield_ag_ui.face:AGUIServerConfig",
+            summary="Agents for front ends that speak AG-UI: texts, calls, nested agents, state, approvals.",
+        )
+    ]

@@ -1,0 +1,349 @@
+"""Start, continue, follow and stop runs for AG-UI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ag_ui.core import PROTOCOL_VERSION
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from jackfield.errors import RunNotFoundError
+from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
+from jackfield.streams import closing
+from jackfield_ag_ui.ending import error_event, read_answer
+from jackfield_ag_ui.history import Wire
+from jackfield_ag_ui.request import Question, read_request, read_thread
+from jackfield_ag_ui.stream import EventFold, stable_id
+from jackfield_serving import INPUT, NotWaitingError, RunInfo, Serving, with_heartbeats
+
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Following:
+    """A run that a request follows.
+
+    Attributes:
+        run_id, owner: The run.
+        fold: Its events so far.
+        after: The number of the last event in the fold; None if the run is over or waits, so that nothing follows.
+        shows_history: The client gets all messages first.
+        is_left: A client that leaves ends the run.
+    """
+
+    run_id: str
+    owner: str
+    fold: EventFold
+    after: int | None = 0
+    shows_history: bool = False
+    is_left: bool = False
+
+
+class Runs:
+    """Answers requests for runs. A conversation (thread) is a session.
+
+    Args:
+        serving: The agents and their runs.
+        is_left: A client that leaves ends its run, unless the request says otherwise.
+    """
+
+    def __init__(self, serving: Serving, *, is_left: bool = False) -> None:
+        self._serving = serving
+        self._is_left = is_left
+
+    async def run(self, request: Request) -> Response:
+        """Start a run, or continue one with answers, and stream its events."""
+        agent, is_left = self._agent_of(request), self._leaves(request)
+        question = read_request(read_object(await request.body()))
+        owner = owner_of(request.scope)
+        if question.resume:
+            following = await self._resume(agent, question, owner, is_left=is_left)
+        else:
+            continued = await self._continue(agent, question, owner, is_left=is_left)
+            if continued is None:
+                continued = await self._start(agent, question, owner, is_left=is_left)
+            following = continued
+        return self._stream(following, question)
+
+    async def connect(self, request: Request) -> Response:
+        """Show the conversation so far, and follow its run."""
+        agent = self._agent_of(request)
+        question = read_request(read_object(await request.body()))
+        if question.resume:
+            raise RequestRefusedError("resume: to answer interrupts, run the agent: leave /connect out of the address")
+        owner = owner_of(request.scope)
+        info = await self._latest(agent, question.thread, owner)
+        if info is None:
+            raise _no_thread(question.thread)
+        if info.phase in ("queued", "running"):
+            fold = EventFold(info.run_id, _tools_of(info))
+            following = _Following(run_id=info.run_id, owner=owner, fold=fold, shows_history=True)
+        else:
+            fold = await self._replay(info, owner)
+            following = _Following(run_id=info.run_id, owner=owner, fold=fold, after=None, shows_history=True)
+        return self._stream(following, question)
+
+    async def stop(self, request: Request) -> Response:
+        """Stop the run of a conversation."""
+        agent, owner = self._agent_of(request), owner_of(request.scope)
+        thread = read_thread(read_object(await request.body()))
+        info = await self._latest(agent, thread, owner)
+        if info is None:
+            raise _no_thread(thread)
+        await self._serving.cancel(info.run_id, owner=owner)
+        return JSONResponse({"threadId": thread})
+
+    # --- the beginning of a run ---
+
+    async def _start(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following:
+        if not any(message.role != "system" for message in question.messages):
+            raise RequestRefusedError("messages: the conversation is empty: send at least one message")
+        latest = await self._latest(agent, question.thread, owner)
+        if latest is not None and latest.phase == "waiting":
+            if any(call.kind != "client_tool" for call in latest.waiting):
+                raise RequestRefusedError(
+                    "this thread waits for answers to its interrupts: send them in resume, or POST to …/stop first",
+                    status=409,
+                    code="interrupted",
+                )
+            await self._end(latest, owner)  # the new run has its whole conversation
+        run_id = await self._serving.start(
+            agent,
+            question.messages,
+            owner=owner,
+            session=question.thread,
+            client_tools=question.client_tools,
+        )
+        fold = EventFold(run_id, [tool["name"] for tool in question.client_tools])
+        return _Following(run_id=run_id, owner=owner, fold=fold, is_left=is_left)
+
+    async def _continue(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following | None:
+        """Continue the run that waits for results of the front end's tools.
+
+        None if no run waits for them, or if the request differs from that of the run in other things: it then stands
+        on its own.
+        """
+        if question.has_news:
+            return None
+        info = await self._waiting_run(agent, question.thread, list(question.results), owner)
+        if info is None:
+            return None
+        fold = await self._replay(info, owner)
+        results, answers = _results_for(fold, question)
+        if not results or not _is_same(info, fold, question, [result["id"] for result in results.values()]):
+            return None
+        try:
+            await self._serving.answer(info.run_id, answers, owner=owner)
+        except NotWaitingError:
+            return None
+        fold.begin_part()
+        fold.answer(results)
+        return _Following(run_id=info.run_id, owner=owner, fold=fold, after=info.number, is_left=is_left)
+
+    async def _resume(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following:
+        """Continue the run that waits for answers to interrupts."""
+        info = await self._waiting_run(agent, question.thread, list(question.resume), owner)
+        if info is None:
+            raise RequestRefusedError(
+                "resume: no run of this thread waits for these interrupts: they were answered before, or elsewhere",
+                status=409,
+                code="not_waiting",
+            )
+        fold = await self._replay(info, owner)
+        known = {message["id"] for message in fold.messages}
+        if question.messages and question.messages[-1].role == "user" and question.message_ids[-1] not in known:
+            raise RequestRefusedError("messages: answer the interrupts first, and send new messages with the next run")
+        answers: dict[str, Any] = {}
+        for index, (identity, payload) in enumerate(question.resume.items()):
+            _, waiting = fold.find_waiting(identity) or ("", None)
+            if waiting is None or not waiting.interrupt:
+                raise RequestRefusedError(
+                    f"resume.{index}.interruptId: the run does not wait for this interrupt: it was answered before",
+                    status=409,
+                    code="not_waiting",
+                )
+            answers[waiting.call_id] = read_answer(waiting, payload, f"resume.{index}")
+        results, given = _results_for(fold, question)
+        answers.update(given)
+        if answers.get(INPUT, "") is None:  # the person leaves the conversation
+            await self._serving.cancel(info.run_id, owner=owner)
+        else:
+            await self._serving.answer(info.run_id, answers, owner=owner)
+        fold.begin_part()
+        fold.answer(results)
+        return _Following(
+            run_id=info.run_id, owner=owner, fold=fold, after=info.number, shows_history=True, is_left=is_left
+        )
+
+    async def _waiting_run(self, agent: str, thread: str, identities: list[str], owner: str) -> RunInfo | None:
+        """Return the run of a conversation that the ids of its calls or interrupts name; None if it does not wait."""
+        run_ids = {identity.rpartition(".")[2] for identity in identities}
+        if len(run_ids) != 1:
+            return None
+        try:
+            info = await self._serving.run(run_ids.pop(), owner=owner)
+        except RunNotFoundError:
+            return None
+        return info if (info.agent, info.session, info.phase) == (agent, thread, "waiting") else None
+
+    async def _latest(self, agent: str, thread: str, owner: str) -> RunInfo | None:
+        """Return the latest run of a conversation with an agent; None if there is none."""
+        for run in await self._serving.runs(owner=owner, session=thread, limit=1):
+            if run.agent == agent:
+                return await self._serving.run(run.run_id, owner=owner)
+        return None
+
+    async def _end(self, info: RunInfo, owner: str) -> None:
+        """Cancel a run that waits, and wait for its end."""
+        await self._serving.cancel(info.run_id, owner=owner)
+        async with closing(self._serving.attach(info.run_id, after=info.number, owner=owner)) as events:
+            async for _ in events:
+                pass
+
+    # --- events ---
+
+    async def _replay(self, info: RunInfo, owner: str) -> EventFold:
+        """Return the events so far of a run that is over or waits."""
+        fold = EventFold(info.run_id, _tools_of(info))
+        async with closing(self._serving.attach(info.run_id, owner=owner)) as events:
+            async for _, event in events:
+                for _ in fold.feed(event):
+                    pass
+        return fold
+
+    def _stream(self, following: _Following, question: Question) -> Response:
+        pieces = self._pieces(following, question)
+        return StreamingResponse(pieces, media_type="text/event-stream", headers=_HEADERS)
+
+    async def _pieces(self, following: _Following, question: Question) -> AsyncIterator[bytes]:
+        try:
+            started: Wire = {"type": "RUN_STARTED", "threadId": question.thread, "runId": question.run}
+            parent = {"parentRunId": question.parent} if question.parent else {}
+            yield _sse({**started, "protocolVersion": PROTOCOL_VERSION, **parent})
+            async with closing(self._events(following, question)) as events:
+                async for event in events:
+                    yield b":\n\n" if event is None else _sse(event)
+        except Exception as error:
+            # The status is sent: clients read errors from the stream.
+            refusal = refusal_of(error)
+            yield _sse(error_event(refusal))
+            if refusal.code == "internal":
+                raise  # for the log that its text names
+
+    async def _events(  # noqa: C901 - all that a client gets, in its order
+        self, following: _Following, question: Question
+    ) -> AsyncIterator[Wire | None]:
+        """Yield the events of a run, and None after each silence."""
+        fold, after, shows_history = following.fold, following.after, following.shows_history
+        while after is not None:
+            if shows_history and after:
+                shows_history = False
+                for event in _history_of(fold):
+                    yield event
+            numbered = self._serving.attach(
+                following.run_id, after=after, owner=following.owner, cancel_on_leave=following.is_left
+            )
+            async with closing(with_heartbeats(numbered)) as beats:
+                async for beat in beats:
+                    if beat is None:
+                        yield None
+                        continue
+                    after = beat.number
+                    events = list(fold.feed(beat.event))
+                    if shows_history and fold.messages:
+                        shows_history = False
+                        events = [*_history_of(fold), *events]
+                    for event in events:
+                        yield event
+            # A run asks for approvals first: the request may have the results of its other calls already.
+            results, answers = _results_for(fold, question)
+            if not answers:
+                break
+            await self._serving.answer(following.run_id, answers, owner=following.owner)
+            fold.answer(results)
+        if shows_history:
+            for event in _history_of(fold):
+                yield event
+        for event in fold.finish(question.thread, question.run):
+            yield event
+
+    # --- what a request says besides its body ---
+
+    def _agent_of(self, request: Request) -> str:
+        agent: str = request.path_params["agent"]
+        if agent not in self._serving.agents:
+            names = ", ".join(self._serving.agents)
+            raise RequestRefusedError(
+                f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
+            )
+        return agent
+
+    def _leaves(self, request: Request) -> bool:
+        """Return True if a client that leaves ends its run."""
+        query = request.query_params
+        value = query.get("on_disconnect", "cancel" if self._is_left else "continue")
+        if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
+            raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
+        return value == "cancel"
+
+
+def _tools_of(info: RunInfo) -> list[str]:
+    return [tool["name"] for tool in info.request.get("client_tools") or ()]
+
+
+def _history_of(fold: EventFold) -> list[Wire]:
+    state = [] if fold.state is None else [{"type": "STATE_SNAPSHOT", "snapshot": fold.state}]
+    return [fold.snapshot(), *state]
+
+
+def _results_for(fold: EventFold, question: Question) -> tuple[dict[str, Wire], dict[str, str]]:
+    """Return the results that a run waits for, as messages by the ids of its calls here, and as answers to the run."""
+    messages: dict[str, Wire] = {}
+    answers: dict[str, str] = {}
+    known = {message["id"] for message in fold.messages}
+    for identity, result in question.results.items():
+        if result["id"] in known:
+            continue
+        own, waiting = fold.find_waiting(identity) or ("", None)
+        if waiting is not None and waiting.kind == "client_tool" and isinstance(result["content"], str):
+            messages[own], answers[waiting.call_id] = result, _result_of(result)
+    return messages, answers
+
+
+def _result_of(result: Mapping[str, Any]) -> str:
+    """Return the result of a front end's tool as the model reads it."""
+    text: str = result["content"]
+    return f"{text}\nError: {result['error']}".strip() if result.get("error") else text
+
+
+def _is_same(info: RunInfo, fold: EventFold, question: Question, news: Sequence[str]) -> bool:
+    """Return True if a request has the conversation, tools, state and context of the run, so that the run can go on.
+
+    Args:
+        info, fold: The run, and its events.
+        question: The request.
+        news: The ids of the messages in it that the run does not have yet.
+    """
+    ids = [
+        stable_id(message["id"])
+        for message in fold.messages
+        if message["role"] != "reasoning" and "subagentRunId" not in message
+    ]
+    state = question.note["state"]
+    return (
+        [stable_id(one) for one in question.message_ids if one not in news] == ids
+        and list(info.request.get("client_tools") or ()) == list(question.client_tools)
+        and (state == fold.state or (state is None and not fold.state))
+        and question.note["context"] == fold.note.get("context", [])
+    )
+
+
+def _no_thread(thread: str) -> RequestRefusedError:
+    return RequestRefusedError(f"no thread {thread!r} with this agent", status=404, code="not_found")
+
+
+def _sse(event: Wire) -> bytes:
+    return b"data: " + write_json(event) + b"\n\n"

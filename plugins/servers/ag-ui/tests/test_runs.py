@@ -1,0 +1,607 @@
+"""Runs as a front end sees them that keeps the rules of AG-UI."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from ag_ui.core import Event
+from ag_ui_validate.pytest_plugin import assert_valid_agui
+from pydantic import BaseModel, TypeAdapter
+
+from jackfield import FnCallAgent, ToolContext, tool
+from jackfield.errors import ContextLengthError, ModelAuthError, RateLimitedError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+)
+from jackfield.messages import ContentItem
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolResult
+from jackfield_serve import serving_app
+from jackfield_testkit.faces import ServedFace
+
+EVENT: TypeAdapter[Any] = TypeAdapter(Event)
+Wire = dict[str, Any]
+TOOL = {
+    "name": "weather",
+    "description": "Tell the weather.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+GATE = threading.Event()
+HTTP = httpx.Client(timeout=60)
+"""One for all tests: a new one reads certificates first."""
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay a sum."""
+    return f"paid {amount}"
+
+
+@tool
+def paint(color: str) -> ToolResult:
+    """Change the color of the page."""
+    return ToolResult(f"It is {color}.", metadata={"ag_ui_state": {"color": color, "a/b": 1}})
+
+
+@tool
+def wait_for_gate(context: ToolContext) -> str:
+    """Wait."""
+    context.report("waiting")
+    GATE.wait(60)
+    return "waited"
+
+
+@tool
+def break_down() -> str:
+    """Fail."""
+    raise OSError("no such device")
+
+
+def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C901 - one case for each question
+    last = request.messages[-1]
+    text = last.get_text_content()
+    if last.role == "function":
+        return answer(f"It says: {text}", reasoning="Now I know.")
+    match text.split()[0]:
+        case "weather":
+            return calls(("weather", {"city": "Bonn"}), ("weather", {"city": "Köln"}), text="I look.")
+        case "pay":
+            return calls(("pay", {"amount": 3}))
+        case "both":
+            return calls(("pay", {"amount": 3}), ("weather", {"city": "Bonn"}))
+        case "paint":
+            return calls(("paint", {"color": "red"}))
+        case "wait":
+            return calls(("wait_for_gate", {}), text="I wait.")
+        case "delegate":
+            return calls(("clerk", {"request": text.partition(" ")[2]}), text="I ask the clerk.")
+        case "broken":
+            return calls(("break_down", {}))
+        case "withdrawn":
+            return [
+                ReasoningDelta("Hm"), TextDelta("half an ans"), FunctionCallDelta(0, "c1", "pa"),
+                StreamReset("the line broke"), ReasoningDelta("Hm again."), TextDelta("I pay."),
+                FunctionCallDelta(0, "c1", "pay", '{"amount":'), FunctionCallDelta(0, arguments=" 3}"),
+                ModelFinished("tool_calls"),
+            ]  # fmt: skip
+        case "picture":
+            return [
+                TextDelta("See:"),
+                MediaDelta(ContentItem(image="data:image/png;base64,AA==")),
+                ModelFinished("stop"),
+            ]
+        case "key":
+            return [TextDelta("half"), ModelAuthError("the key sk-secret is not valid")]
+        case "long":
+            return [ContextLengthError("the context has room for 10 tokens")]
+        case "busy":
+            return [RateLimitedError("too many requests")]
+        case "system":
+            return answer(request.messages[0].get_text_content())
+        case "count":
+            return answer(str(len(request.messages)))
+    return answer(f"You said: {text}", reasoning="Let me think. 🙂")
+
+
+def make_agent() -> FnCallAgent:
+    clerk = FnCallAgent([pay, break_down], llm=ScriptedModel(script), name="clerk", description="Does errands.")
+    tools: list[Any] = [pay, paint, wait_for_gate, break_down, clerk.as_tool()]
+    return FnCallAgent(tools, llm=ScriptedModel(script), name="helper", system_message="Be secret.")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedFace]:
+    with ServedFace(serving_app({"helper": make_agent()}, faces=["ag-ui"])) as face:
+        yield face
+
+
+@pytest.fixture
+def client(served: ServedFace) -> Iterator[Client]:
+    GATE.clear()
+    yield Client(served.url)
+    GATE.set()
+
+
+class Client:
+    """A front end: it keeps messages and state as AG-UI says, and sends them with each run."""
+
+    def __init__(self, url: str, thread: str | None = None) -> None:
+        self.url, self.thread = url, thread or uuid.uuid4().hex
+        self.messages: list[Wire] = []
+        self.state: Any = {}
+        self.events: list[Wire] = []
+
+    def ask(self, text: str, **more: Any) -> list[Wire]:
+        self.messages.append({"id": uuid.uuid4().hex, "role": "user", "content": text})
+        return self.run(**more)
+
+    def run(self, path: str = "", **more: Any) -> list[Wire]:
+        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more))
+        assert reply.status_code == 200, reply.text
+        self.events = read_events(reply.text)
+        for event in self.events:
+            self.apply(event)
+        return self.events
+
+    def body(self, **more: Any) -> Wire:
+        messages = [message for message in self.messages if message["role"] != "activity"]
+        return {"threadId": self.thread, "runId": uuid.uuid4().hex, "protocolVersion": "1.0", "messages": messages,
+                "tools": [], "context": [], "state": self.state, "forwardedProps": {}, **more}  # fmt: skip
+
+    def refused(self, path: str = "", **more: Any) -> tuple[int, Wire]:
+        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more))
+        EVENT.validate_python(reply.json())
+        return reply.status_code, reply.json()
+
+    def result(self, call_id: str, content: Any) -> None:
+        self.messages.append({"id": uuid.uuid4().hex, "role": "tool", "toolCallId": call_id, "content": content})
+
+    @property
+    def outcome(self) -> Wire:
+        end = self.events[-1]
+        assert end["type"] == "RUN_FINISHED", end
+        result: Wire = end["outcome"]
+        return result
+
+    @property
+    def text(self) -> str:
+        return str(next(one for one in reversed(self.messages) if one["role"] == "assistant").get("content"))
+
+    def approve(self, *, approved: bool = True, **more: Any) -> list[Wire]:
+        payload = {"approved": approved}
+        return self.run(
+            resume=[
+                {"interruptId": one["id"], "status": "resolved", "payload": payload}
+                for one in self.outcome["interrupts"]
+            ],
+            **more,
+        )
+
+    def apply(self, event: Wire) -> None:  # noqa: C901 - one case for each event
+        found = next((one for one in self.messages if one["id"] == event.get("messageId")), None)
+        owner = {"subagentRunId": event["subagentRunId"]} if "subagentRunId" in event else {}
+        match event["type"]:
+            case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START" if found is None:
+                self.messages.append({"id": event["messageId"], "role": event["role"], "content": "", **owner})
+            case "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT":
+                assert found is not None
+                found["content"] = found.get("content", "") + event["delta"]
+            case "TOOL_CALL_START":
+                parent = next((one for one in self.messages if one["id"] == event["parentMessageId"]), None)
+                if parent is None:
+                    parent = {"id": event["parentMessageId"], "role": "assistant", **owner}
+                    self.messages.append(parent)
+                function = {"name": event["toolCallName"], "arguments": ""}
+                call = {"id": event["toolCallId"], "type": "function", "function": function}
+                parent.setdefault("toolCalls", []).append(call)
+            case "TOOL_CALL_ARGS":
+                self.call(event["toolCallId"])["function"]["arguments"] += event["delta"]
+            case "TOOL_CALL_RESULT":
+                result = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
+                error = {"error": event["metadata"]["error"]} if "metadata" in event else {}
+                self.messages.append({**result, "content": event["content"], **error, **owner})
+            case "MESSAGES_SNAPSHOT":
+                self.messages = json.loads(json.dumps(event["messages"]))
+            case "STATE_SNAPSHOT":
+                self.state = event["snapshot"]
+            case "STATE_DELTA":
+                for change in event["delta"]:
+                    key = change["path"].removeprefix("/").replace("~1", "/").replace("~0", "~")
+                    self.state = {**self.state, key: change["value"]}
+
+    def call(self, call_id: str) -> Wire:
+        calls_made: list[Wire] = [call for one in self.messages for call in one.get("toolCalls", ())]
+        return next(call for call in calls_made if call["id"] == call_id)
+
+
+def read_events(text: str) -> list[Wire]:
+    """Read events strictly: every one is as the protocol's models say, and they are in a valid order."""
+    events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    for event in events:
+        model = EVENT.validate_python(event)
+        check_known(model)
+        assert json.loads(model.model_dump_json(by_alias=True)) == event
+    assert_valid_agui(events, max_warnings=0)
+    return events
+
+
+def check_known(value: object) -> None:
+    """Fail if a model has a field that the protocol does not know."""
+    if isinstance(value, BaseModel):
+        assert not value.model_extra, value
+        for name in type(value).model_fields:
+            check_known(getattr(value, name))
+    elif isinstance(value, list):
+        for part in value:
+            check_known(part)
+
+
+def types(events: Sequence[Wire]) -> list[str]:
+    """The types of the events; a text that comes in pieces counts once."""
+    kinds = [event["type"] for event in events]
+    return [kind for index, kind in enumerate(kinds) if kinds[index - 1 : index] != [kind]]
+
+
+# --- texts, calls and agents ---
+
+QUESTIONS = (
+    "Hi",
+    "weather please",
+    "pay please",
+    "both please",
+    "paint it",
+    "delegate Hi",
+    "delegate broken",
+    "broken",
+    "withdrawn",
+    "picture",
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_viewer_that_comes_late_sees_what_one_saw_that_watched(client: Client, question: str) -> None:
+    client.ask(question, tools=[TOOL])
+    late = Client(client.url, client.thread)
+    late.run("/connect")
+    assert late.state == client.state
+    assert late.messages == client.messages
+    assert late.outcome == client.outcome
+    assert late.events[1]["type"] == "MESSAGES_SNAPSHOT"
+
+
+def test_text_and_reasoning_are_streamed_as_messages(client: Client) -> None:
+    events = client.ask("Hi")
+    assert types(events) == [
+        "RUN_STARTED", "REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT",
+        "REASONING_MESSAGE_END", "REASONING_END", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ]  # fmt: skip
+    assert [one["content"] for one in client.messages[1:]] == ["Let me think. 🙂", "You said: Hi"]
+    assert events[0]["protocolVersion"] == "1.0"
+    assert client.outcome == {"type": "success"}
+    assert events[-1]["usage"][0]["totalTokens"] == 2
+
+
+def test_the_conversation_is_what_the_client_sends(client: Client) -> None:
+    client.ask("Hi")
+    client.messages.append({"id": "a1", "role": "activity", "activityType": "PLAN", "content": {}})
+    client.messages.append({"id": "s1", "role": "assistant", "content": "from below", "subagentRunId": "x"})
+    client.ask("count")
+    assert client.text == "5"  # the system message, the question, two answers, and this one
+
+
+def test_calls_of_the_agents_own_tools_are_shown_with_their_results(client: Client) -> None:
+    client.ask("broken")
+    (call,) = client.messages[1]["toolCalls"]
+    assert call["function"] == {"name": "break_down", "arguments": "{}"}
+    assert client.messages[2]["toolCallId"] == call["id"]
+    assert client.messages[2]["error"]
+
+
+def test_a_nested_agent_is_shown_below_its_call(client: Client) -> None:
+    events = client.ask("delegate Hi")
+    (started,) = [event for event in events if event["type"] == "SUBAGENT_STARTED"]
+    (call,) = [call for one in client.messages for call in one.get("toolCalls", ())]
+    assert (started["name"], started["parentToolCallId"]) == ("clerk", call["id"])
+    nested = [one["content"] for one in client.messages if one.get("subagentRunId") == started["subagentRunId"]]
+    assert nested[-1] == "You said: Hi"
+    assert client.text == "It says: You said: Hi"
+
+
+def test_what_was_withdrawn_is_taken_back(client: Client) -> None:
+    client.ask("withdrawn")
+    assert [one.get("content") for one in client.messages[1:]] == ["Hm again.", "I pay."]
+    assert client.messages[-1]["toolCalls"][0]["function"] == {"name": "pay", "arguments": '{"amount": 3}'}
+    client.approve()
+    assert client.text == "It says: paid 3"
+
+
+def test_a_picture_of_the_model_is_an_image_in_the_text(client: Client) -> None:
+    client.ask("picture")
+    assert client.text == "See:![image](data:image/png;base64,AA==)"
+
+
+# --- state and context ---
+
+
+def test_a_tool_changes_the_state_and_the_model_reads_it(client: Client) -> None:
+    client.ask("paint it")
+    assert client.state == {"color": "red", "a/b": 1}
+    client.state["size"] = 3
+    client.ask("paint it")
+    assert client.state == {"color": "red", "a/b": 1, "size": 3}
+    assert "STATE_DELTA" in types(client.events)
+    client.ask("system", context=[{"description": "The page", "value": "home"}])
+    assert "The page:\nhome" in client.text
+    assert '"size":3' in client.text
+
+
+def test_the_agents_own_instructions_are_not_shown(client: Client) -> None:
+    client.messages.append({"id": "s", "role": "system", "content": "Be kind."})
+    client.ask("Hi")
+    late = Client(client.url, client.thread)
+    late.run("/connect")
+    assert late.messages[0] == {"id": "s", "role": "system", "content": "Be kind."}
+    assert "secret" not in json.dumps(late.messages)
+
+
+# --- interrupts ---
+
+
+@pytest.mark.parametrize("question", ["pay please", "delegate pay please"])
+@pytest.mark.parametrize(("approved", "text"), [(True, "paid 3"), (False, "not")])
+def test_an_approval_continues_the_run(client: Client, question: str, approved: bool, text: str) -> None:
+    client.ask(question)
+    (interrupt,) = client.outcome["interrupts"]
+    assert interrupt["reason"] == "tool_call"
+    assert client.call(interrupt["toolCallId"])["function"]["arguments"] == '{"amount": 3}'
+    client.approve(approved=approved)
+    assert text in client.text
+    assert client.outcome == {"type": "success"}
+    late = Client(client.url, client.thread)
+    late.run("/connect")
+    assert late.text == client.text
+
+
+def test_an_interrupt_that_is_abandoned_refuses_the_call(client: Client) -> None:
+    client.ask("pay please")
+    client.run(resume=[{"interruptId": client.outcome["interrupts"][0]["id"], "status": "cancelled"}])
+    assert "paid" not in client.text
+
+
+def test_the_model_reads_why_a_call_is_refused(client: Client) -> None:
+    client.ask("pay please")
+    identity = client.outcome["interrupts"][0]["id"]
+    payload = {"approved": False, "reason": "too dear"}
+    client.run(resume=[{"interruptId": identity, "status": "resolved", "payload": payload}])
+    assert "too dear" in client.text
+
+
+def test_an_approval_is_answered_once(client: Client) -> None:
+    client.ask("pay please")
+    resume = [
+        {"interruptId": one["id"], "status": "resolved", "payload": {"approved": True}}
+        for one in client.outcome["interrupts"]
+    ]
+    client.run(resume=resume)
+    status, error = client.refused(resume=resume)
+    assert (status, error["code"]) == (409, "not_waiting")
+
+
+def test_a_late_viewer_can_answer(client: Client) -> None:
+    client.ask("pay please")
+    late = Client(client.url, client.thread)
+    late.run("/connect")
+    late.approve()
+    assert late.text == "It says: paid 3"
+
+
+def test_a_thread_that_waits_for_an_approval_takes_no_other_question(client: Client) -> None:
+    client.ask("pay please")
+    client.messages.append({"id": "x", "role": "user", "content": "Hi"})
+    status, error = client.refused()
+    assert (status, error["code"]) == (409, "interrupted")
+    assert HTTP.post(f"{client.url}/ag-ui/helper/stop", json={"threadId": client.thread}).status_code == 200
+    for _ in range(500):
+        if HTTP.post(f"{client.url}/ag-ui/helper", json=client.body()).status_code == 200:
+            return
+        time.sleep(0.02)
+    pytest.fail("the thread stays busy")
+
+
+# --- tools of the front end ---
+
+
+def test_the_result_of_a_front_end_tool_continues_the_run(client: Client) -> None:
+    client.ask("weather please", tools=[TOOL])
+    pending = client.outcome["pendingToolCallIds"]
+    assert [json.loads(client.call(one)["function"]["arguments"])["city"] for one in pending] == ["Bonn", "Köln"]
+    for call_id in pending:
+        client.result(call_id, "rain")
+    own = [one["id"] for one in client.messages if one["role"] == "tool"]
+    events = client.run(tools=[TOOL])
+    assert client.text == "It says: rain"
+    assert client.messages[-1]["id"].endswith(pending[0].rpartition(".")[2])
+    assert "TOOL_CALL_RESULT" not in types(events)
+    assert [one["id"] for one in client.messages if one["role"] == "tool"] == own
+    assert events[-1]["usage"][0]["totalTokens"] == 2  # of this run alone
+
+
+def test_a_new_question_takes_the_place_of_a_front_end_call(client: Client) -> None:
+    client.ask("weather please", tools=[TOOL])
+    for call_id in client.outcome["pendingToolCallIds"]:
+        client.result(call_id, "rain")
+    client.ask("Hi again", tools=[TOOL])
+    assert client.text == "You said: Hi again"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"state": {"a": 1}}, {"context": [{"description": "a", "value": "b"}]}, {"tools": [{**TOOL, "name": "w"}]}],
+)
+def test_results_with_another_request_begin_a_run_of_their_own(client: Client, change: dict[str, Any]) -> None:
+    client.ask("weather please", tools=[TOOL])
+    for call_id in client.outcome["pendingToolCallIds"]:
+        client.result(call_id, "rain")
+    client.run(**{"tools": [TOOL], **change})
+    assert client.text == "It says: rain"
+    assert not client.messages[-1]["id"].endswith(client.messages[1]["id"].rpartition(".")[2])
+
+
+def test_an_approval_and_a_front_end_tool_are_answered_together_or_one_after_the_other(client: Client) -> None:
+    client.ask("both please", tools=[TOOL])
+    calls_made = client.messages[-1]["toolCalls"]
+    client.approve(tools=[TOOL])
+    assert client.outcome["pendingToolCallIds"] == [calls_made[1]["id"]]
+    client.result(calls_made[1]["id"], "rain")
+    run_id = calls_made[1]["id"].rpartition(".")[2]
+    client.run(tools=[TOOL])
+    assert client.text == "It says: rain"
+    assert client.messages[-1]["id"].endswith(run_id)
+    client.ask("both please", tools=[TOOL])
+    client.result(client.messages[-1]["toolCalls"][1]["id"], "snow")
+    client.approve(tools=[TOOL])
+    assert client.text == "It says: snow"
+
+
+# --- viewers ---
+
+
+def begin(client: Client, query: str = "") -> None:
+    """Ask, and leave once the run waits for the gate."""
+    client.messages.append({"id": "w", "role": "user", "content": "wait please"})
+    with HTTP.stream("POST", f"{client.url}/ag-ui/helper{query}", json=client.body()) as reply:
+        for line in reply.iter_lines():
+            if "jackfield.progress" in line:
+                return
+    pytest.fail("the run did not wait")
+
+
+def test_a_run_outlives_its_viewer_and_is_seen_again(client: Client) -> None:
+    begin(client)
+    status, error = client.refused()
+    assert (status, error["code"]) == (409, "session_busy")
+    late = Client(client.url, client.thread)
+    with HTTP.stream("POST", f"{client.url}/ag-ui/helper/connect", json=late.body()) as reply:
+        lines = reply.iter_lines()
+        shown = []
+        for line in lines:
+            shown.append(line)
+            if "TOOL_CALL_END" in line:
+                break
+        GATE.set()
+        shown += lines
+    for event in read_events("\n".join(shown)):
+        late.apply(event)
+    assert late.messages[0] == {"id": "w", "role": "user", "content": "wait please"}
+    assert late.text == "It says: waited"
+
+
+@pytest.mark.parametrize("query", ["/stop", "?on_disconnect=cancel"])
+def test_a_run_is_cancelled_if_the_client_says_so(client: Client, query: str) -> None:
+    begin(client, query if query.startswith("?") else "")
+    if query == "/stop":
+        HTTP.post(f"{client.url}/ag-ui/helper/stop", json={"threadId": client.thread}).raise_for_status()
+    late = Client(client.url, client.thread)
+    for _ in range(500):
+        if late.run("/connect")[-1].get("outcome") == {"type": "cancelled"}:
+            return
+        time.sleep(0.02)
+    pytest.fail("the run goes on")
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [("key", "server_error"), ("long", "context_length_exceeded"), ("busy", "rate_limit_exceeded")],
+)
+def test_a_run_that_fails_ends_with_an_error_without_secrets(client: Client, question: str, code: str) -> None:
+    events = client.ask(question)
+    assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", code)
+    assert "sk-secret" not in json.dumps(events)
+
+
+def user(**source: str) -> dict[str, Any]:
+    """A request with an image."""
+    part = {"type": "image", "source": source}
+    return {"messages": [{"id": "1", "role": "user", "content": [part]}]}
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"foo": 1}, "foo"),
+    ({"forwardedProps": {"temperature": 1}}, "forwardedProps"),
+    ({"messages": []}, "messages"),
+    ({"threadId": ""}, "threadId"),
+    ({"threadId": "a\u0000"}, "threadId"),
+    ({"runId": "\ud800"}, "runId"),
+    ({"threadId": 3}, "threadId"),
+    ({"messages": [{"id": "1", "role": "user", "content": "Hi", "foo": 1}]}, "messages.0.foo"),
+    ({"messages": [{"id": "1", "role": "king", "content": "Hi"}]}, "messages.0"),
+    ({"messages": [{"id": "1", "role": "assistant", "content": "Hi", "encryptedValue": "x"}]}, "encryptedValue"),
+    ({"messages": [{"id": "1", "role": "tool", "toolCallId": "x", "content": "Hi"}]}, "messages.0.toolCallId"),
+    (user(type="file", value="f"), "source.type"),
+    (user(type="url", value="/etc/passwd"), "source.value"),
+    (user(type="data", value="?", mimeType="image/png"), "source.value"),
+    ({"tools": [{"name": "a b", "description": ""}]}, "a b"),
+    ({"tools": [{"name": "pay", "description": ""}]}, "pay"),
+    ({"tools": [{"name": "w", "description": "", "parameters": 3}]}, "tools.0.parameters"),
+    ({"resume": [{"interruptId": "x", "status": "resolved", "payload": True}]}, "resume"),
+    ({"resume": [{"interruptId": "x", "status": "resolved"}]}, "resume.0.payload"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "name"), REFUSED, ids=lambda value: str(value)[:60])
+def test_what_is_not_supported_is_refused_by_its_name(client: Client, change: dict[str, Any], name: str) -> None:
+    body = {**client.body(messages=[{"id": "1", "role": "user", "content": "Hi"}]), **change}
+    reply = HTTP.post(f"{client.url}/ag-ui/helper", content=json.dumps(body))
+    assert reply.status_code in (400, 409), reply.text
+    assert name in reply.json()["message"]
+    EVENT.validate_python(reply.json())
+
+
+def test_an_answer_that_does_not_fit_is_refused_and_the_run_waits_on(client: Client) -> None:
+    client.ask("pay please")
+    identity = client.outcome["interrupts"][0]["id"]
+    for payload in (
+        True,
+        {"approved": "yes"},
+        {"approved": True, "editedArgs": {}},
+        {"approved": True, "reason": "x"},
+        {},
+        "yes",
+    ):
+        status, error = client.refused(resume=[{"interruptId": identity, "status": "resolved", "payload": payload}])
+        assert (status, "payload" in error["message"]) == (400, True)
+    news = [*client.messages, {"id": "n", "role": "user", "content": "and more"}]
+    status, _ = client.refused(
+        messages=news, resume=[{"interruptId": identity, "status": "resolved", "payload": {"approved": True}}]
+    )
+    assert status == 400
+    other = Client(client.url)
+    status, _ = other.refused(resume=[{"interruptId": identity, "status": "cancelled"}])
+    assert status == 409
+    client.approve()
+    assert client.text == "It says: paid 3"
+
+
+def test_agents_are_listed_with_their_capabilities(served: ServedFace) -> None:
+    from ag_ui.core import AgentCapabilities
+
+    agents = HTTP.get(f"{served.url}/ag-ui").json()["agents"]
+    check_known(AgentCapabilities.model_validate(agents["helper"]))
