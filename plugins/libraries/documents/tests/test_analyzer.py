@@ -28,8 +28,8 @@ def analyzer() -> Analyzer:
         ("the end.Next sentence", ["end", "next", "sentenc"]),
         ("Ｆｕｌｌ ｗｉｄｔｈ １２３", ["full", "width", "123"]),
         ("the café’s menu", ["café's", "menu"]),
-        ("默认超时是300秒", ["默认", "超时", "300", "秒"]),
-        ("机器学习(machine learning)方法", ["机器", "学习", "machin", "learn", "方法"]),
+        ("默认超时是300秒", ["默认", "超时", "默", "认", "超", "时", "300", "秒", "秒"]),
+        ("机器学习(machine learning)方法", ["机器", "学习", "机", "器", "学", "习", "machin", "learn", "方法", "方", "法"]),
         ("テスト", ["テス", "スト"]),
         ("", []),
     ],
@@ -40,6 +40,12 @@ def test_a_text_has_these_terms(analyzer: Analyzer, text: str, terms: list[str])
 
 def test_without_a_dictionary_chinese_is_cut_into_characters_and_pairs() -> None:
     assert Analyzer("bigrams").terms("超时长") == ["超", "时", "长", "超时", "时长"]
+
+
+def test_words_about_the_document_itself_leave_no_characters_in_a_query(analyzer: Analyzer) -> None:
+    assert analyzer.terms_of_query("请总结一下文件的内容") == []
+    assert set(analyzer.terms_of_query("总结船票的价格")) == set(analyzer.terms("船票的价格"))
+    assert "总结" in analyzer.terms("总结")
 
 
 @given(st.text(max_size=40))

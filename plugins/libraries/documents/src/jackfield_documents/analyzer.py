@@ -34,8 +34,8 @@ class Analyzer:
     """Split texts into terms: lower case, English words stemmed, stop words removed.
 
     A number with dots is one term, and `U.S.A.` becomes `usa`. `snake_case` and `well-known` give two terms each,
-    `camelCase` gives three: the whole and its two parts. Chinese gives words and the words inside them, or single
-    characters and pairs; Japanese and Korean syllables give pairs.
+    `camelCase` gives three: the whole and its two parts. Chinese gives words, the words inside them and single
+    characters, or single characters and pairs; Japanese and Korean syllables give pairs.
 
     Args:
         chinese: `words`, by a dictionary, or `bigrams`.
@@ -64,10 +64,18 @@ class Analyzer:
 
         Such words do not select a part of a document. The index keeps them, since documents may contain them.
         """
-        # Bigrams hide these words, so they are removed first; with words, that could cut a longer word in two.
+        # Characters and pairs hide these words, so they are removed first.
         if not self._has_words:
             text = _ABOUT_DOCUMENTS_IN_CHINESE.sub(" ", text)
+        elif _ABOUT_DOCUMENTS_IN_CHINESE.search(text):
+            text = _IS_HAN.sub(self._remove_ignored_words, text)
         return [term for term in self.terms(text) if term not in self._ignored_in_queries]
+
+    def _remove_ignored_words(self, run: re.Match[str]) -> str:
+        # Searching for the words alone could cut a longer one in two.
+        import rjieba
+
+        return "".join(" " if word in self._ignored_in_queries else word for word in rjieba.cut(run[0], True))
 
     def terms(self, text: str) -> list[str]:
         """Split a text into its terms, in order and with repetitions."""
@@ -118,8 +126,8 @@ def _load_han_splitter() -> Callable[[str], list[str]]:
     import rjieba
 
     def split(text: str) -> list[str]:
-        words: list[str] = rjieba.cut_for_search(text, True)
-        return words
+        # Characters find synonyms that share one, and words that a question cuts otherwise than a text.
+        return [*rjieba.cut_for_search(text, True), *text]
 
     return split
 
