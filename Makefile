@@ -107,6 +107,7 @@ bench: .venv/.installed-dev
 # Threads of numpy wait for each other by spinning: on a busy machine they cost more than they save.
 quality: .venv/.installed-dev
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m quality $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m quality.manual $(ARGS)
 
 attack: .venv/.installed-dev
 	@$(BIN)/python -m attacks $(ARGS)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from jackfield.plugins import default_host
+from quality.floors import below, record
 from quality.judged import JudgedSet, Question, read_set
 from quality.measures import DEPTH, Figures, Ranking, figures_of
 from quality.searchers import SETUPS, NotInstalledError, rankings
@@ -20,10 +19,6 @@ from quality.weights import CannotInstallError
 
 FLOORS = Path(__file__).with_name("floors.json")
 PEER = Path(__file__).with_name("peer_qwen.py")
-TOLERANCE = 0.005  # another processor adds numbers in another order, which may swap two neighbours
-MEASURES = ("recall", "mrr", "ndcg")
-
-Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,23 +40,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"nothing of this name can be measured: {options.only}")
         return 1
     if options.record:
-        _record(measured)
+        record(measured, FLOORS)
         return 0
     faults = below(measured, json.loads(FLOORS.read_text(encoding="utf-8")))
     for fault in faults:
         print(f"below its floor: {fault}")
     return 1 if faults else 0
-
-
-def below(measured: Mapping[str, Mapping[str, Figures]], floors: Floors) -> list[str]:
-    """What is below its floor, for people."""
-    return [
-        f"{searcher}, {group}: {measure} is {found:.3f} and was {floor:.3f}"
-        for searcher, groups in measured.items()
-        for group, figures in groups.items()
-        for measure, floor in floors.get(searcher, {}).get(group, {}).items()
-        if (found := float(getattr(figures, measure))) < floor - TOLERANCE
-    ]
 
 
 def _ours(judged: JudgedSet, wanted: Sequence[str], *, show: bool) -> dict[str, dict[str, Figures]]:
@@ -112,17 +96,6 @@ def _print(name: str, figures: Mapping[str, Figures]) -> None:
     for number, (group, one) in enumerate(figures.items()):
         shown = "" if number else name
         print(f"{shown:34} {group:22} {one.questions:4} {one.recall:8.3f} {one.mrr:6.3f} {one.ndcg:8.3f}", flush=True)
-
-
-def _record(measured: Mapping[str, Mapping[str, Figures]]) -> None:
-    floors = json.loads(FLOORS.read_text(encoding="utf-8")) if FLOORS.exists() else {}
-    for searcher, groups in measured.items():
-        floors[searcher] = {
-            group: {measure: math.floor(1000 * asdict(figures)[measure]) / 1000 for measure in MEASURES}
-            for group, figures in groups.items()
-        }
-    FLOORS.write_text(json.dumps(floors, indent=2) + "\n", encoding="utf-8")
-    print(f"recorded in {FLOORS.name}")
 
 
 if __name__ == "__main__":

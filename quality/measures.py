@@ -66,13 +66,15 @@ def figures_of(rankings: Iterable[tuple[Question, Ranking]]) -> dict[str, Figure
     """The figures of each group of questions; those without an answer are left out."""
     answered = [(question, ranking) for question, ranking in rankings if question.answers]
     return {
-        name: _means([pair for pair in answered if belongs(pair[0])])
+        name: means_of([pair for pair in answered if belongs(pair[0])])
         for name, belongs in GROUPS.items()
         if any(belongs(question) for question, _ in answered)
     }
 
 
-def _means(pairs: Sequence[tuple[Question, Ranking]]) -> Figures:
+def means_of(pairs: Sequence[tuple[Question, Ranking]]) -> Figures:
+    """Return the means over some questions, all of which have an answer."""
+
     def mean(measure: Callable[[Ranking, Question], float]) -> float:
         return fmean(measure(ranking, question) for question, ranking in pairs)
 

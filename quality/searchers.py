@@ -11,12 +11,12 @@ from typing import Any
 from jackfield.errors import PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.retrieval import Corpus, Searcher, make_searcher
-from jackfield_documents import fuse
+from jackfield_documents import fuse, weights_of
 from quality.judged import JudgedSet
 from quality.measures import DEPTH
 from quality.weights import model_folder
 
-FUSED_DEPTH = 50
+FUSED_DEPTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +88,6 @@ async def _found(searchers: Mapping[str, Searcher], text: str, corpus: Corpus) -
         (searcher,) = searchers.values()
         hits = await searcher.search(text, corpus, limit=DEPTH)
     else:
-        hits = fuse({name: await one.search(text, corpus, limit=FUSED_DEPTH) for name, one in searchers.items()})
+        rankings = {name: await one.search(text, corpus, limit=FUSED_DEPTH) for name, one in searchers.items()}
+        hits = fuse(rankings, weights=weights_of({}, rankings))
     return [hit.chunk.id for hit in hits[:DEPTH]]

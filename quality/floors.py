@@ -1,0 +1,39 @@
+"""Floors: figures that were reached before, below which none may fall."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from quality.measures import Figures
+
+TOLERANCE = 0.005  # another processor adds numbers in another order, which may swap two neighbours
+MEASURES = ("recall", "mrr", "ndcg")
+
+Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def below(measured: Mapping[str, Mapping[str, Figures]], floors: Floors) -> list[str]:
+    """Return a line for each figure that is below its floor."""
+    return [
+        f"{searcher}, {group}: {measure} is {found:.3f} and was {floor:.3f}"
+        for searcher, groups in measured.items()
+        for group, figures in groups.items()
+        for measure, floor in floors.get(searcher, {}).get(group, {}).items()
+        if (found := float(getattr(figures, measure))) < floor - TOLERANCE
+    ]
+
+
+def record(measured: Mapping[str, Mapping[str, Figures]], path: Path) -> None:
+    """Make the figures the floors of their searchers; the floors of others stay."""
+    floors = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for searcher, groups in measured.items():
+        floors[searcher] = {
+            group: {measure: math.floor(1000 * asdict(figures)[measure]) / 1000 for measure in MEASURES}
+            for group, figures in groups.items()
+        }
+    path.write_text(json.dumps(floors, indent=2) + "\n", encoding="utf-8")
+    print(f"recorded in {path.name}")

@@ -1,0 +1,131 @@
+"""Ask searchers the questions about the manual, and compute figures for each group of questions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jackfield.plugins import PluginHost
+from jackfield.retrieval import Corpus, Searcher, make_searcher
+from jackfield_documents.followups import Exchange, search_text
+from quality.judged import ANSWERS, Question
+from quality.manual.multilingual import FOLDER, WANTED
+from quality.manual.questions import ManualQuestion, Part
+from quality.manual.texts import CACHE
+from quality.measures import DEPTH, Figures, means_of
+from quality.weights import fetch
+
+_FETCHED = 50  # chunks, of which several may be of one section
+_OTHER = {"en": "zh", "zh": "en"}
+_NAMES = {"en": "English", "zh": "Chinese"}
+_UNRELATED_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ManualSetup:
+    """A searcher with settings."""
+
+    name: str
+    searcher: str
+    settings: Callable[[], Mapping[str, Any]]
+
+
+def _vectors() -> Mapping[str, Any]:
+    fetch(WANTED, FOLDER)
+    return {"embedding_model": "multilingual:v3", "index_path": str(CACHE / "vectors.sqlite")}
+
+
+SETUPS: Sequence[ManualSetup] = (
+    ManualSetup("keyword_search", "keyword_search", dict),
+    ManualSetup("keyword_search, bigrams", "keyword_search", lambda: {"chinese": "bigrams"}),
+    ManualSetup("vector_search, multilingual", "vector_search", _vectors),
+    ManualSetup(
+        "hybrid_search, multilingual",
+        "hybrid_search",
+        lambda: {"searchers": ["keyword_search", {"name": "vector_search", **_vectors()}]},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A text to search for in one manual.
+
+    Attributes:
+        group: The group of questions in which it counts.
+        manual: The language of the manual.
+        text: What is searched for.
+        section: The id of the section that answers it.
+    """
+
+    group: str
+    manual: str
+    text: str
+    section: str
+
+
+def cases_of(questions: Sequence[ManualQuestion], part: Part) -> list[Case]:
+    """Return what is asked, in one half of the questions.
+
+    Follow-ups are asked with the words of earlier turns and alone; direct questions alone and after an unrelated
+    conversation, which must not hurt them. Each question that stands alone is also asked of the other manual.
+    """
+    chosen = [question for question in questions if question.part == part]
+    unrelated = random.Random(_UNRELATED_SEED)  # noqa: S311 - any choice will do, but always the same one
+    cases = []
+    for question in chosen:
+        language, text = _NAMES[question.language], search_text(question.text, _exchanges(question))
+        case = Case(f"{language}, {question.kind}", question.language, text, question.section)
+        cases.append(case)
+        cross = f"{language} question, other manual, {question.kind}"
+        cases.append(replace(case, group=cross, manual=_OTHER[question.language]))
+        if question.kind == "followup":
+            cases.append(replace(case, group=f"{language}, followup, asked alone", text=question.text))
+        if question.kind == "direct":
+            others = [
+                one
+                for one in chosen
+                if one.earlier and one.language == question.language and one.section != question.section
+            ]
+            text = search_text(question.text, _exchanges(unrelated.choice(others)))
+            cases.append(replace(case, group=f"{language}, direct, after another subject", text=text))
+    return cases
+
+
+def measure(
+    setup: ManualSetup, corpora: Mapping[str, Corpus], cases: Sequence[Case], host: PluginHost
+) -> dict[str, Figures]:
+    """Return the figures of each group of cases.
+
+    Raises:
+        PluginNotFoundError: The searcher is not installed.
+        CannotInstallError: The weights of the model cannot be fetched.
+    """
+    searcher = make_searcher(setup.searcher, setup.settings(), host=host)
+    rankings = asyncio.run(_rank_all(searcher, corpora, cases))
+    groups: dict[str, list[tuple[Question, Sequence[str]]]] = {}
+    for case, ranking in zip(cases, rankings, strict=True):
+        question = Question(case.manual, "direct", case.text, {case.section: ANSWERS})
+        groups.setdefault(case.group, []).append((question, ranking))
+    return {group: means_of(pairs) for group, pairs in sorted(groups.items())}
+
+
+async def _rank_all(searcher: Searcher, corpora: Mapping[str, Corpus], cases: Sequence[Case]) -> list[list[str]]:
+    try:
+        return [await _sections(searcher, case.text, corpora[case.manual]) for case in cases]
+    finally:
+        if close := getattr(searcher, "aclose", None):
+            await close()
+
+
+async def _sections(searcher: Searcher, text: str, corpus: Corpus) -> list[str]:
+    hits = await searcher.search(text, corpus, limit=_FETCHED)
+    return list(dict.fromkeys(hit.chunk.source for hit in hits))[:DEPTH]
+
+
+def _exchanges(question: ManualQuestion) -> list[Exchange]:
+    turns = question.earlier
+    return [Exchange(*turns[start : start + 2]) for start in range(0, len(turns), 2)]

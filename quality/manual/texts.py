@@ -1,0 +1,147 @@
+"""The sections of the manual: fetched from Debian's packages, cut out of their HTML."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+from jackfield.retrieval import Block, Corpus, Document
+from jackfield_documents import corpus_of
+
+CACHE = Path(__file__).resolve().parent.parent.parent / ".cache" / "manual"
+VERSION = "2.100"
+PACKAGES = {"en": "debian-reference-en", "zh": "debian-reference-zh-cn"}
+_IN_FILE_NAMES = {"en": "en", "zh": "zh-cn"}
+_HEADING = re.compile("h[1-6]")
+_CHAPTERS = 12
+_LIMIT_S = 300
+
+
+class NoManualError(Exception):
+    """The manual cannot be fetched on this machine."""
+
+
+@dataclass(slots=True)
+class Section:
+    """A section of the manual.
+
+    Attributes:
+        id: Its anchor, the same in both languages.
+        title: Its heading, with the number.
+        text: What comes before the next heading.
+    """
+
+    id: str
+    title: str
+    text: str
+
+
+def read_corpus(language: str) -> Corpus:
+    """Return the manual in chunks of the usual size; the `source` of a chunk is the id of its section.
+
+    Raises:
+        NoManualError: It cannot be fetched.
+    """
+    documents = [
+        Document(one.id, (Block(one.title, "heading", level=1), Block(one.text)), content_hash=f"{language}{one.id}")
+        for one in read_sections(language)
+        if one.text
+    ]
+    return corpus_of(documents, size_tokens=500, overlap_chars=150)
+
+
+def read_sections(language: str) -> list[Section]:
+    """Return the sections in order; fetch the manual at the first call ever.
+
+    Raises:
+        NoManualError: It cannot be fetched.
+    """
+    folder = _fetch(PACKAGES[language])
+    sections = []
+    for chapter in range(1, _CHAPTERS + 1):
+        path = folder / f"usr/share/debian-reference/ch{chapter:02}.{_IN_FILE_NAMES[language]}.html"
+        parser = _SectionParser()
+        parser.feed(path.read_text(encoding="utf-8"))
+        sections += list(parser.sections())
+    return sections
+
+
+def _fetch(package: str) -> Path:
+    folder = CACHE / package
+    if folder.exists():
+        return folder
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if not apt or not dpkg:
+        raise NoManualError("the manual comes as a package of Debian, and apt-get is not installed")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    _run([apt, "download", "--quiet", f"{package}={VERSION}"])
+    (archive,) = CACHE.glob(f"{package}_*.deb")
+    staging = CACHE / f"{package}.new"
+    shutil.rmtree(staging, ignore_errors=True)
+    _run([dpkg, "-x", str(archive), str(staging)])
+    staging.rename(folder)
+    return folder
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NoManualError(f"{command[0]} did not end in {_LIMIT_S} s") from error
+    if done.returncode:
+        raise NoManualError(f"{' '.join(command)} failed: {done.stderr.strip()[-300:]}")
+
+
+@dataclass(slots=True)
+class _Open:
+    id: str
+    title: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+
+
+class _SectionParser(HTMLParser):
+    """Collects the text below each heading that has an anchor."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._sections: list[_Open] = []
+        self._is_heading = False
+        self._is_skipped = False
+
+    def sections(self) -> Iterator[Section]:
+        """Yield the sections that were read."""
+        for section in self._sections:
+            title = " ".join("".join(section.title).split())
+            lines = (" ".join(line.split()) for line in "".join(section.text).splitlines())
+            yield Section(section.id, title, "\n".join(line for line in lines if line))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._is_skipped = self._is_skipped or tag in {"style", "script", "title"}
+        anchor = dict(attrs).get("id")
+        if _HEADING.fullmatch(tag):
+            self._is_heading = True
+        elif self._is_heading and tag == "a" and anchor:
+            self._sections.append(_Open(anchor))
+        elif self._sections and tag in {"p", "li", "tr", "pre", "dt", "dd"}:
+            self._sections[-1].text.append("\n")
+        elif self._sections and tag == "td":
+            self._sections[-1].text.append(" | ")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"style", "script", "title"}:
+            self._is_skipped = False
+        if _HEADING.fullmatch(tag):
+            self._is_heading = False
+
+    def handle_data(self, data: str) -> None:
+        if self._sections and not self._is_skipped:
+            section = self._sections[-1]
+            (section.title if self._is_heading else section.text).append(data)
