@@ -126,3 +126,11 @@ def test_a_pattern_of_many_stars_is_quick() -> None:
     begun = time.process_time()
     assert len(corpus.select(Where.parse({"key": "*a" * 40 + "b"}))) == 0
     assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize("name", ["g1", "g0 g1", "a.g10", "[g1]", "(?P<g0>a)", "a|b", "^a$"])
+def test_a_name_that_looks_like_a_part_of_an_expression_is_a_name(name: str) -> None:
+    corpus = Corpus((Chunk("1", f"/docs/{name}/{name}", "t", 0, 1),))
+    for where in ({"name": name}, {"path": f"{name}/*"}, {"path": f"*/{name}"}, {"name": [f"{name[:-1]}?", "x"]}):
+        assert 0 in corpus.select(Where.parse(where)), where
+    assert 0 not in corpus.select(Where.parse({"path": "g1_0/*"}))

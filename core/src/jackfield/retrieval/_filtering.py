@@ -70,7 +70,8 @@ class Condition:
         if self.kind != "text":
             return any(kind_of(one) == self.kind and one in self.operands for one in _each(value))
         texts = [one for one in _each(value) if isinstance(one, str)]
-        patterns = [_pattern(str(operand), is_path=self.key == "path") for operand in self.operands]
+        is_path = self.key == "path"
+        patterns = [pattern for operand in self.operands for pattern in _patterns(str(operand), is_path=is_path)]
         return any(pattern.match(text) for text in texts for pattern in patterns)
 
 
@@ -214,13 +215,10 @@ def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str, *, is_path: bool) -> re.Pattern[str]:
-    """Return the expression for a text with `*` and `?`."""
+def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
+    """Return the expressions of which one must match for a text with `*` and `?`."""
     plain = text.replace("\\", "/") if is_path else text
     plain = plain.replace("[", "[[]")  # brackets are no wildcards
     ways = [plain, f"*/{plain}"] if is_path and not plain.startswith("/") else [plain]
     # `fnmatch` writes expressions that never backtrack, whatever a model asks for.
-    return re.compile(
-        "|".join(re.sub(r"\bg(\d+)\b", rf"g\g<1>_{number}", fnmatch.translate(one)) for number, one in enumerate(ways)),
-        re.IGNORECASE,
-    )
+    return tuple(re.compile(fnmatch.translate(way), re.IGNORECASE) for way in ways)
