@@ -160,11 +160,11 @@ def test_a_form_of_an_mcp_server_is_filled(
     person.page.reload()  # the question is still there
     person.wait_for(".approval .field")
     assert "<b>First</b>" in person.page.inner_text(".approval select"), "titles are texts"
-    person.page.get_by_label("Port").fill("Dover")
-    person.page.get_by_label("Berths").fill("2")
-    person.page.get_by_label("Class").select_option("a")
-    person.page.get_by_label("crane").check()
-    person.page.get_by_label("water").check()
+    person.page.locator(".approval").get_by_label("Port").fill("Dover")
+    person.page.locator(".approval").get_by_label("Berths").fill("2")
+    person.page.locator(".approval").get_by_label("Class").select_option("a")
+    person.page.locator(".approval").get_by_label("crane").check()
+    person.page.locator(".approval").get_by_label("water").check()
     person.take_picture("form")
     person.press("Send")
     person.wait_for("text=Results:")

@@ -206,6 +206,13 @@ class Api:
         await self._serving.run(run_id, owner=owner)  # an unknown run is refused before the stream begins
         return self._follow(run_id, int(after), owner)
 
+    async def record(self, request: Request) -> Response:
+        """Return all events of a run that has ended or waits, for inspection."""
+        run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
+        if run.phase in ("queued", "running"):
+            raise RequestRefusedError("the run has not ended: look at its record later")
+        return JSONResponse({"events": await self._events(run.run_id, owner_of(request.scope))})
+
     async def run(self, request: Request) -> Response:
         """Return the phase of a run, and the ids of what it waits for."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
@@ -229,11 +236,7 @@ class Api:
 
     async def _run(self, run_id: str, owner: str) -> Wire:
         run = await self._serving.run(run_id, owner=owner)
-        events: list[Wire] = []
-        if run.phase == "ended":
-            async for number, event in self._serving.attach(run_id, owner=owner):
-                if wire := wire_of(number, event):
-                    events.append(wire)
+        events = await self._events(run_id, owner) if run.phase == "ended" else []
         return {
             "id": run.run_id,
             "agent": run.agent,
@@ -243,6 +246,10 @@ class Api:
             "events": events,
             "waiting": await self._waiting(run),
         }
+
+    async def _events(self, run_id: str, owner: str) -> list[Wire]:
+        wires = [wire_of(number, event) async for number, event in self._serving.attach(run_id, owner=owner)]
+        return [wire for wire in wires if wire]
 
     async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
         async with closing(with_heartbeats(events)) as beats:

@@ -43,6 +43,7 @@ class WebServer(HttpServer):
             Route("/api/conversations/{conversation}/export", api.export_conversation),
             Route("/api/runs", api.start, methods=["POST"]),
             Route("/api/runs/{run_id}", api.run),
+            Route("/api/runs/{run_id}/record", api.record),
             Route("/api/runs/{run_id}/events", api.events),
             Route("/api/runs/{run_id}/answers", api.answer, methods=["POST"]),
             Route("/api/runs/{run_id}/cancel", api.cancel, methods=["POST"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from jackfield.citations import CITATIONS, citations_in
 from jackfield.events import (
     AgentEvent,
     ApprovalDecided,
@@ -28,7 +29,7 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import ContentItem, Message, Usage
+from jackfield.messages import ContentItem, Message, Usage, basename_of
 from jackfield.results import sources_in
 from jackfield.servers import failure_of
 from jackfield_serving import QUESTION
@@ -74,7 +75,12 @@ def _step_of(event: ModelEvent | AgentEvent) -> Wire | None:
             return {"type": "turn_started", "turn": event.turn}
         case TurnFinished():
             messages = [message_as_wire(message) for message in event.messages]
-            return {"type": "turn_finished", "messages": messages, "usage": usage_as_wire(event.usage)}
+            return {
+                "type": "turn_finished",
+                "messages": messages,
+                "seconds": event.seconds,
+                "usage": usage_as_wire(event.usage),
+            }
         case ToolStarted():
             call = {"call_id": event.call_id, "name": event.call.name, "arguments": event.call.arguments}
             return {"type": "tool_started", **call}
@@ -115,9 +121,10 @@ def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
             return {"type": "question", **question}
         case PluginEvent():
             note = event.data.get("note")
-            sources = _sources(event.data)
-            if isinstance(note, str) or sources:
-                return {"type": "note", "text": note if isinstance(note, str) else "", "sources": sources}
+            sources, citations = _sources(event.data), _citations(event.data)
+            if isinstance(note, str) or sources or citations is not None:
+                text = note if isinstance(note, str) else ""
+                return {"type": "note", "text": text, "sources": sources, "citations": citations}
     return None
 
 
@@ -167,5 +174,28 @@ def question_messages(messages: Sequence[Message]) -> list[Message]:
     return question
 
 
-def _sources(data: Mapping[str, Any]) -> list[str]:
-    return [str(source) for source in sources_in(data)]
+def _sources(data: Mapping[str, Any]) -> list[Wire]:
+    return [_place(source.location, source.page) for source in sources_in(data)]
+
+
+def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
+    """Return the citations of an answer with their passages; None if an event is about none."""
+    if CITATIONS not in data:
+        return None
+    return [
+        {
+            **_place(one.location, one.page),
+            "mark": one.mark,
+            "headings": one.headings,
+            "passage": one.passage,
+            "start": one.start if one.quote else 0,
+            "end": one.end if one.quote else len(one.passage),
+        }
+        for one in citations_in(data)
+    ]
+
+
+def _place(location: str, page: int | None) -> Wire:
+    """Return a source without the folders of the server."""
+    is_url = location.startswith(("https://", "http://"))
+    return {"name": location if is_url else basename_of(location), "page": page, "url": location if is_url else ""}

@@ -4,6 +4,8 @@ import { button, element } from "./dom.js";
 import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
 import { ServerError, follow, get, getText, post, setToken } from "./server.js";
+import { SourcePanel } from "./sources.js";
+import { showTimeline } from "./timeline.js";
 import { t, translate } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -33,6 +35,8 @@ const conversations = new Conversations($("conversations"), $("find"), {
     if (state.conversation === id) location.hash = "";
   },
 });
+
+const panel = new SourcePanel($("source"));
 
 // --- start ---
 
@@ -68,6 +72,7 @@ function login() {
 async function show(id) {
   for (const stop of state.following.values()) stop.abort();
   setRunning(false);
+  panel.close();
   Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set(), earlier: 0 });
   $("question").value = localStorage.getItem(draftKey()) ?? "";
   grow();
@@ -299,6 +304,13 @@ const actions = {
     const files = run.question.filter((item) => item.type !== "text").map((item) => ({ kind: item.type, address: item.address }));
     const text = run.question.map((item) => item.text ?? "").join("\n").trim();
     start(text, files.filter((file) => file.address.startsWith("data:")), run.continues);
+  },
+  openSource(source) {
+    panel.open(source);
+  },
+  async inspect(run) {
+    const record = await attempt(() => get(`api/runs/${encodeURIComponent(run.id)}/record`));
+    if (record) showTimeline($("timeline"), record);
   },
   allowAlways(name) {
     state.allowed.add(name);

@@ -2,6 +2,7 @@
 
 import { button, element, pretty, visible } from "./dom.js";
 import { GrowingMarkdown } from "./markdown.js";
+import { Sources } from "./sources.js";
 import { decidedLine, togetherButtons, waitingForm } from "./waiting.js";
 import { reasonOf, t } from "./words.js";
 
@@ -13,10 +14,11 @@ export class RunView {
   number = 0;
   #depths = [];
   #calls = new Map();
-  #sources = new Set();
+  #sources = new Sources();
   #answers = [];
   #questions = new Map();
   #asked = element("div");
+  #foot = element("div", { class: "foot" });
   #run;
   #actions;
 
@@ -25,7 +27,7 @@ export class RunView {
     this.#actions = actions;
     this.body = element("div", { class: "events" });
     this.state = element("div", { class: "state" });
-    this.element = element("article", { class: "run", "data-run": run.id }, this.#question(), this.body, this.#asked, this.state);
+    this.element = element("article", { class: "run", "data-run": run.id }, this.#question(), this.body, this.#asked, this.state, this.#foot);
   }
 
   #question() {
@@ -224,7 +226,8 @@ export class RunView {
       else call.result.append(this.#item(item));
     }
     if (event.items.some((item) => item.type === "image")) call.box.open = true;
-    this.#addSources(event.sources);
+    this.#sources.add(event.sources);
+    if (event.sources.length) for (const item of event.items) this.#sources.addPassages(item.text ?? "");
   }
 
   decided(event) {
@@ -236,12 +239,9 @@ export class RunView {
   // --- notes ---
 
   note(event) {
-    this.#addSources(event.sources);
+    this.#sources.add(event.sources);
+    if (event.depth === 0) this.#sources.cite(event.citations);
     if (event.text) this.#level(event).box.append(element("p", { class: "note" }, visible(event.text)));
-  }
-
-  #addSources(sources) {
-    for (const source of sources) this.#sources.add(source);
   }
 
   progress(event) {
@@ -268,15 +268,19 @@ export class RunView {
     this.state.replaceChildren();
     const reason = reasonOf(event.reason);
     if (reason) this.state.append(element("p", { class: "note" }, t("stopped", { reason })));
-    if (this.#sources.size) {
-      const list = element("ul", {}, ...[...this.#sources].map((source) => element("li", {}, visible(source))));
-      this.body.append(element("details", { class: "sources" }, element("summary", {}, `${t("sources")} (${this.#sources.size})`), list));
-      this.#sources.clear();
-    }
+    const sources = this.#sources.list(this.#depths[0]?.answerBox, (source) => this.#actions.openSource(source));
+    if (sources) this.body.append(sources);
+    this.#sources = new Sources();
+    this.#addFoot();
+  }
+
+  #addFoot() {
+    this.#foot.replaceChildren(button(t("timeline"), () => this.#actions.inspect(this.#run), { class: "quiet" }));
   }
 
   failed(event) {
     if (event.depth > 0) return;
+    this.#addFoot();
     this.pause();
     this.state.replaceChildren(element("p", { class: "error", role: "alert" }, t("error", { error: visible(event.error) })));
   }

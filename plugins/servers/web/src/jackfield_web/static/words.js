@@ -14,7 +14,8 @@ const WORDS = {
     pending: "{n} decisions are open. They are sent together.", always: "Always allow {name} in this conversation",
     inDoubt: "This call may have been made already.", wants: "{agent} wants to call {name}", reply: "Your reply",
     result: "Result", running: "running…", failed: "failed: {error}", seconds: "{n} s", tokens: "{n} tokens",
-    sources: "Sources", stopped: "Stopped: {reason}", error: "The run failed: {error}", trying: "Trying again in {n} s: {error}",
+    sources: "Sources", source: "Source", page: "page {n}", timeline: "Timeline", step: "Step", time: "Time", duration: "Duration",
+    tokensHead: "Tokens", cost: "Cost", total: "Total", events: "Events", copyEvents: "Copy the events", close: "Close", stopped: "Stopped: {reason}", error: "The run failed: {error}", trying: "Trying again in {n} s: {error}",
     trimmed: "{n} earlier messages no longer fit into the context.", handedOff: "{to} continues.", denied: "Denied",
     earlier: "Earlier messages ({n})", previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.", picture: "picture", noAnswer: "No answer.",
     reasons: {
@@ -36,7 +37,8 @@ const WORDS = {
     denyAll: "全部拒绝（{n}）", pending: "还有 {n} 项待决定，将一起发送。",
     always: "在此对话中始终允许 {name}", inDoubt: "此调用可能已经执行过。", wants: "{agent} 想调用 {name}", reply: "你的回复",
     result: "结果", running: "运行中…", failed: "失败：{error}", seconds: "{n} 秒", tokens: "{n} 个词元",
-    sources: "来源", stopped: "已结束：{reason}", error: "运行失败：{error}", trying: "{n} 秒后重试：{error}",
+    sources: "来源", source: "来源", page: "第 {n} 页", timeline: "时间线", step: "步骤", time: "时间", duration: "时长",
+    tokensHead: "词元", cost: "费用", total: "合计", events: "事件", copyEvents: "复制事件", close: "关闭", stopped: "已结束：{reason}", error: "运行失败：{error}", trying: "{n} 秒后重试：{error}",
     trimmed: "有 {n} 条较早的消息已超出上下文。", handedOff: "由 {to} 继续。", denied: "已拒绝",
     earlier: "更早的消息（{n}）", previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。", picture: "图片", noAnswer: "没有回答。",
     reasons: {
