@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping
+from email.message import EmailMessage
 from pathlib import Path
 
 import nbformat
@@ -32,7 +34,21 @@ def text() -> bytes:
     return data.getvalue()
 
 
-FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook, "a.odt": text}
+def archive() -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as made:
+        made.writestr("notes/a.ipynb", notebook())
+    return data.getvalue()
+
+
+def mail() -> bytes:
+    made = EmailMessage()
+    made["Subject"] = "Password"
+    made.add_attachment(notebook(), maintype="application", subtype="octet-stream", filename="a.ipynb")
+    return bytes(made)
+
+
+FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook, "a.odt": text, "a.zip": archive, "a.eml": mail}
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -635,6 +635,23 @@ with ZipFile("tea.epub", "w") as book:
         + DOCUMENT.format(file="tea.epub"),
         "1. Boil water.\n2. Wait.",
     ),
+    "jackfield-mail": Job(
+        """
+from pathlib import Path
+Path("tea.eml").write_text("Subject: Tea\\nContent-Type: text/html\\n\\n<ol><li>Boil water.</li></ol>")
+"""
+        + DOCUMENT.format(file="tea.eml"),
+        "1. Boil water.",
+    ),
+    "jackfield-archive": Job(
+        """
+from zipfile import ZipFile
+with ZipFile("tea.zip", "w") as archive:
+    archive.writestr("notes/tea.txt", "Boil water.")
+"""
+        + DOCUMENT.format(file="tea.zip"),
+        "- notes/tea.txt (11 bytes)",
+    ),
     "jackfield-opendocument": Job(
         """
 from pathlib import Path

@@ -216,12 +216,15 @@ class ParserSpec(ComponentSpec):
         magic: The first bytes of files of this type.
         in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for
             parsers whose time and memory stay within a few times the size of a file, whatever its content.
+        has_parts: Its documents may have `parts`, files that other parsers read. Documents are read again if the
+            installed parsers change.
     """
 
     extensions: tuple[str, ...] = ()
     media_types: tuple[str, ...] = ()
     magic: tuple[bytes, ...] = ()
     in_process_bytes: int = 0
+    has_parts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Contracts of document parsers, embedders and searchers, and the values that they exchange."""
 
-from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, shown_path, unread_parts
+from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, Part, shown_path, unread_parts
 from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector
 from jackfield.retrieval._filtering import (
     RESERVED_KEYS,
@@ -26,6 +26,7 @@ __all__ = [
     "Hit",
     "MetadataValue",
     "Parser",
+    "Part",
     "Purpose",
     "Searcher",
     "Selection",

@@ -31,6 +31,20 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A file inside of a file: an attachment of a mail, a member of an archive.
+
+    Attributes:
+        name: Its name, with folders if it has any; a text from the file, never a path. '' for the only file in a
+            compressed one: its name is that of the outer file without the last extension.
+        data: Its content.
+    """
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document.
 
@@ -40,6 +54,8 @@ class Document:
         content_hash: The SHA-256 of its bytes, in hex.
         title: Its title; '' if it has none.
         metadata: What the file says about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
+        parts: The files in it that are left to other parsers. `DocumentReader` reads them, each in a process with
+            limits, and adds their blocks below their names. A parser returns them only if its descriptor says so.
     """
 
     source: str
@@ -47,13 +63,14 @@ class Document:
     content_hash: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
 
 
 def unread_parts(document: Document) -> list[str]:
     """Return a line for each part of a document that could not be read, for people and models."""
     parts = document.metadata.get("unread", ())
     name = shown_path(basename_of(document.source))
-    return [f"{name} is damaged: {part} could not be read" for part in parts]
+    return [f"{name}: {part} could not be read" for part in parts]
 
 
 class Parser(Configured, ABC):

@@ -76,7 +76,7 @@ def test_a_sheet_that_cannot_be_read_is_named_and_the_others_are_used(files: Any
     )
     document = SpreadsheetParser().parse(data, source="x.xlsx")
     assert [block.page for block in document.blocks if block.kind == "table"] == [1, 3]
-    assert unread_parts(document) == ["x.xlsx is damaged: the sheet 'Bad' could not be read"]
+    assert unread_parts(document) == ["x.xlsx: the sheet 'Bad' could not be read"]
 
 
 def test_a_file_without_a_sheet_that_can_be_read_is_damaged(files: Any) -> None:

@@ -151,6 +151,14 @@ def test_a_chart_is_its_title_and_its_data(file: Any, content: Any) -> None:
     assert blocks(file("odt", FRAME, **chart)) == expected
 
 
+def test_an_embedded_sheet_is_a_table_and_another_object_is_named(file: Any, content: Any) -> None:
+    row = "<table:table-row><table:table-cell><text:p>7</text:p></table:table-cell></table:table-row>"
+    sheet = {"Object 1/content.xml": content("ods", f"<table:table>{row}</table:table>")}
+    assert blocks(file("odt", FRAME, **sheet))[1:] == [("table", "| 7 |\n|---|")]
+    other = {"Object 1/content.xml": content("odt", "<text:p>x</text:p>")}
+    assert blocks(file("odt", FRAME, **other))[1:] == [("paragraph", "(Embedded object that is not read)")]
+
+
 def test_a_formula_is_read_as_it_was_typed(file: Any) -> None:
     formula = '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>x</mi><annotation>x over 2</annotation></math>'
     assert blocks(file("odt", FRAME, **{"Object 1/content.xml": formula}))[1] == ("paragraph", "x over 2")

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
 from jackfield.plugins import ParserSpec, Plugins, Row, default_host, install_hint, parser_of_extension
-from jackfield.retrieval import Document, Parser, shown_path
+from jackfield.retrieval import Document, Parser, Part, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.encodings import as_marked_utf8
@@ -34,6 +34,7 @@ from jackfield_documents.parsing import (
     parse_in_subprocess,
     processes_at_once,
 )
+from jackfield_documents.parts import NoParserError, PartBudget, with_parts
 from jackfield_documents.urls import Page, Pages, is_url
 
 MAX_BYTES = 100 * 2**20
@@ -208,6 +209,8 @@ class DocumentReader:
         parser = [key.row.address, key.row.version, key.suffix, settings]
         if key.codec:
             parser.append(key.codec)
+        if self._plugins.spec_of(key.row, ParserSpec).has_parts:
+            parser.append(self.parsers())
         return Fingerprint(key.content_hash, json.dumps(parser))
 
     def parsers(self) -> str:
@@ -223,7 +226,8 @@ class DocumentReader:
         return replace(document, source=path)
 
     def _read_bytes(self, data: bytes, name: str, stop: StopSignal) -> Document:
-        key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(name, data), _suffix(name))
+        row = self._row_for(name, data)
+        key = _Key(hashlib.sha256(data).hexdigest(), row, self._kind(row, name))
         document = self._documents.get(key, lambda: self._parse(name, key, data, stop))
         return replace(document, source=name)
 
@@ -235,7 +239,7 @@ class DocumentReader:
     def _key_of_page(self, page: Page) -> _Key:
         head = page.data[:_HEAD_BYTES]
         row = self._row_for(page.name, as_marked_utf8(head, page.codec) if page.codec else head)
-        return _Key(hashlib.sha256(page.data).hexdigest(), row, _suffix(page.name), page.codec)
+        return _Key(hashlib.sha256(page.data).hexdigest(), row, self._kind(row, page.name), page.codec)
 
     def _identify(self, path: str) -> tuple[_Key, bytes | None]:
         """Return the cache key of a file, and its bytes if they had to be read."""
@@ -246,7 +250,8 @@ class DocumentReader:
             key = seen[1]
         else:
             data = _read_bytes(path, self._max_bytes)
-            key = _Key(hashlib.sha256(data).hexdigest(), self._row_for(path, data), _suffix(path))
+            row = self._row_for(path, data)
+            key = _Key(hashlib.sha256(data).hexdigest(), row, self._kind(row, path))
             if is_settled(signature):
                 self._seen[path] = (signature, key)
         return key, data
@@ -257,15 +262,33 @@ class DocumentReader:
             data = _read_bytes(path, self._max_bytes)
             if hashlib.sha256(data).hexdigest() != key.content_hash:
                 raise DocParserError(f"{name} changed while it was being read: try again")
+        return self._parse_with_parts(key, data, name, stop, None)
+
+    def _parse_with_parts(
+        self, key: _Key, data: bytes, name: str, stop: StopSignal, budget: PartBudget | None
+    ) -> Document:
+        """Parse a file and the files in it, which share one budget and bypass the cache: a file may contain itself."""
         spec = self._plugins.spec_of(key.row, ParserSpec)
+        document = self._parse_one(key, spec, data, name, stop)
+        if not spec.has_parts or not document.parts:
+            return replace(document, content_hash=key.content_hash, parts=())
+        parts = tuple(part if part.name else replace(part, name=Path(name).stem) for part in document.parts)
+        inner = budget.deeper() if budget else PartBudget(wall_s=self._limits.for_file(len(data)).wall_s)
+
+        def read(part: Part) -> Document:
+            row = self._row_for(part.name, part.data)
+            key = _Key(hashlib.sha256(part.data).hexdigest(), row, self._kind(row, part.name))
+            return self._parse_with_parts(key, part.data, _name(part.name), stop, inner)
+
+        return replace(with_parts(replace(document, parts=parts), read, inner), content_hash=key.content_hash)
+
+    def _parse_one(self, key: _Key, spec: ParserSpec, data: bytes, name: str, stop: StopSignal) -> Document:
         try:
             if len(data) <= min(spec.in_process_bytes, _MAX_IN_PROCESS_BYTES) or not can_start_processes():
-                document = self._parse_here(key, data, name)
-            else:
-                document = self._parse_in_subprocess(key, spec, data, name, stop)
+                return self._parse_here(key, data, name)
+            return self._parse_in_subprocess(key, spec, data, name, stop)
         except PluginError as error:
             raise DocParserError(f"{name} cannot be read: {error}") from error
-        return replace(document, content_hash=key.content_hash)
 
     def _parse_here(self, key: _Key, data: bytes, name: str) -> Document:
         row = key.row
@@ -309,6 +332,10 @@ class DocumentReader:
     def _plugins(self) -> Plugins:
         return default_host() if self._host is None else self._host
 
+    def _kind(self, row: Row, path: str) -> str:
+        """Return what the name of a file says about its kind: its extension, or all of it for a compressed file."""
+        return _name(path) if self._plugins.spec_of(row, ParserSpec).has_parts else _suffix(path)
+
     # --- choosing a parser ---
 
     def _row_for(self, path: str, data: bytes) -> Row:
@@ -319,7 +346,7 @@ class DocumentReader:
         by_extension = [row for row, spec in specs if suffix and suffix in spec.extensions]
         candidates = by_extension or _by_magic(specs, data) or _by_media_type(specs, path, data)
         if not candidates:
-            raise DocParserError(self._explain_missing_parser(path, specs))
+            raise NoParserError(self._explain_missing_parser(path, specs))
         if len(candidates) > 1:
             preferred = normalise(self._plugins.settings.prefer.get(f"parser.{suffix}", ""))
             candidates = [row for row in candidates if row.distribution == preferred] or candidates

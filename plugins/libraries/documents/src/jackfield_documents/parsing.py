@@ -23,7 +23,7 @@ from typing import BinaryIO, cast, get_args
 from pydantic import SecretStr
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, BlockKind, Document
+from jackfield.retrieval import Block, BlockKind, Document, Part
 from jackfield_documents.parsing_process import read_frame, write_frame
 
 _MAX_PROCESSES = 6  # each takes 40 to 80 MB once it has read every kind of file
@@ -286,6 +286,7 @@ class _Process:
 
     def _read_answer(self, job: ParseJob, limits: ParserLimits) -> Document | DocParserError | ParserUnavailableError:
         blocks: list[Block] = []
+        parts: list[Part] = []
         remaining = limits.answer_bytes
         while True:
             frame = read_frame(self._answers, most=remaining)
@@ -293,8 +294,11 @@ class _Process:
             match json.loads(frame):
                 case {"blocks": list(rows)}:
                     blocks += [_parse_block(*row) for row in rows]
+                case {"part": str(name)}:
+                    parts.append(Part(name, read_frame(self._answers, most=remaining)))
+                    remaining -= len(parts[-1].data)
                 case {"title": str(title), "metadata": dict(metadata)}:
-                    return Document(job.source, tuple(blocks), "", title, metadata)
+                    return Document(job.source, tuple(blocks), "", title, metadata, tuple(parts))
                 case {"error": str(message)}:
                     return DocParserError(message)
                 case {"failed": "MemoryError"}:

@@ -126,6 +126,9 @@ def _frames(document: Document) -> Iterator[bytes]:
         blocks = document.blocks[start : start + _BLOCKS_PER_FRAME]
         rows = [(block.text, block.kind, block.page, block.level) for block in blocks]
         yield json.dumps({"blocks": rows}).encode()
+    for part in document.parts:
+        yield json.dumps({"part": part.name}).encode()
+        yield part.data
     yield json.dumps({"title": document.title, "metadata": dict(document.metadata)}, default=str).encode()
 
 

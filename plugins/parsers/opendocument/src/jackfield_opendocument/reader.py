@@ -10,7 +10,21 @@ from typing import Literal
 from jackfield.retrieval import Block, BlockKind
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
-from jackfield_opendocument.names import ANNOTATION, CHART, DC, DRAW, LIST, MATH, SVG, TABLE_TABLE, TEXT, XLINK, H, P
+from jackfield_opendocument.names import (
+    ANNOTATION,
+    CHART,
+    DC,
+    DRAW,
+    LIST,
+    MATH,
+    OFFICE,
+    SVG,
+    TABLE_TABLE,
+    TEXT,
+    XLINK,
+    H,
+    P,
+)
 from jackfield_opendocument.package import Package
 from jackfield_opendocument.styles import number
 from jackfield_opendocument.tables import Spare, rows_of
@@ -231,6 +245,9 @@ class Reader:
         elif root.tag == MATH + "math":
             formula = next(root.iter(MATH + "annotation"), root)
             self._add(" ".join("".join(formula.itertext()).split()), "paragraph")
+        elif tables := root.findall(f"{OFFICE}body/{OFFICE}spreadsheet/{TABLE_TABLE}"):
+            for table in tables:
+                self._add(pipe_table(rows_of(table, self.text_of, self.spare, fill_merged=False)), "table")
         else:
             self._add("(Embedded object that is not read)", "paragraph")
 

@@ -1,0 +1,113 @@
+"""Read the files in a file, such as attachments and members of archives, and add them to its document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Part, shown_path
+
+MAX_DEPTH = 3  # an archive in a mail in an archive
+MAX_FILES = 1000
+MAX_BYTES = 200 * 2**20
+_MAX_NAME_CHARS = 200
+_SHOWN_NAMES = 50
+
+
+class NoParserError(DocParserError):
+    """No installed parser reads a file."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """The use of a budget by a file and all files in it, however deep."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartBudget:
+    """Limits for the files in one file, those in its inner files included.
+
+    Attributes:
+        wall_s: Wall-clock time in seconds from now on, after which no further file is begun.
+        depth: The level of nesting, from 1.
+    """
+
+    wall_s: float
+    depth: int = 1
+    _use: _Use = field(default_factory=_Use)
+    _start: float = field(default_factory=time.monotonic)
+
+    def deeper(self) -> PartBudget:
+        """Return the same budget for the files in an inner file."""
+        return replace(self, depth=self.depth + 1)
+
+    def spend(self, part: Part, name: str) -> None:
+        """Count a file.
+
+        Raises:
+            DocParserError: A limit is exceeded; the message names the file and the limit.
+        """
+        self._use.files += 1
+        self._use.size_bytes += len(part.data)
+        if self.depth > MAX_DEPTH:
+            reason = f"it is nested more than {MAX_DEPTH} levels deep"
+        elif self._use.files > MAX_FILES:
+            reason = f"only the first {MAX_FILES:,} files are read"
+        elif self._use.size_bytes > MAX_BYTES:
+            reason = f"only the first {MAX_BYTES / 2**20:.0f} MiB are read"
+        elif time.monotonic() - self._start > self.wall_s:
+            reason = f"reading the files before it took more than {self.wall_s:.0f} s"
+        else:
+            return
+        raise DocParserError(f"{name} was not read: {reason}")
+
+
+def with_parts(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
+    """Return a document with the blocks of its parts, each part below a heading with its name.
+
+    Pages are those of the part; if only some parts have pages, the other ones are one page long. A part that cannot be
+    read is named in a block and in `metadata["unread"]`; parts without an installed parser are listed at the end.
+
+    Args:
+        document: The document.
+        read: Reads a part.
+        budget: Limits the parts.
+    """
+    blocks = list(document.blocks)
+    unread = list(document.metadata.get("unread", ()))
+    without_parser: list[str] = []
+    for part in document.parts:
+        name = shown_path(part.name)[:_MAX_NAME_CHARS]
+        try:
+            budget.spend(part, name)
+            inner = read(part)
+        except NoParserError:
+            without_parser.append(name)
+            continue
+        except DocParserError as error:
+            blocks += [Block(name, kind="heading", level=1), Block(f"({error})")]
+            unread.append(name)
+            continue
+        blocks += _below(name, inner)
+        unread += [f"{entry} of {name}" for entry in inner.metadata.get("unread", ())]
+    if without_parser:
+        more = f" and {len(without_parser) - _SHOWN_NAMES:,} more" if len(without_parser) > _SHOWN_NAMES else ""
+        names = ", ".join(without_parser[:_SHOWN_NAMES])
+        blocks.append(Block(f"(Not read, because no installed parser reads files of this type: {names}{more})"))
+    if any(block.page is not None for block in blocks):
+        # A block without a page counts as being on the page of the block before, which may be another file's.
+        blocks = [replace(block, page=1) if block.page is None else block for block in blocks]
+    metadata = {**document.metadata, **({"unread": unread} if unread else {})}
+    return replace(document, blocks=tuple(blocks), metadata=metadata, parts=())
+
+
+def _below(name: str, document: Document) -> Iterator[Block]:
+    first = next((block.page for block in document.blocks if block.page is not None), None)
+    yield Block(name, kind="heading", page=first, level=1)
+    for block in document.blocks:
+        yield replace(block, level=block.level + 1) if block.kind == "heading" else block

@@ -1,0 +1,1 @@
+"""Reads archives of documents for Jackfield."""

@@ -1,0 +1,28 @@
+"""The components of this distribution."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ParserSpec, hook
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    """Return the parsers for zip files, and for tar archives and compressed files."""
+    return [
+        ParserSpec(
+            name="zip",
+            target="jackfield_archive.zips:ZipParser",
+            summary="Zip archives: each file in them is read by the installed parser for it.",
+            extensions=("zip",),
+            media_types=("application/zip",),
+            has_parts=True,
+        ),
+        ParserSpec(
+            name="tar",
+            target="jackfield_archive.tars:TarParser",
+            summary="Tar archives and files compressed with gzip, bzip2 or xz: each file is read by its own parser.",
+            extensions=("tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz"),
+            media_types=("application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz"),
+            has_parts=True,
+        ),
+    ]

@@ -1,0 +1,46 @@
+"""Zip archives."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
+from jackfield_archive.members import Member, document_of
+from jackfield_documents import Archive
+
+
+class ZipParser(Parser):
+    """Reads zip archives: a list of their files, each of which is left to the parser for it.
+
+    Nothing is written to disk. Damaged members are named in `metadata["unread"]`.
+    """
+
+    name: ClassVar[str] = "zip"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """List and unpack the files of an archive.
+
+        Raises:
+            DocParserError: It is empty, encrypted, damaged, not a zip file, or too large unpacked.
+        """
+        archive = Archive(data, source=source)
+        members = [
+            _unpack(archive, name, size) for name, size in archive.names.items() if not name.endswith(("/", "\\"))
+        ]
+        return document_of(members, source=source)
+
+
+def _unpack(archive: Archive, name: str, size: int) -> Member:
+    try:
+        return Member(_decode_name(name), size, archive.read(name))
+    except DocParserError:  # the others are worth reading
+        return Member(_decode_name(name), size, None)
+
+
+def _decode_name(name: str) -> str:
+    """Return the name in UTF-8 of a program that does not state its encoding; zip files then mean code page 437."""
+    try:
+        return name.encode("cp437").decode()
+    except UnicodeError:
+        return name

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from jackfield import sync
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
+from jackfield_archive.tars import TarParser
+from jackfield_archive.zips import ZipParser
+from jackfield_documents import DocumentReader
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def pdf(*pages: str) -> bytes:
+    data = io.BytesIO()
+    canvas = Canvas(data)
+    for page in pages:
+        canvas.drawString(72, 700, page)
+        canvas.showPage()
+    canvas.save()
+    return data.getvalue()
+
+
+def read(folder: Path, name: str, data: bytes) -> Document:
+    (folder / name).write_bytes(data)
+    return sync.run(DocumentReader().read(folder / name))
+
+
+def texts(document: Document) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+def test_each_file_is_read_by_its_own_parser_below_its_name(tmp_path: Path) -> None:
+    data = zipped({"a/b.md": b"# One\n\ntext", "c.pdf": pdf("first", "second"), "d.raw": b"\0\1"})
+    document = read(tmp_path, "x.zip", data)
+    assert [(block.kind, block.text, block.page, block.level) for block in document.blocks[1:]] == [
+        ("heading", "a/b.md", 1, 1),
+        ("heading", "One", 1, 2),
+        ("paragraph", "text", 1, 0),
+        ("heading", "c.pdf", 1, 1),
+        ("paragraph", "first", 1, 0),
+        ("paragraph", "second", 2, 0),
+        ("paragraph", "(Not read, because no installed parser reads files of this type: d.raw)", 1, 0),
+    ]
+    assert document.parts == ()
+    assert document.content_hash
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    document = read(tmp_path, "x.zip", zipped({"a.pdf": b"%PDF-1.7", "b.txt": b"text"}))
+    assert texts(document)[-2:] == ["b.txt", "text"]
+    assert document.metadata["unread"] == ["a.pdf"]
+
+
+def test_a_member_that_crashes_its_parser_does_not_take_the_others_along(tmp_path: Path) -> None:
+    levels = b"[" * 900 + b"1," * 3_000_000 + b"1" + b"]" * 900
+    document = read(tmp_path, "x.zip", zipped({"a.ipynb": b'{"cells":' * 60_000, "b.json": levels, "c.txt": b"text"}))
+    assert texts(document)[-1] == "text"
+
+
+def test_archives_in_archives_are_read_to_a_depth(tmp_path: Path) -> None:
+    data = zipped({"deepest.txt": b"deepest"})
+    for level in range(4, 0, -1):
+        data = zipped({f"{level}.zip": data, f"{level}.txt": f"level {level}".encode()})
+    document = read(tmp_path, "x.zip", data)
+    assert [text for text in texts(document) if text.startswith("level")] == ["level 3", "level 2", "level 1"]
+    assert "(4.txt was not read: it is nested more than 3 levels deep)" in texts(document)
+    assert document.metadata["unread"][0] == "4.zip of 3.zip of 2.zip of 1.zip"
+
+
+def test_an_archive_that_holds_itself_ends(tmp_path: Path) -> None:
+    """The file of Russ Cox: a gzip file that unpacks to itself would need the real thing; equal copies behave alike."""
+    inner = zipped({"a.txt": b"text"})
+    document = read(tmp_path, "x.zip", zipped({f"{number}.zip": inner for number in range(20)}))
+    assert texts(document).count("text") == 20
+
+
+def test_a_name_leads_to_no_file_of_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    document = read(folder, "x.zip", zipped({"../secret.txt": b"harmless", f"{tmp_path}/secret.txt": b"text"}))
+    assert "secret" not in texts(document)
+    assert (tmp_path / "secret.txt").read_text() == "secret"
+    assert [path.name for path in folder.iterdir()] == ["x.zip"]
+
+
+def test_links_and_devices_are_listed_and_not_followed() -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, kind in (("link", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE), ("device", tarfile.CHRTYPE)):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, "/etc/passwd"
+            archive.addfile(entry)
+    document = TarParser().parse(data.getvalue(), source="x.tar")
+    assert document.parts == ()
+    assert texts(document) == [
+        "- link (0 bytes, not read: it is a link)\n- hard (0 bytes, not read: it is a link)\n"
+        "- device (0 bytes, not read: it is not a regular file)"
+    ]
+
+
+def test_a_compressed_file_keeps_its_inner_name(tmp_path: Path) -> None:
+    reader, data = DocumentReader(), gzip.compress(b"# One")
+    for name, text in (("x.md.gz", "One"), ("y.txt.gz", "# One")):
+        (tmp_path / name).write_bytes(data)
+        assert texts(sync.run(reader.read(tmp_path / name)))[1:] == [name.removesuffix(".gz"), text]
+
+
+def test_zeros_in_a_compressed_file_are_no_archive() -> None:
+    document = TarParser().parse(gzip.compress(bytes(2000)), source="x.bin.gz")
+    assert [(part.name, len(part.data)) for part in document.parts] == [("", 2000)]
+
+
+def test_the_rest_of_a_damaged_archive_is_named() -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name in ("a.txt", "b.txt"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 600
+            archive.addfile(entry, io.BytesIO(b"x" * 600))
+    document = TarParser().parse(data.getvalue()[: 512 + 1024 + 512 + 10], source="x.tar")
+    assert [part.name for part in document.parts] == ["a.txt"]
+    assert document.metadata["unread"] in (["b.txt"], ["b.txt", "the rest of the archive"], ["the rest of the archive"])
+
+
+def test_a_damaged_member_is_named() -> None:
+    data = bytearray(zipped({"a.txt": b"x", "b.txt": b"text"}))
+    data[36] ^= 1  # in the content of the first
+    document = ZipParser().parse(bytes(data), source="x.zip")
+    assert [part.name for part in document.parts] == ["b.txt"]
+    assert document.metadata == {"files": 2, "unread": ["a.txt"]}
+
+
+def test_a_name_in_utf8_without_its_flag_is_read() -> None:
+    data = zipped({"größe.txt": b"a"})
+    flagged = zipfile.ZipFile(io.BytesIO(data)).infolist()[0].flag_bits
+    assert flagged & 0x800
+    data = data.replace(b"\x14\x00\x00\x08", b"\x14\x00\x00\x00")
+    assert ZipParser().parse(data, source="x.zip").parts[0].name == "größe.txt"
+
+
+def test_hidden_files_are_counted() -> None:
+    document = ZipParser().parse(zipped({"a.txt": b"a", ".git/b": b"b", "__MACOSX/c": b"c"}), source="x.zip")
+    assert texts(document) == ["- a.txt (1 bytes)\n- and 2 hidden files, which are not read"]
+
+
+@pytest.mark.parametrize(
+    ("parser", "data", "reason"),
+    [
+        (ZipParser, b"text", "is not"),
+        (ZipParser, zipped({}), "is empty"),
+        (TarParser, b"", "is empty"),
+        (TarParser, b"text", "is damaged, or not a tar archive"),
+        (TarParser, gzip.compress(b"text")[:-4], "is damaged or cut off"),
+    ],
+)
+def test_an_error_names_the_file_and_the_reason(
+    parser: type[ZipParser] | type[TarParser], data: bytes, reason: str
+) -> None:
+    with pytest.raises(DocParserError, match=rf"^x\.y {reason}"):
+        parser().parse(data, source="x.y")
+
+
+def test_a_change_of_parsers_changes_the_fingerprint_of_archives_only(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped({"a.txt": b"a"}))
+    (tmp_path / "a.txt").write_bytes(b"a")
+    before, after = DocumentReader(), DocumentReader(parser_cfg={"pdf": {"password": "x"}})
+    for name, is_same in (("a.zip", False), ("a.txt", True)):
+        prints = [sync.run(reader.fingerprint(tmp_path / name)) for reader in (before, after)]
+        assert (prints[0] == prints[1]) == is_same

@@ -1,0 +1,1 @@
+"""Reads mails for Jackfield."""

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document
+from jackfield_mail.compressed_rtf import decompress
+from jackfield_mail.msg import MsgParser
+
+SUBJECT, BODY, HTML, RTF, SENDER, SMTP, TO = 0x0037, 0x1000, 0x1013, 0x1009, 0x0C1A, 0x5D01, 0x0E04
+# The example of [MS-OXRTFCP], section 4.1.1.
+COMPRESSED = bytes.fromhex(
+    "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
+)
+
+
+def parse(data: bytes) -> Document:
+    return MsgParser().parse(data, source="x.msg")
+
+
+def texts(document: Document) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+def test_a_message_is_its_subject_its_headers_and_its_text(ole: Any, message: Any) -> None:
+    properties = {SUBJECT: "Tea", SENDER: "Ada", SMTP: "ada@example.org", TO: "Bo; Cy", BODY: "one\r\n\r\ntwo"}
+    document = parse(ole(message(properties, values={0x0039: 133_485_408_000_000_000})))
+    assert texts(document) == [
+        "Tea",
+        "From: Ada <ada@example.org>\nTo: Bo; Cy\nDate: 2024-01-01 00:00 UTC",
+        "one",
+        "two",
+    ]
+    assert document.title == "Tea"
+
+
+@pytest.mark.parametrize("html", ["<h1>Größe</h1>", "<h1>Größe</h1>".encode("cp1252")])
+def test_html_comes_before_plain_text(ole: Any, message: Any, html: str | bytes) -> None:
+    document = parse(ole(message({SUBJECT: "a", BODY: "plain", HTML: html}, values={0x3FDE: 1252})))
+    assert texts(document) == ["a", "Größe"]
+
+
+@pytest.mark.parametrize(("page", "encoding"), [(936, "gbk"), (1251, "cp1251"), (65001, "utf-8"), (0, "gb18030")])
+def test_texts_in_a_code_page_are_decoded(ole: Any, message: Any, page: int, encoding: str) -> None:
+    text = "Привет, мир" if encoding == "cp1251" else "数据分析是一门学问"
+    tree = {**message({}, values={0x3FFD: page}), "__substg1.0_0037001E": text.encode(encoding)}
+    assert parse(ole(tree)).title == text
+
+
+def test_attachments_are_parts_and_attached_messages_are_read(ole: Any, message: Any) -> None:
+    inner = message({SUBJECT: "Inner", BODY: "inner text"}, header_bytes=24)
+    name = "größe.md".encode("utf-16-le")
+    attachments = (
+        {"__substg1.0_37010102": b"x" * 5000, "__substg1.0_3707001F": name},
+        {"__substg1.0_3701000D": inner},
+        {"__substg1.0_37010102": b"y"},
+    )
+    document = parse(ole(message({SUBJECT: "Outer", BODY: "text"}, *attachments)))
+    assert texts(document) == ["Outer", "text", "Inner", "inner text"]
+    assert [(part.name, len(part.data)) for part in document.parts] == [("größe.md", 5000), ("attachment 2", 1)]
+
+
+def test_a_text_in_rtf_only_is_a_part(ole: Any, message: Any) -> None:
+    document = parse(ole(message({SUBJECT: "a", RTF: COMPRESSED})))
+    assert [(part.name, part.data) for part in document.parts] == [
+        ("message.rtf", b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n")
+    ]
+    assert parse(ole(message({SUBJECT: "a", BODY: "b", RTF: COMPRESSED}))).parts == ()
+
+
+def test_rtf_that_repeats_itself_is_expanded() -> None:
+    """The example of [MS-OXRTFCP], section 4.1.2, whose reference overlaps what it writes."""
+    data = bytes.fromhex("1a0000001c0000004c5a4675e2d44b51410004205758595a0d6e7d010eb0")
+    assert decompress(data) == b"{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}"
+
+
+def test_rtf_that_was_not_compressed_is_kept() -> None:
+    assert decompress(struct.pack("<II4sI", 17, 5, b"MELA", 0) + b"{\\rtf") == b"{\\rtf"
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 20])
+def test_other_data_is_not_compressed_rtf(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"too short|of another kind"):
+        decompress(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"", "is empty"), (b"text", "is not a message of Outlook"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is damaged")],
+)
+def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(DocParserError, match=rf"^x\.msg {reason}"):
+        parse(data)
+
+
+def test_another_ole_file_is_refused(ole: Any) -> None:
+    with pytest.raises(DocParserError, match=r"^x\.msg is not a message of Outlook"):
+        parse(ole({"WordDocument": b"a"}))
