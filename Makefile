@@ -150,5 +150,5 @@ docs: .venv/.installed-dev
 	$(BIN)/zensical build --strict
 
 clean:
-	rm -rf .venv .tools dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools dist dist-extension site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find core plugins tests scripts examples benchmarks attacks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -135,12 +136,16 @@ def faults(source: Source, ours: Mapping[str, Source], *, final: bool) -> list[s
 
 
 def _version_faults(source: Source) -> list[str]:
-    return [
+    found = [
         f"{path.name} has __version__ = {other}, but pyproject.toml says {source.version}"
         for path in sorted((source.folder / "src" / source.package).glob("*.py"))
         for other in re.findall(r'^__version__ = "(.+)"$', path.read_text(encoding="utf-8"), re.MULTILINE)
         if other != source.version
     ]
+    manifest = source.folder / "extension/manifest.json"
+    if manifest.is_file() and (other := json.loads(manifest.read_text(encoding="utf-8"))["version"]) != source.version:
+        found.append(f"extension/manifest.json has the version {other}, but pyproject.toml says {source.version}")
+    return found
 
 
 def _changelog_faults(source: Source, *, final: bool) -> list[str]:
@@ -182,6 +187,8 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
         if found:
             raise ReleaseError("\n".join(f"{source.name}: {fault}" for fault in found))
         built = build(source, out)
+        if extension := pack_extension(source, out.with_name(f"{out.name}-extension")):
+            print(f"{source.tag}: {extension.name}", flush=True)
         run(["twine", "check", "--strict", *built])
         print(f"{source.tag}: {', '.join(path.name for path in built)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -211,6 +218,24 @@ def build(source: Source, out: Path) -> list[Path]:
             f"{source.name}: an sdist and a wheel were expected, there are: {[one.name for one in mine]}"
         )
     return mine
+
+
+def pack_extension(source: Source, out: Path) -> Path | None:
+    """Pack the browser extension of a distribution, for stores of extensions; None if it has none.
+
+    It has a folder of its own: registries of Python packages refuse other archives.
+    """
+    folder = source.folder / "extension"
+    if not folder.is_dir():
+        return None
+    out.mkdir(parents=True, exist_ok=True)
+    archive = out / f"{source.name}-extension-{source.version}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            # The same files always give the same archive.
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), (1980, 1, 1, 0, 0, 0))
+            packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return archive
 
 
 def add_urls(source: Source, complete: Path) -> None:

@@ -308,3 +308,19 @@ def test_the_minimal_install_stays_small(
     assert ours["mb"] <= 60
     assert ours["modules"] <= 1200
     assert (root / "docs/install-size.md").is_file(), "make size writes it"
+
+
+def test_the_browser_extension_is_packed_beside_the_archives_of_python(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(root / "scripts")
+    script = importlib.import_module("release")
+    source = script.sources(root)["jackfield-web"]
+    archive = script.pack_extension(source, tmp_path / "extension")
+    assert archive.name == f"jackfield-web-extension-{source.version}.zip"
+    with zipfile.ZipFile(archive) as packed:
+        assert {"manifest.json", "popup.js", "_locales/en/messages.json"} <= set(packed.namelist())
+        assert json.loads(packed.read("manifest.json"))["version"] == source.version
+    before = archive.read_bytes()
+    assert script.pack_extension(source, tmp_path / "extension").read_bytes() == before
+    assert script.pack_extension(script.sources(root)["jackfield"], tmp_path / "none") is None

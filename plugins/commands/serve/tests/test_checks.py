@@ -55,6 +55,14 @@ def test_with_a_token_any_name_will_do_unless_names_are_given() -> None:
     assert code_of(named, scope(token, host="localhost")) == "host_not_allowed"
 
 
+@pytest.mark.parametrize("scheme", ["chrome-extension", "moz-extension", "safari-web-extension"])
+def test_browser_extensions_are_served_with_a_token_only(scheme: str) -> None:
+    origin = ("origin", f"{scheme}://abcdefghijklmnopabcdefghijklmnop")
+    assert code_of(OPEN, scope(origin)) == "origin_not_allowed"
+    assert code_of(CLOSED, scope(origin)) == "unauthorized"
+    assert CLOSED.admit(scope(origin, ("authorization", f"Bearer {ADA}"))) == "ada"
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:9000", "http://[", ""])
 def test_pages_of_other_origins_are_refused(origin: str) -> None:
     assert code_of(OPEN, scope(("origin", origin))) == "origin_not_allowed"

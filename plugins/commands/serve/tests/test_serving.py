@@ -185,8 +185,8 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
         (["ours:hello", "--token-file", "none"], "cannot be read: No such file"),
         (["none.yaml"], "there is no agent file 'none.yaml': name one"),
         (["."], "'.' is a folder: name an agent file"),
-        (["ours:hello", "--host", "192.0.2.1", "--token-file", "tokens"], "is no address of this machine"),
-        (["ours:hello", "--host", "nowhere.invalid", "--token-file", "tokens"], "is no address of this machine"),
+        (["ours:hello", "--host", "192.0.2.1", "--token-file", "tokens"], "is not an address of this machine"),
+        (["ours:hello", "--host", "nowhere.invalid", "--token-file", "tokens"], "is not an address of this machine"),
     ],
 )
 def test_what_cannot_be_served_is_an_error_with_the_next_step(

@@ -11,6 +11,7 @@ from jackfield.servers import Receive, RequestRefusedError, Scope
 from jackfield_serve.tokens import Tokens
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_EXTENSIONS = ("chrome-extension://", "moz-extension://", "safari-web-extension://")
 _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 32 << 10
 
@@ -74,7 +75,12 @@ class Checks:
         if allowed is not None and _without_port(host) not in allowed:
             raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")
         origin = headers.get("origin")
-        if origin is not None and _host_in(origin) != host.lower():
+        if origin is not None and origin.startswith(_EXTENSIONS):
+            # A page cannot claim such an origin, and no browser adds a token by itself: the token decides.
+            if self.tokens is None and self.owner is None:
+                message = "browser extensions need a token: start the server with --token-file"
+                raise _refused(403, "origin_not_allowed", message)
+        elif origin is not None and _host_in(origin) != host.lower():
             raise _refused(403, "origin_not_allowed", "pages of other origins may not use this server")
 
     def _owner_of(self, scope: Scope, headers: Mapping[str, str]) -> str:

@@ -174,7 +174,7 @@ def _why_not(error: OSError, host: str, port: int) -> str:
         case errno.EACCES:
             return f"port {port} is reserved for the administrator: pass a --port from 1024 on"
         case errno.EADDRNOTAVAIL | socket.EAI_NONAME | socket.EAI_AGAIN | socket.EAI_NODATA:
-            return f"{host} is no address of this machine: pass another --host, such as 127.0.0.1"
+            return f"{host} is not an address of this machine: pass another --host, such as 127.0.0.1"
     return f"cannot listen at {host} port {port}: {error.strerror or error}"
 
 
