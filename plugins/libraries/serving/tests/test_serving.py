@@ -455,3 +455,32 @@ def test_a_question_is_declined_where_no_client_answers_it() -> None:
 
     asyncio.run(main())
     assert asked == [False]
+
+
+@pytest.mark.parametrize("first", [True, False, Denial("too dear")])
+def test_calls_may_be_decided_one_after_the_other(first: bool | Denial) -> None:
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay a sum."""
+        return f"paid {amount}"
+
+    async def main() -> None:
+        # The model uses the ids of the first turn again.
+        twice = [calls(("pay", {"amount": 1}), ("pay", {"amount": 2})) for _ in range(2)]
+        async with Serving({"a": agent(*twice, answer("Done."), tools=[pay])}) as serving:
+            run_id = await serving.start("a", "Pay.")
+            counts, number = [], 0
+            for decision in (first, True, first, True):
+                await read(serving, run_id, number)
+                run = await serving.run(run_id)
+                number = run.number
+                counts.append(len(run.waiting))
+                await serving.answer(run_id, {run.waiting[0].call_id: decision})
+            await read(serving, run_id, number)
+            run = await serving.run(run_id)
+            results = [message.get_text_content() for message in run.response if message.role == "function"]
+            assert (counts, run.text) == ([2, 1, 2, 1], "Done.")
+            assert [result == "paid 1" for result in results[::2]] == [first is True] * 2
+            assert results[1::2] == ["paid 2"] * 2
+
+    asyncio.run(main())

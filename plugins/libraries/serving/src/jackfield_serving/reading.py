@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jackfield.errors import StoreError
-from jackfield.events import ApprovalNeeded, PluginEvent, RunFailed, RunFinished
+from jackfield.events import ApprovalNeeded, PluginEvent, RunFailed, RunFinished, TurnFinished
 from jackfield.messages import FunctionCall, Message, Usage, as_messages
 from jackfield.results import text_of_answer
 from jackfield.stores import RUNNING, StoredRun
@@ -33,7 +33,7 @@ class RunRecord:
         messages, response: The messages that it began with, and those that it has made.
         usage: The usage so far.
         needed: The calls that it paused at last; None if there are none.
-        answers: The latest answers to these calls.
+        answers: The answers to calls of this turn.
         results: The results of all calls of the client's tools.
         end: The end of the run, or its last pause; None while it runs.
     """
@@ -151,7 +151,11 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
             case PluginEvent(name=name) as note if name == ANSWERS:
                 _take_answers(record, note)
             case ApprovalNeeded() as needed:
-                record.needed, record.answers = needed, Answers()
+                # Decisions of this turn about other calls stay: the calls wait until all are decided.
+                kept = {one: said for one, said in record.answers.approvals.items() if one not in needed.call_ids}
+                record.needed, record.answers = needed, Answers(approvals=kept)
+            case TurnFinished():  # models use ids of calls again
+                record.answers = Answers()
             case RunFinished() | RunFailed() as end:
                 record.end = end
     if not entries:
@@ -187,7 +191,8 @@ def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
 def _take_answers(record: RunRecord, note: PluginEvent) -> None:
     approvals, results = note.data.get("approvals"), note.data.get("results")
     denials = {call_id: Denial(reason) for call_id, reason in (note.data.get("reasons") or {}).items()}
-    record.answers = Answers(approvals={**(approvals or {}), **denials}, results=results or {})
+    decisions = {**record.answers.approvals, **(approvals or {}), **denials}
+    record.answers = Answers(approvals=decisions, results=results or {})
     record.results.update(results or {})
 
 
