@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jackfield_serving.agents import AgentSource, load_agent
+from jackfield_serving.connections import ClientLeftError, is_public_url, while_connected
 from jackfield_serving.errors import (
     AgentNotFoundError,
     DrainingError,
@@ -39,6 +40,7 @@ __all__ = [
     "AgentNotFoundError",
     "AgentSource",
     "Answer",
+    "ClientLeftError",
     "DrainingError",
     "InputTooLargeError",
     "MemoryStore",
@@ -57,6 +59,8 @@ __all__ = [
     "TooManyRunsError",
     "WaitKind",
     "WaitingCall",
+    "is_public_url",
     "load_agent",
+    "while_connected",
     "with_heartbeats",
 ]

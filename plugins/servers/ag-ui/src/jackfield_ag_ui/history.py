@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 from ag_ui.core import (
     ActivityMessage,
@@ -19,6 +18,7 @@ from ag_ui.core import (
 
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.servers import RequestRefusedError
+from jackfield_serving import is_public_url
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -196,7 +196,7 @@ def _read_part(part: Any, param: str) -> ContentItem:
         case "url":
             url = source.value
             # A path would name a file of the server.
-            if _scheme_of(url) not in ("http", "https", "data"):
+            if not is_public_url(url):
                 raise RequestRefusedError(f"{param}.source.value must be an https:, http: or data: URL")
         case _:
             raise _unsupported(f"{param}.source.type", "files at a provider cannot be read: send data or a URL")
@@ -210,18 +210,11 @@ def _show_part(item: ContentItem) -> Wire:
     head, separator, data = address.partition(";base64,")
     if head.startswith("data:") and separator:
         source = {"type": "data", "value": data, "mimeType": head.removeprefix("data:")}
-    elif _scheme_of(address) in ("http", "https", "data"):
+    elif is_public_url(address):
         source = {"type": "url", "value": address}
     else:  # a path of the server
         return {"type": "text", "text": f"[{item.type}]"}
     return {"type": _PARTS[item.type], "source": source}
-
-
-def _scheme_of(url: str) -> str:
-    try:
-        return urlsplit(url).scheme.lower()
-    except ValueError:
-        return ""
 
 
 def _unsupported(param: str, reason: str) -> RequestRefusedError:

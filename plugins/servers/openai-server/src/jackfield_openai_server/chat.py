@@ -19,8 +19,8 @@ from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.errors import error_object
 from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
 from jackfield_openai_server.models import check_model
-from jackfield_openai_server.sse import event_stream, while_connected
-from jackfield_serving import Serving
+from jackfield_openai_server.sse import event_stream
+from jackfield_serving import Serving, while_connected
 
 _BETWEEN = "\n\n"  # between the texts of two turns
 _DONE = b"data: [DONE]\n\n"
@@ -59,7 +59,7 @@ class ChatCompletions:
         if question.stream:
             return event_stream(self._stream(question, following), cancel)
         try:
-            return await while_connected(request, self._answer(question, following))
+            return await while_connected(request.receive, self._answer(question, following))
         except BaseException:
             await cancel()
             raise

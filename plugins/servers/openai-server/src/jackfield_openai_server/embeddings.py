@@ -14,7 +14,7 @@ from starlette.responses import Response
 from jackfield.retrieval import Embedder
 from jackfield.servers import RequestRefusedError, read_object, write_json
 from jackfield_openai_server.errors import ParameterError, parse_body
-from jackfield_openai_server.sse import while_connected
+from jackfield_serving import while_connected
 
 _MOST_TEXTS = 2048
 
@@ -50,7 +50,7 @@ class Embeddings:
         texts = [body.input] if isinstance(body.input, str) else body.input
         if not texts or len(texts) > _MOST_TEXTS or not all(texts):
             raise ParameterError(f"input must be 1 to {_MOST_TEXTS} texts, none of them empty.", param="input")
-        embedded = await while_connected(request, embedder.embed(texts))
+        embedded = await while_connected(request.receive, embedder.embed(texts))
         encode = _as_base64 if body.encoding_format == "base64" else list
         data = [
             {"object": "embedding", "index": index, "embedding": encode(vector)}

@@ -21,8 +21,7 @@ from jackfield_openai_server.embeddings import Embeddings
 from jackfield_openai_server.errors import ParameterError, error_object
 from jackfield_openai_server.models import Models
 from jackfield_openai_server.responses import Responses
-from jackfield_openai_server.sse import ClientLeftError
-from jackfield_serving import Serving
+from jackfield_serving import ClientLeftError, Serving
 
 
 class OpenAIServerConfig(Config):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import mimetypes
-from urllib.parse import urlsplit
 
 from jackfield.messages import ContentItem
 from jackfield_openai_server.errors import ParameterError, refuse_parameter
+from jackfield_serving import is_public_url
 
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
@@ -62,11 +62,7 @@ def file_item(
 
 def _check_url(url: str, param: str) -> str:
     """Refuse everything but web addresses and data: URIs: a path would name a file of the server."""
-    try:
-        scheme = urlsplit(url).scheme.lower()
-    except ValueError:
-        scheme = ""
-    if scheme not in ("http", "https", "data"):
+    if not is_public_url(url):
         raise ParameterError(f"{param} must be an https:, http: or data: URL.", param=param)
     return url
 

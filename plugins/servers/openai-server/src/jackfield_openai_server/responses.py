@@ -26,8 +26,8 @@ from jackfield_openai_server.paging import page_of
 from jackfield_openai_server.response_object import ResponseHead, input_item, response_object
 from jackfield_openai_server.response_request import ECHO, ResponseQuestion, read_response_request
 from jackfield_openai_server.response_stream import ResponseStream
-from jackfield_openai_server.sse import event_stream, while_connected
-from jackfield_serving import INPUT, RunInfo, Serving
+from jackfield_openai_server.sse import event_stream
+from jackfield_serving import INPUT, RunInfo, Serving, while_connected
 
 _ID = re.compile(r"resp_([0-9a-f]{32})(?:_([0-9]{1,18}))?")
 _SNAPSHOT_S = 1.0
@@ -85,7 +85,7 @@ class Responses:
         if question.background:
             return _json(response_object(part.head, status="in_progress"))
         try:
-            final = await while_connected(request, self._final(part, owner))
+            final = await while_connected(request.receive, self._final(part, owner))
         except BaseException:
             await cancel()
             raise
