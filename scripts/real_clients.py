@@ -1,7 +1,8 @@
 """Ask `jackfield serve` with clients that we did not write, each in its own environment below .cache/real-clients/.
 
 `python scripts/real_clients.py NAME …`, or `make real-servers ARGS=clients`: litellm by pip; npm with the official
-client for JavaScript and the AI SDK; ag-ui with the client of AG-UI for JavaScript.
+client for JavaScript and the AI SDK; ag-ui and a2a with the
+clients of AG-UI and A2A for JavaScript.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "real-clients"
 CLIENTS = ROOT / "tests/support/real_clients"
-FACES = ("openai", "ag-ui")
+FACES = ("openai", "ag-ui", "a2a")
 
 
 def main() -> int:
@@ -59,6 +60,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[], Sequence[str | Path]]]] = {
     "litellm": ("openai", _litellm),
     "npm": ("openai", lambda: _npm("npm", "openai", "ai", "@ai-sdk/open-responses")),
     "ag-ui": ("ag-ui", lambda: _npm("ag_ui", "@ag-ui/client")),
+    "a2a": ("a2a", lambda: _npm("a2a", "@a2a-js/sdk")),
 }
 """The face that each client asks, and the command that runs it."""
 
@@ -75,7 +77,7 @@ def _serving() -> Iterator[Mapping[str, str]]:
             for line in process.stdout or ():
                 words = line.split()
                 if len(words) == 2 and words[1].startswith("http"):
-                    urls[words[0]] = words[1]
+                    urls.setdefault(words[0], words[1])  # a face may have several
                 if len(urls) == len(FACES):
                     break
             yield urls

@@ -949,6 +949,29 @@ asyncio.run(main())
 """,
         "200 b'ok\\n'",
     ),
+    "jackfield-a2a": Job(
+        """
+import asyncio
+from jackfield import FnCallAgent
+from jackfield.plugins import default_host
+from jackfield.servers import load_server
+from jackfield.testing import ScriptedModel, answer
+from jackfield_serving import Serving
+
+async def main():
+    sent = []
+    async def send(message):
+        sent.append(message)
+    async with Serving({"helper": FnCallAgent(llm=ScriptedModel([answer("The tide is low.")]))}) as serving:
+        path = "/.well-known/agent-card.json"
+        scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+        await load_server("a2a", default_host()).app(serving)(scope, None, send)
+    print(sent[0]["status"], b'"helper"' in sent[1]["body"])
+
+asyncio.run(main())
+""",
+        "200 True",
+    ),
     "jackfield-ag-ui": Job(
         """
 import asyncio
@@ -1336,7 +1359,7 @@ def test_the_oldest_versions_it_allows_do_its_job(
 
 
 # Their oldest versions would be raised by those of others, or raise theirs.
-APART = frozenset({"jackfield-ag-ui", "jackfield-mcp", "jackfield-tiktoken"})
+APART = frozenset({"jackfield-a2a", "jackfield-ag-ui", "jackfield-mcp", "jackfield-tiktoken"})
 # What most of those that need others import: some of them, or all. That nothing undeclared is imported is tested above.
 IMPORTED_BY_OTHERS = """
 import os
@@ -1349,6 +1372,7 @@ import numpy, PIL.Image
 RAISED = {
     "core": {"referencing"},
     "others": {"anyio", "opentelemetry-api", "referencing", "starlette", "typing-extensions"},
+    "jackfield-a2a": {"protobuf", "pydantic", "referencing", "typing-extensions"},
     "jackfield-ag-ui": {"pydantic", "referencing", "typing-extensions"},
     "jackfield-mcp": {"anyio", "httpx2", "pydantic", "referencing", "typing-extensions"},
     "jackfield-tiktoken": {"referencing"},

@@ -1,0 +1,1 @@
+"""Serves agents of Jackfield to other agents, which speak A2A."""

@@ -1,0 +1,173 @@
+"""The face `a2a`: agents for other agents, which speak A2A."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, ClassVar, Literal, cast
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from jackfield.config import Config
+from jackfield.servers import (
+    ASGIApp,
+    HttpServer,
+    Refusal,
+    RequestRefusedError,
+    ServingLike,
+    owner_of,
+    read_object,
+    refusal_of,
+    write_json,
+)
+from jackfield.streams import closing
+from jackfield_a2a.card import PROTOCOL_VERSION, card_of
+from jackfield_a2a.rpc import RpcRequest, Wire, error_of, read_rpc, result_of
+from jackfield_a2a.service import Caller, Tasks, refused_method
+from jackfield_serving import ClientLeftError, Serving, while_connected
+
+_CARD = ".well-known/agent-card.json"
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_One = Callable[[RpcRequest, Caller], Coroutine[Any, Any, Wire]]
+_Many = Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire | None]]]
+
+
+class A2AServerConfig(Config):
+    """The settings of the face."""
+
+    on_disconnect: Literal["continue", "cancel"] = Field(
+        default="continue",
+        description="What becomes of a task whose client leaves: it goes on, or is cancelled. The address of a request "
+        "may say otherwise: ?on_disconnect=cancel",
+    )
+
+
+class A2AServer(HttpServer):
+    """Serves agents to other agents, which speak A2A."""
+
+    name: ClassVar[str] = "a2a"
+    config_class = A2AServerConfig
+    config: A2AServerConfig
+    paths = ("/a2a", f"/{_CARD}")
+
+    def app(self, serving: ServingLike) -> ASGIApp:
+        """Return the application."""
+        face = _Face(cast(Serving, serving), is_left=self.config.on_disconnect == "cancel")
+        routes = [
+            Route(f"/{_CARD}", face.only_card, methods=["GET"]),
+            Route(f"/a2a/{{agent:path}}/{_CARD}", face.card, methods=["GET"]),
+            Route("/a2a/{agent:path}", face.call, methods=["POST"]),
+        ]
+        return Router(routes, redirect_slashes=False)
+
+    def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
+        """Return an error of JSON-RPC."""
+        return "application/json", write_json(error_of(refusal))
+
+
+class _Face:
+    """Answers requests.
+
+    Args:
+        serving: The agents and their runs.
+        is_left: A client that leaves ends its task, unless the request says otherwise.
+    """
+
+    def __init__(self, serving: Serving, *, is_left: bool) -> None:
+        self._serving = serving
+        self._is_left = is_left
+        tasks = Tasks(serving)
+        self._one: Mapping[str, _One] = {
+            "SendMessage": tasks.send,
+            "GetTask": tasks.get,
+            "ListTasks": tasks.list_all,
+            "CancelTask": tasks.cancel,
+        }
+        self._many: Mapping[str, _Many] = {
+            "SendStreamingMessage": tasks.send_streaming,
+            "SubscribeToTask": tasks.subscribe,
+        }
+
+    async def only_card(self, request: Request) -> Response:
+        """Return the card of the agent, if there is one only."""
+        if len(self._serving.agents) > 1:
+            paths = ", ".join(f"/a2a/{name}/{_CARD}" for name in self._serving.agents)
+            raise RequestRefusedError(f"each agent has a card of its own: {paths}", status=404, code="unsupported")
+        return self._card(request, next(iter(self._serving.agents)))
+
+    async def card(self, request: Request) -> Response:
+        """Return the card of an agent."""
+        return self._card(request, self._agent_of(request))
+
+    async def call(self, request: Request) -> Response:
+        """Call a method. Errors of JSON-RPC have the status 200: clients read the others as errors of HTTP."""
+        agent = self._agent_of(request)
+        caller = Caller(agent=agent, owner=owner_of(request.scope), is_left=self._leaves(request))
+        rpc: RpcRequest | None = None
+        try:
+            rpc = read_rpc(read_object(await request.body()))
+            _check_version(request)
+            if rpc.method in self._many:
+                updates = await self._many[rpc.method](rpc, caller)
+                return StreamingResponse(_sent(rpc, updates), media_type="text/event-stream", headers=_HEADERS)
+            if rpc.method in self._one:
+                result = await while_connected(request.receive, self._one[rpc.method](rpc, caller))
+                return _json(result_of(rpc, result))
+            return _json(error_of(refused_method(rpc.method).refusal, rpc.id))
+        except ClientLeftError:
+            return Response()
+        except Exception as error:
+            refusal = refusal_of(error)
+            if refusal.code in ("internal", "too_large"):
+                raise
+            return _json(error_of(refusal, rpc.id if rpc is not None else None))
+
+    def _card(self, request: Request, agent: str) -> Response:
+        base = str(request.base_url).rstrip("/")
+        info = self._serving.agents[agent]
+        return _json(card_of(info, f"{base}/a2a/{agent}", has_tokens=bool(owner_of(request.scope))))
+
+    def _agent_of(self, request: Request) -> str:
+        agent: str = request.path_params["agent"]
+        if agent not in self._serving.agents:
+            names = ", ".join(self._serving.agents)
+            raise RequestRefusedError(
+                f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
+            )
+        return agent
+
+    def _leaves(self, request: Request) -> bool:
+        """Return True if a client that leaves ends its task."""
+        query = request.query_params
+        value = query.get("on_disconnect", "cancel" if self._is_left else "continue")
+        if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
+            raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
+        return value == "cancel"
+
+
+async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire | None]) -> AsyncIterator[bytes]:
+    try:
+        async with closing(updates) as following:
+            async for update in following:
+                yield b":\n\n" if update is None else b"data: " + write_json(result_of(rpc, update)) + b"\n\n"
+    except Exception as error:
+        # The status is sent: clients read errors from the stream.
+        refusal = refusal_of(error)
+        yield b"event: error\ndata: " + write_json(error_of(refusal, rpc.id)) + b"\n\n"
+        if refusal.code == "internal":
+            raise  # for the log that its text names
+
+
+def _check_version(request: Request) -> None:
+    """Refuse other versions of the protocol. A request without one has version 0.3, as A2A says."""
+    version = request.headers.get("a2a-version") or "0.3"
+    if version.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:
+        raise RequestRefusedError(
+            f"A2A {version[:20]} is not supported: send the header A2A-Version: {PROTOCOL_VERSION}", code="version"
+        )
+
+
+def _json(value: Wire) -> Response:
+    return Response(write_json(value), media_type="application/json")

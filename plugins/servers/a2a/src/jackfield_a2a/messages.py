@@ -1,0 +1,186 @@
+"""Messages of A2A as messages of a run, answers in them, and the history of a task."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from a2a.types.a2a_pb2 import Message as A2AMessage
+from a2a.types.a2a_pb2 import Part, Role
+from google.protobuf.json_format import MessageToDict
+
+from jackfield.jsontext import dumps
+from jackfield.messages import ContentItem, Message
+from jackfield.servers import RequestRefusedError
+from jackfield.tools import Denial
+from jackfield_a2a.rpc import Wire, invalid_params
+from jackfield_serving import INPUT, RunInfo, is_public_url
+
+NOTE = "a2a"
+"""The key in `extra` of a message under which its id in A2A stands."""
+_YES = frozenset({"yes", "y", "approve", "approved", "allow", "ok"})
+_NO = frozenset({"no", "n", "deny", "denied", "refuse", "reject"})
+
+
+def read_message(message: A2AMessage) -> Message:
+    """Return a message of the client.
+
+    Raises:
+        RequestRefusedError: It is not one of a user, or has a part that is not supported.
+    """
+    if message.role != Role.ROLE_USER:
+        raise invalid_params("message.role must be ROLE_USER")
+    if message.reference_task_ids:
+        raise RequestRefusedError(
+            "message.referenceTaskIds is not supported: tasks of one contextId know each other", code="unsupported"
+        )
+    items = [_read_part(part, f"message.parts.{index}") for index, part in enumerate(message.parts)]
+    content: str | list[ContentItem] = items
+    if len(items) == 1 and items[0].text is not None:
+        content = items[0].text
+    return Message("user", content, extra={NOTE: {"id": message.message_id}})
+
+
+def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
+    """Return the answers in a message to what a task waits for, by the ids of its calls.
+
+    Raises:
+        RequestRefusedError: It answers nothing that the task waits for, or something that it no longer waits for.
+    """
+    if any(call.kind == "input" for call in info.waiting):
+        return {INPUT: [read_message(message)]}
+    words = " ".join(part.text for part in message.parts).strip()
+    given = [MessageToDict(part.data) for part in message.parts if part.WhichOneof("content") == "data"]
+    if not given and words.lower().rstrip(".!") in _YES | _NO:
+        return {call.call_id: words.lower().rstrip(".!") in _YES for call in info.waiting}
+    decisions = given[0].get("approvals") if len(given) == 1 and isinstance(given[0], dict) else None
+    if not isinstance(decisions, dict) or not decisions:
+        raise invalid_params(
+            'the task waits for approval: answer yes or no, or with a data part {"approvals": {"ID": true}}'
+        )
+    waiting = {shown_id(call.call_id, info): call.call_id for call in info.waiting}
+    answers: dict[str, Any] = {}
+    for identity, decision in decisions.items():
+        if identity not in waiting:
+            message_text = f"the task does not wait for {identity[:100]!r}: it was answered before"
+            raise RequestRefusedError(message_text, status=409, code="not_waiting")
+        match decision:
+            case bool():
+                answers[waiting[identity]] = decision
+            case str(reason):
+                answers[waiting[identity]] = Denial(reason)
+            case _:
+                raise invalid_params(f"approvals.{identity[:100]}: answer true, false, or the reason for a refusal")
+    return answers
+
+
+def shown_id(call_id: str, info: RunInfo) -> str:
+    """Return the id under which a client answers a call. It has the pause in it: models use ids of calls again."""
+    return f"{call_id}@{info.number}"
+
+
+def question_of(info: RunInfo) -> Wire:
+    """Return what a task waits for, as a message of the agent."""
+    parts: list[Wire] = []
+    for call in info.waiting:
+        if call.kind == "input":
+            parts.append({"text": "It is your turn: write what you say."})
+            continue
+        who = call.agent or info.agent
+        text = f"May {who} call {call.call.name} with {call.call.arguments}? Answer yes or no."
+        if call.in_doubt:
+            text += " The program ended during this call: it may have been made already."
+        data = {
+            "id": shown_id(call.call_id, info),
+            "tool": call.call.name,
+            "arguments": _read_arguments(call.call.arguments),
+            "agent": call.agent,
+            "inDoubt": call.in_doubt,
+        }
+        parts += [{"text": text}, {"data": {"approval": data}}]
+    return agent_message(info, parts)
+
+
+def agent_message(info: RunInfo, parts: list[Wire]) -> Wire:
+    """Return a message of the agent about the state of a task."""
+    return {
+        "messageId": f"status-{info.run_id}-{info.number}",
+        "role": "ROLE_AGENT",
+        "parts": parts,
+        "taskId": info.run_id,
+        "contextId": context_of(info),
+    }
+
+
+def history_of(info: RunInfo, length: int | None) -> list[Wire]:
+    """Return the latest messages that a client sent to a task."""
+    question: list[Message] = []
+    for message in reversed(info.messages):
+        if message.role != "user":
+            break
+        question.insert(0, message)
+    if length is not None:
+        question = question[len(question) - min(length, len(question)) :]
+    first = len(info.messages) - len(question)
+    return [
+        {
+            "messageId": _id_of(message) or f"{info.run_id}-{first + index}",
+            "role": "ROLE_USER",
+            "parts": [show_part(item) for item in message.items],
+            "taskId": info.run_id,
+            "contextId": context_of(info),
+        }
+        for index, message in enumerate(question)
+    ]
+
+
+def context_of(info: Any) -> str:
+    """Return the context of a task: the session of its run."""
+    return str(info.session or info.run_id)
+
+
+def show_part(item: ContentItem) -> Wire:
+    """Return one item of a content as a part."""
+    if item.text is not None:
+        return {"text": item.text}
+    address = item.value if isinstance(item.value, str) else ""
+    head, separator, data = address.partition(";base64,")
+    if head.startswith("data:") and separator:
+        return {"raw": data, "mediaType": head.removeprefix("data:")}
+    return {"url": address} if is_public_url(address) else {"text": f"[{item.type}]"}
+
+
+def _read_part(part: Part, param: str) -> ContentItem:
+    match part.WhichOneof("content"):
+        case "text":
+            return ContentItem(text=part.text)
+        case "data":
+            return ContentItem(text=dumps(json.loads(json.dumps(MessageToDict(part.data)))))
+        case "raw" if part.raw:
+            kind = part.media_type or "application/octet-stream"
+            address = f"data:{kind};base64,{base64.b64encode(part.raw).decode()}"
+            return ContentItem(**{_field_for(kind): address})
+        case "url":
+            if not is_public_url(part.url):  # a path would name a file of the server
+                raise invalid_params(f"{param}.url must be an https:, http: or data: URL")
+            return ContentItem(**{_field_for(part.media_type): part.url})
+    raise invalid_params(f"{param} is empty: it needs text, raw, url or data")
+
+
+def _field_for(media_type: str) -> str:
+    kind = media_type.partition("/")[0].lower()
+    return kind if kind in ("image", "audio", "video") else "file"
+
+
+def _id_of(message: Message) -> str:
+    note = (message.extra or {}).get(NOTE)
+    return str(note["id"]) if isinstance(note, Mapping) and "id" in note else ""
+
+
+def _read_arguments(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except ValueError:  # as the model wrote them
+        return arguments
