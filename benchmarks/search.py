@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from benchmarks.measure import Row, cpu_ms, wall_ms
+from benchmarks.measure import Row, cpu_ms, in_turns, wall_ms
 from jackfield.retrieval import Chunk, Corpus
 from jackfield.sync import run
 from jackfield_documents import Shelf
@@ -28,12 +28,60 @@ _WORDS = 60
 _CHUNKS = 200_000
 _IN_CHINESE = 20_000
 _QUESTIONS = 200
+_BESIDE = 6000  # passages
 
 
 def by_words() -> list[Row]:
     """All rows; those in Chinese where jieba is installed, which is no dependency of ours."""
     chunks = int(os.environ.get("SEARCH_CHUNKS", _CHUNKS))
-    return at_scale(chunks) + (chinese(_IN_CHINESE) if importlib.util.find_spec("jieba") else [])
+    return beside_tantivy() + at_scale(chunks) + (chinese(_IN_CHINESE) if importlib.util.find_spec("jieba") else [])
+
+
+def beside_tantivy() -> list[Row]:
+    """Questions to an index in memory beside those to tantivy-py alone, on our own documentation and code."""
+    import tantivy
+
+    from jackfield_tantivy_search.searcher import TantivySearcher
+
+    root = Path(__file__).parent.parent
+    paths = [
+        *sorted((root / "docs").rglob("*.md")),
+        *sorted((root / "core").rglob("*.py")),
+        *sorted((root / "plugins").rglob("*.py")),
+    ]
+    parts = [part for path in paths for part in path.read_text(encoding="utf-8").split("\n\n") if len(part) > 200]
+    texts = parts[:_BESIDE]
+    corpus = Corpus(tuple(Chunk(f"{number:064x}", "x.md", text, number, 80) for number, text in enumerate(texts)))
+    chance = random.Random(1)
+    questions = [
+        f"How does {' '.join(chance.choice(texts).split()[: chance.randint(4, 9)])}?" for _ in range(_QUESTIONS)
+    ]
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("body", tokenizer_name="en_stem")
+    builder.add_integer_field("number", stored=True)
+    index = tantivy.Index(builder.build())
+    writer = index.writer(64_000_000, 1)
+    for number, text in enumerate(texts):
+        writer.add_document(tantivy.Document(body=[text], number=number))
+    writer.commit()
+    index.reload()
+    theirs, ours = index.searcher(), TantivySearcher()
+
+    def ask_tantivy() -> None:
+        for question in questions:
+            query, _ = index.parse_query_lenient(question, ["body"])
+            for score, address in theirs.search(query, 10).hits:
+                _ = score, theirs.doc(address)["number"]
+
+    async def ask_ours() -> None:
+        for question in questions:
+            await ours.search(question, corpus, limit=10)
+
+    took = in_turns({"ours": lambda: run(ask_ours()), "theirs": ask_tantivy}, rounds=15)
+    each = {name: ms / len(questions) for name, ms in took.items()}
+    name = f"8 tantivy_search, a question, {len(texts):,} passages in memory"
+    beside = f"tantivy-py {each['theirs']:.3f} ms"
+    return [Row(name, f"{each['ours']:.3f} ms", beside, each["ours"] / each["theirs"], "1.3")]
 
 
 def at_scale(chunks: int) -> list[Row]:

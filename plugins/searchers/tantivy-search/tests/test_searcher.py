@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield import sync
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, Corpus
 from jackfield_documents.analyzer import Analyzer
+from jackfield_tantivy_search.index import WordIndex
 from jackfield_tantivy_search.searcher import TantivySearcher
 
 Found = Callable[..., list[str]]
@@ -129,3 +134,25 @@ def test_exactly_the_chunks_that_share_a_term_are_found(
     assert set(first) == sharing or any(term not in "".join(texts) for term in asked)
     for limit in (1, 2, 5):
         assert found(in_memory(*texts), query, limit=limit) == first[:limit]
+
+
+def test_a_warm_search_in_memory_needs_no_thread_and_finds_the_same(in_memory: CorpusOf) -> None:
+    corpus = in_memory(*[f"river stone number {number}" for number in range(50)])
+    searcher, threads = TantivySearcher(), list[str]()
+
+    async def both() -> tuple[Any, Any]:
+        cold = await searcher.search("stone 7", corpus, limit=5)
+        search = WordIndex.search
+
+        def noting(self: WordIndex, *arguments: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return search(self, *arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(WordIndex, "search", noting)
+            return cold, await searcher.search("stone 7", corpus, limit=5)
+
+    cold, warm = asyncio.run(both())
+    assert cold == warm
+    assert threads == [threading.current_thread().name]
+    assert sync.run(searcher.search("stone 7", corpus, limit=-1)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from threading import Lock
 from typing import Literal
 
@@ -27,6 +28,7 @@ _IS_HAN = re.compile(rf"[{_HAN}]+")
 _ABOUT_DOCUMENTS_IN_CHINESE = re.compile("|".join(word for word in ABOUT_DOCUMENTS if _IS_HAN.fullmatch(word)))
 _HUMP = re.compile("[a-z][A-Z]")
 _BETWEEN_HUMPS = re.compile("[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_KNOWN_WORDS = 50_000
 _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
@@ -47,6 +49,8 @@ class Analyzer:
         # A stemmer stores the word it works on, and parallel searches share an analyzer.
         self._stemmer_lock = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+        # Few words make up most of a text, and the same analyzer reads texts and queries.
+        self._terms_of_known_word = lru_cache(_KNOWN_WORDS)(self._split_word)
         self._has_words = chinese == "words"
         self._split_han = _load_han_splitter() if self._has_words else _split_to_characters_and_pairs
         self._split_token: Mapping[str | None, Callable[[str], list[str]]] = {
@@ -83,13 +87,17 @@ class Analyzer:
             text = normalize("NFKC", text).replace("’", "'")
         terms: list[str] = []
         for match in _TOKEN.finditer(text):
-            terms += self._split_token.get(match.lastgroup, self.terms_of_word)(match[0])
+            split = self._split_token.get(match.lastgroup)
+            terms += self._terms_of_known_word(match[0]) if split is None else split(match[0])
         return terms
 
     def terms_of_word(self, word: str) -> list[str]:
         """Return the term of a word as a list; [] for a stop word. A name in camel case also gives its parts."""
+        return [*self._terms_of_known_word(word)]
+
+    def _split_word(self, word: str) -> tuple[str, ...]:
         parts = _BETWEEN_HUMPS.findall(word) if word.isascii() and _HUMP.search(word) else []
-        return [term for part in (word, *parts) for term in self._term_of(part.lower())]
+        return tuple(term for part in (word, *parts) for term in self._term_of(part.lower()))
 
     def _term_of(self, word: str) -> list[str]:
         if word in STOP_WORDS:

@@ -37,6 +37,10 @@ class Kept(Generic[K, V]):
         self._pending: dict[K, Event] = {}
         self._lock = Lock()
 
+    def peek(self, key: K) -> V | None:
+        """Return the value of a key if it is there; never wait for one that is being computed."""
+        return self._values.get(key)
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, computed if needed. Errors of `make` are raised and not cached. It blocks."""
         done = Event()
@@ -146,6 +150,14 @@ class IndexCache(Generic[V]):
 
     def __init__(self, capacity: int = 8) -> None:
         self._indexes: Kept[str, V] = Kept(capacity)
+
+    def peek(self, corpus: Corpus) -> V | None:
+        """Return the index of a corpus if it is in memory; it never blocks.
+
+        To compute a content hash takes long, so nothing is returned for a corpus whose hash was not used yet.
+        """
+        content_hash = vars(corpus).get("content_hash")
+        return None if content_hash is None else self._indexes.peek(content_hash)
 
     def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V], kept: OnShelf[V] | None = None) -> V:
         """Return the index of a corpus, built if needed. It blocks: call it in a worker thread.

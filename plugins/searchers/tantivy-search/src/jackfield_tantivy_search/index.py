@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _HEAP_BYTES = 64_000_000
 _STATE = 0  # the key of the document that says what the index holds; no chunk has it
 _DIGITS = 5  # scores have 32 bits, and the last of them depend on the order in which terms are summed
+_KNOWN_TERMS = 10_000
+_MOST_IN_DICT = 50_000  # chunks; 5 MB
+_BEYOND = 6  # hits after the last one, which show whether it is as good as others
 _TIES = 10_000  # how many chunks are looked at so that equal ones come in document order
 _LONGEST_PHRASE = 16
 _SHORT = 3  # terms: a keyword, or a query that is hardly more than one
@@ -69,6 +73,12 @@ class Places:
         keys: NDArray[np.int64] = self.table[0]
         return keys
 
+    @cached_property
+    def _by_key(self) -> dict[int, int] | None:
+        """The positions by key; None if there are so many that a dict would take much memory."""
+        known, places = self.table
+        return dict(zip(known.tolist(), places.tolist(), strict=True)) if known.size <= _MOST_IN_DICT else None
+
     def keys_of(self, places: Sequence[int]) -> list[int]:
         """Return the keys of the chunks at these positions, ascending."""
         keys: list[int] = self.keys[np.isin(self.table[1], np.asarray(places, np.int64))].tolist()
@@ -76,11 +86,14 @@ class Places:
 
     def find(self, keys: Sequence[int]) -> list[int]:
         """Return the position of each key; -1 for unknown ones."""
-        if not self.keys.size:
-            return [-1] * len(keys)
-        found = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        places: list[int] = np.where(self.keys[found] == keys, self.table[1][found], -1).tolist()
-        return places
+        if (by_key := self._by_key) is not None:
+            return [by_key.get(key, -1) for key in keys]
+        known, places = self.table
+        found = known.searchsorted(np.array(keys, np.int64)).tolist()
+        return [
+            int(places[number]) if number < known.size and known[number] == key else -1
+            for number, key in zip(found, keys, strict=True)
+        ]
 
 
 class WordIndex:
@@ -96,6 +109,8 @@ class WordIndex:
         self._searcher = index.searcher()
         self._places = places
         self._analyzer = analyzer
+        # Of a snapshot, the answer is always the same.
+        self._has = lru_cache(_KNOWN_TERMS)(lambda term: self._searcher.doc_freq("words", term) > 0)
 
     def search(
         self, texts: Sequence[str], limit: int, selected: Sequence[int] | None = None
@@ -123,24 +138,32 @@ class WordIndex:
             query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, unscored)])
         addresses, scores = self._best(query, limit)
         keys = self._searcher.fast_field_values("key", addresses)
-        found = zip(self._places.find([int(key or _STATE) for key in keys]), scores, strict=True)
-        return sorted((hit for hit in found if hit[0] >= 0), key=lambda hit: (-hit[1], hit[0]))[:limit]
+        places = self._places.find([int(key or _STATE) for key in keys])
+        best = [(-score, place) for score, place in zip(scores, places, strict=True) if place >= 0]
+        best.sort()
+        return [(place, -score) for score, place in best[:limit]]
 
     def _best(self, query: tantivy.Query, limit: int) -> tuple[list[tantivy.DocAddress], list[float]]:
         """Return the addresses of the best documents, with rounded scores, and all others as good as the last one."""
-        wanted = 4 * limit
+        wanted = limit + _BEYOND
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
-            rounded = [float(f"{score:.{_DIGITS}g}") for score, _ in hits]
-            if len(hits) < wanted or rounded[-1] < rounded[limit - 1] or wanted > max(_TIES, limit):
-                return [address for _, address in hits], rounded
-            wanted *= 8  # the last one is as good as others, of which some may stand before it
+            if not hits:
+                return [], []
+            # Whole numbers, because rounding each score to a text took longer than the search.
+            scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(max(hits[0][0], 1e-30))))
+            scores = [round(score * scale) for score, _ in hits]
+            if len(hits) < wanted or scores[-1] < scores[limit - 1] or wanted > max(_TIES, limit):
+                return [address for _, address in hits], [score / scale for score in scores]
+            wanted = 8 * max(wanted, limit)  # the last one is as good as others, of which some may be before it
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
         """Chunks with any term of the texts; those with a short text, or what one quotes, word by word score more."""
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
-        counts = Counter(chain.from_iterable(terms))
-        clauses = [_boosted(_term(term), count) for term, count in counts.items()]
+        counts: dict[str, int] = {}
+        for term in chain.from_iterable(terms):
+            counts[term] = counts.get(term, 0) + 1
+        clauses = [_term(term, count) for term, count in counts.items()]
         clauses += [tantivy.Query.phrase_query(_SCHEMA, "words", list(one)) for one in self._phrases(texts, terms)]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
 
@@ -154,11 +177,11 @@ class WordIndex:
     def _known(self, terms: Iterable[str]) -> list[str]:
         known: list[str] = []
         for term in terms:
-            known += [term] if self._has(term) else parts_of(term, self._has)
+            if self._has(term):
+                known.append(term)
+            else:
+                known += parts_of(term, self._has)
         return known
-
-    def _has(self, term: str) -> bool:
-        return self._searcher.doc_freq("words", term) > 0
 
 
 def _quoted(texts: Iterable[str]) -> Iterator[str]:
@@ -168,19 +191,19 @@ def _quoted(texts: Iterable[str]) -> Iterator[str]:
             yield from filter(None, match.groups())
 
 
-@contextmanager
-def damage_noticed() -> Iterator[None]:
-    """Have what tantivy says of files that it cannot read or write be a `DamagedIndexError`."""
-    try:
-        yield
-    except JackfieldError:
-        raise
-    except ValueError as error:
-        raise DamagedIndexError(str(error)) from error
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":  # of tantivy, which looks at sums of files only when asked
+class damage_noticed:  # noqa: N801 - it is used like a function
+    """Turn tantivy's errors about files that it cannot read or write into a `DamagedIndexError`."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Translate an error."""
+        if error is None or isinstance(error, JackfieldError):
+            return
+        # A panic is of tantivy, which looks at sums of files only when asked.
+        if isinstance(error, ValueError) or type(error).__name__ == "PanicException":
             raise DamagedIndexError(str(error)) from error
-        raise
 
 
 def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
@@ -274,11 +297,9 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _term(term: str) -> tantivy.Query:
-    return tantivy.Query.term_query(_SCHEMA, "words", term)
-
-
-def _boosted(query: tantivy.Query, count: int) -> tantivy.Query:
+@lru_cache(_KNOWN_TERMS)
+def _term(term: str, count: int) -> tantivy.Query:
+    query = tantivy.Query.term_query(_SCHEMA, "words", term)
     return query if count == 1 else tantivy.Query.boost_query(query, float(count))
 
 
