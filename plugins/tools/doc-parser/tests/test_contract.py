@@ -14,6 +14,7 @@ FILES = {
     "tea.txt": b"Green tea is brewed at eighty degrees.\n\nBlack tea wants boiling water.",
     "咖啡.md": "# 咖啡\n\n咖啡豆需要研磨。".encode(),
     "broken.pdf": b"no PDF",
+    "prices.csv": b"Fruit,Price\napple,1.20\npear,0.80\n",
 }
 
 
@@ -80,3 +81,17 @@ class TestVocabulary(OfAConversation):
         ({"files": [], "query": "什么咖啡"}, lambda content: "tea" not in content.split("\n")[0]),
     ]
     failures: ClassVar = [{"files": ["no-such.txt"]}, {"files": ["broken.pdf"]}]
+
+
+class TestQueryTable(OfAConversation):
+    component = "jackfield-doc-parser/query_table"
+    examples: ClassVar = [
+        ({"url": "prices.csv"}, '"prices"'),
+        ({"url": "prices.csv", "sql": 'SELECT SUM("Price") AS total FROM "prices"'}, "| 2.0 |"),
+        ({"url": "prices.csv", "sql": 'SELECT * FROM "prices" WHERE "Price" > 1'}, "apple"),
+    ]
+    failures: ClassVar = [
+        {"url": "no-such.csv"},
+        {"url": "tea.txt", "sql": "SELECT 1"},
+        {"url": "prices.csv", "sql": 'DELETE FROM "prices"'},
+    ]

@@ -95,4 +95,59 @@ def tools() -> list[ToolSpec]:
             effects=frozenset({"files", "network"}),
             file_access=True,
         ),
+        ToolSpec(
+            name="query_table",
+            target="jackfield_doc_parser.tables:QueryTable",
+            config="jackfield_doc_parser.settings:QueryTableConfig",
+            summary="Answers SQL over the tables of a document: sums, counts, filters.",
+            description={
+                "en": "Answer a SQL query (SQLite) over all rows of the tables of a document: spreadsheets, CSV files, "
+                "tables in texts. Use it for sums, counts, averages, maxima and complete lists. Call it without sql "
+                "first: it lists the tables, their columns and first rows.",
+                "zh": "用 SQL（SQLite）查询文档中表格的全部行：电子表格、CSV 文件、正文中的表格。"
+                "求和、计数、平均、最大值和完整列表请用它。先不带 sql 调用，得到表名、列名和前几行。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string", "description": "The name of the document"},
+                    "sql": {
+                        "type": "string",
+                        "description": "One SELECT; put names of tables and columns in double quotes",
+                    },
+                },
+                "required": ["url"],
+                "additionalProperties": False,
+            },
+            effects=frozenset({"files", "network", "processes"}),
+            read_only=True,
+            file_access=True,
+        ),
+        ToolSpec(
+            name="summarize_document",
+            target="jackfield_doc_parser.summary:SummarizeDocument",
+            config="jackfield_doc_parser.settings:SummaryConfig",
+            summary="Summarizes all of a document, however long, part by part.",
+            description={
+                "en": "Read all of a document, however long, and get a summary of it, or everything it says about a "
+                "question. Each part of the document costs one request to the model.",
+                "zh": "通读整个文档（无论多长），返回摘要，或其中与某个问题有关的全部内容。"
+                "文档的每个部分花费一次模型请求。",
+            },
+            parameters={
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string", "description": "The name of the document"},
+                    "focus": {
+                        "type": "string",
+                        "description": "What the summary is to be about, such as a question; everything if left out",
+                    },
+                },
+                "required": ["url"],
+                "additionalProperties": False,
+            },
+            effects=frozenset({"files", "network"}),
+            read_only=True,
+            file_access=True,
+        ),
     ]

@@ -46,3 +46,20 @@ class VocabularyConfig(ReadingConfig):
     """The settings for vocabularies."""
 
     max_words: int = Field(default=500, ge=1, description="The most words")
+
+
+class QueryTableConfig(ReadingConfig):
+    """The settings for queries over tables."""
+
+    max_rows: int = Field(default=200, ge=1, description="The most rows of a result")
+
+
+class SummaryConfig(ReadingConfig):
+    """The settings for summaries."""
+
+    llm: str | ComponentSettings | None = Field(
+        default=None, description="The model that summarizes; if unset, the model of the agent that calls the tool"
+    )
+    part_tokens: int = Field(default=6000, ge=100, description="The size of the parts that the model reads one by one")
+    max_parts: int = Field(default=100, ge=1, description="The most parts of a document; a longer one is refused")
+    at_once: int = Field(default=4, ge=1, description="How many parts are read at the same time")

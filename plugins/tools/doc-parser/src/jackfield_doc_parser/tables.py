@@ -1,0 +1,69 @@
+"""The tool `query_table`: SQL over the tables of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from jackfield.errors import ToolArgumentError
+from jackfield.sync import in_worker
+from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_doc_parser.base import DocumentTool, Made
+from jackfield_doc_parser.plugin import tools
+from jackfield_doc_parser.querying import Table, run_query, tables_of
+from jackfield_doc_parser.reading import Readings
+from jackfield_doc_parser.settings import QueryTableConfig
+from jackfield_documents import pipe_table
+
+
+class QueryTable(DocumentTool):
+    """Answers SQL over the sheets of spreadsheets, CSV files and other tables of documents."""
+
+    name = "query_table"
+    description = tools()[3].description
+    parameters = tools()[3].parameters
+    read_only = True
+
+    config_class = QueryTableConfig
+    config: QueryTableConfig
+
+    @says_if_not_awaited
+    async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
+        """Answer a query, or, without `sql`, list the tables and their columns.
+
+        Raises:
+            ToolArgumentError: It names no document that the model may read, a document has no table, or the query is
+                wrong or needs too much.
+            DocParserError: No document could be read.
+        """
+        arguments = self.parse_arguments(params)
+        readings = await self._documents.of_call([arguments["url"]], context or ToolContext())
+        return await in_worker(self._answer, readings, str(arguments.get("sql") or ""))
+
+    @cached_property
+    def _tables(self) -> Made[Table]:
+        return Made()
+
+    def _answer(self, readings: Readings, sql: str) -> ToolResult:
+        tables = self._tables.of(readings, lambda: tables_of(readings.documents))
+        if not tables:
+            raise ToolArgumentError("there is no table in this document")
+        if not sql.strip():
+            listed = "\n\n".join(["Tables:", *(table.summary for table in tables), *readings.problems])
+            return ToolResult(self._fit(listed), readings.metadata())
+        result = run_query(tables, sql, max_rows=self.config.max_rows)
+        rows = [["" if cell is None else str(cell) for cell in row] for row in result["rows"]]
+        shown = self._fit(pipe_table([result["columns"], *rows]))
+        more = f"Only the first {len(rows)} rows are shown." if result["more"] else f"{len(rows)} rows."
+        metadata = {**readings.metadata(), "columns": result["columns"], "rows": result["rows"]}
+        return ToolResult("\n\n".join([shown, more, *readings.problems]), metadata)
+
+    def _fit(self, text: str) -> str:
+        """Return as many lines of a text as fit into a result."""
+        lines = text.split("\n")
+        while len(lines) > 1 and estimate_tokens("\n".join(lines)) > self.config.max_ref_token:
+            lines = lines[: max(1, len(lines) * 3 // 4)]
+        shown = "\n".join(lines)
+        return shown if len(shown) == len(text) else f"{shown}\n… (cut: ask for fewer rows or columns)"

@@ -1,0 +1,140 @@
+"""Tables of documents are queried with SQL, completely and within limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ToolArgumentError
+from jackfield.tools import ToolContext, ToolResult
+from jackfield_doc_parser.querying import Table, run_query
+from jackfield_doc_parser.tables import QueryTable
+
+ORDERS = "Order,Customer,Price,Paid\n" + "".join(
+    f'{number:05},customer {number % 7},"{1000 + number:,}.50",2026-01-{number % 28 + 1:02}\n' for number in range(3000)
+)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    path = tmp_path / "orders.csv"
+    path.write_text(ORDERS)
+    return str(path)
+
+
+def query(path: str, sql: str | None = None, **settings: Any) -> ToolResult:
+    arguments = {"url": Path(path).name, **({} if sql is None else {"sql": sql})}
+    return asyncio.run(QueryTable(**settings).call(arguments, context=ToolContext(files=(path,))))
+
+
+def test_a_sum_counts_every_row(orders: str) -> None:
+    result = query(orders, 'SELECT SUM("Price"), COUNT(*) FROM "orders"')
+    assert result.metadata["rows"] == [[sum(1000.5 + number for number in range(3000)), 3000]]
+
+
+def test_without_sql_tables_columns_and_first_rows_are_listed(orders: str) -> None:
+    text = str(query(orders).content)
+    assert '"orders" ("Order" TEXT, "Customer" TEXT, "Price" NUMERIC, "Paid" TEXT), 3000 rows' in text
+    assert "customer 0" in text
+
+
+def test_codes_with_leading_zeros_stay_as_they_are(orders: str) -> None:
+    assert query(orders, 'SELECT "Order" FROM "orders" LIMIT 1').metadata["rows"] == [["00000"]]
+
+
+def test_a_long_result_is_cut_and_says_so(orders: str) -> None:
+    result = query(orders, 'SELECT * FROM "orders"', max_rows=5)
+    assert len(result.metadata["rows"]) == 5
+    assert "Only the first 5 rows are shown." in str(result.content)
+
+
+def test_tables_of_a_text_are_named_after_their_headings(tmp_path: Path) -> None:
+    path = tmp_path / "prices.md"
+    table = "\n\n| Fruit | Price |\n|---|---|\n| apple | $1.20 |\n| pear | $0.80 |\n\n"
+    path.write_text(f"# Shop A{table}# Shop B{table}# Shop B{table}")
+    result = query(str(path), 'SELECT SUM("Price") FROM "Shop_A" UNION ALL SELECT MAX("Price") FROM "Shop_B_2"')
+    assert result.metadata["rows"] == [[2.0], [1.2]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'DELETE FROM "orders"',
+        'DROP TABLE "orders"',
+        "ATTACH '/tmp/x.db' AS other",
+        "PRAGMA database_list",
+        "CREATE TABLE more (x)",
+        "SELECT load_extension('x')",
+        "SELECT 1; SELECT 2",
+        "SELEKT 1",
+        'SELECT "Nothing" FROM "missing"',
+        "VACUUM INTO '/tmp/x.db'",
+    ],
+)
+def test_what_is_not_one_select_over_the_tables_is_refused(orders: str, sql: str) -> None:
+    with pytest.raises(ToolArgumentError):
+        query(orders, sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n",
+        "SELECT length(zeroblob(2000000000))",
+    ],
+)
+def test_a_query_without_end_is_ended(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_doc_parser.querying._WALL_S", 0.3)
+    with pytest.raises(ToolArgumentError):
+        run_query([Table("t", ("a",), ("TEXT",), (("x",),))], sql, max_rows=10)
+
+
+def test_a_query_that_wants_all_memory_ends_without_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_doc_parser.querying._MEMORY_BYTES", 100 << 20)
+    sql = (
+        "WITH RECURSIVE n(x, y) AS (SELECT 1, zeroblob(900000) UNION ALL SELECT x + 1, zeroblob(900000) FROM n "
+        "LIMIT 2000) SELECT COUNT(*) FROM (SELECT * FROM n ORDER BY y, x DESC)"
+    )
+    with pytest.raises(ToolArgumentError):
+        run_query([], sql, max_rows=10)
+
+
+def test_a_document_without_tables_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tea.txt"
+    path.write_text("Green tea.")
+    with pytest.raises(ToolArgumentError, match="no table"):
+        query(str(path), "SELECT 1")
+
+
+def read(columns: Mapping[str, list[str]]) -> dict[str, str]:
+    from jackfield_doc_parser.querying import _table
+
+    rows = [list(columns), *zip(*columns.values(), strict=True)]
+    table = _table("t", rows)
+    return dict(zip(table.columns, table.types, strict=True))
+
+
+def test_the_type_of_a_column_follows_from_its_cells() -> None:
+    assert read(
+        {
+            "whole": ["1", "-2", ""],
+            "grouped": ["1,234", "12,345.6", "7"],
+            "money": ["$5", "€ 6.50", "7 %"],
+            "phone": ["0301", "0444", "12"],
+            "mixed": ["1", "two", "3"],
+            "date": ["2026-01-02", "2026-01-03", ""],
+            "empty": ["", "", ""],
+        }
+    ) == {
+        "whole": "NUMERIC",
+        "grouped": "NUMERIC",
+        "money": "NUMERIC",
+        "phone": "TEXT",
+        "mixed": "TEXT",
+        "date": "TEXT",
+        "empty": "TEXT",
+    }

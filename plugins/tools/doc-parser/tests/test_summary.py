@@ -1,0 +1,89 @@
+"""All of a document is read for a summary, however long it is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent
+from jackfield.agents import BasicAgent
+from jackfield.errors import ConfigError, ModelRequestError, ToolArgumentError
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
+from jackfield_doc_parser.summary import SummarizeDocument
+
+QUESTION = "Summarise it."
+
+
+@pytest.fixture
+def manual(tmp_path: Path) -> str:
+    path = tmp_path / "manual.md"
+    path.write_text("\n\n".join(f"# Part {n}\n\n" + f"Valve {n} opens at {n} bar. " * 12 for n in range(12)))
+    return str(path)
+
+
+class Reading:
+    """A model that calls the tool, answers a part with the numbers in it, and keeps what it was asked about parts."""
+
+    def __init__(self, *, fails_at: str = "no such valve") -> None:
+        self.prompts: list[str] = []
+        self._fails_at = fails_at
+        self.model = ScriptedModel(self._step)
+
+    def _step(self, request: ChatRequest) -> Any:
+        prompt = request.messages[-1].get_text_content()
+        if prompt.startswith(QUESTION):
+            return calls(("summarize_document", {"url": "manual.md"}))
+        if request.messages[-1].role == "function":
+            return answer(prompt)
+        self.prompts.append(prompt)
+        if self._fails_at in prompt:
+            return [ModelRequestError("no quota", backend="scripted")]
+        return answer("valves " + " ".join(sorted({word for word in prompt.split() if word.isdigit()}, key=int)))
+
+
+def test_every_part_is_read_by_the_model_of_the_agent_and_counts_in_its_run(manual: str) -> None:
+    reading = Reading()
+    agent = FnCallAgent([{"name": "summarize_document", "part_tokens": 150}], reading.model, files=[manual])
+    result = agent.ask(QUESTION)
+    text = "\n".join(reading.prompts)
+    assert all(f"Valve {n} opens" in text for n in range(12))
+    assert "parts of the document" in result.text
+    assert result.usage.prompt_tokens == len(reading.prompts) + 2  # a token for each request
+
+
+def call_alone(path: str, reading: Reading, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> str:
+    tool = SummarizeDocument(part_tokens=150, **settings)
+    monkeypatch.setattr(tool, "_agent", lambda _: BasicAgent(llm=reading.model, name="summarizer"))
+    return str(asyncio.run(tool.call({"url": Path(path).name}, context=ToolContext(files=(path,)))).content)
+
+
+def test_a_part_that_fails_is_reported_and_the_others_are_used(manual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = call_alone(manual, Reading(fails_at="Valve 3 opens"), monkeypatch)
+    assert "could not be read: " in text
+    assert "no quota" in text
+    assert "valves" in text
+
+
+def test_a_model_that_always_fails_is_an_error(manual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelRequestError):
+        call_alone(manual, Reading(fails_at="e"), monkeypatch)
+
+
+def test_a_document_that_is_too_long_is_refused_before_any_request(
+    manual: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = Reading()
+    with pytest.raises(ToolArgumentError, match="at most 2 are read"):
+        call_alone(manual, reading, monkeypatch, max_parts=2)
+    assert reading.prompts == []
+
+
+def test_without_a_model_it_says_what_to_set(manual: str) -> None:
+    tool = SummarizeDocument()
+    with pytest.raises(ConfigError, match="set llm"):
+        asyncio.run(tool.call({"url": "manual.md"}, context=ToolContext(files=(manual,))))
