@@ -184,6 +184,24 @@ def test_another_owner_finds_no_run() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("method", ["round_robin", "manual"])
+def test_a_run_that_waits_for_a_person_can_be_cancelled(method: Any) -> None:
+    async def main() -> None:
+        ann = FnCallAgent(llm=ScriptedModel([answer("Who pays?")]), name="Ann", description="Talks.")
+        members = [ann, UserAgent(name="Cy", description="Pays.")]
+        group = GroupChat(members, agent_selection_method=method, name="group")
+        async with Serving({"a": group}) as serving:
+            run_id = await serving.start("a", "Lunch!")
+            await read(serving, run_id)
+            assert (await serving.run(run_id)).phase == "waiting"
+            await serving.cancel(run_id)
+            await read(serving, run_id)
+            run = await serving.run(run_id)
+            assert (run.phase, run.stop_reason) == ("ended", "cancelled")
+
+    asyncio.run(main())
+
+
 def test_a_person_in_a_group_continues_the_run_with_a_message() -> None:
     async def main() -> None:
         def member(name: str, *texts: str) -> FnCallAgent:

@@ -22,7 +22,7 @@ from jackfield_multi_agent.choosing import Chosen, GroupChatAutoRouter, after, a
 from jackfield_multi_agent.files import PROMPTS
 from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 from jackfield_multi_agent.transcript import STOP, Transcript, caller_of_open_calls, mentioned
-from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent
+from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent, is_cancelled
 
 _OF_AGENT = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
 _OF_GROUP = ("background", "agents")
@@ -194,6 +194,9 @@ class _Chat:
         parent = ParentRun(self._run, self.spent, f"speech {self._speeches + 1}")
         chosen.name = self._known(parent)
         if chosen.name is not None or self.reason is not None:
+            return
+        if self._group._way == "manual" and is_cancelled(self._run):
+            self.stop("cancelled")
             return
         if self._group._way == "manual":
             yield PluginEvent(INPUT_NEEDED, {"agent": "", "choices": list(self._agents)})

@@ -20,5 +20,13 @@ class UserAgent(Agent):
     resumable = True
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
+        if is_cancelled(run):
+            yield RunFinished("cancelled", (), run.start.spent.usage)
+            return
         yield PluginEvent(INPUT_NEEDED, {"agent": self.name or ""})
         yield RunFinished("input_needed", (), run.start.spent.usage)
+
+
+def is_cancelled(run: Run) -> bool:
+    """Return True if a run that waits for a person is cancelled: nothing else would notice it."""
+    return run.cancel is not None and run.cancel.cancelled
