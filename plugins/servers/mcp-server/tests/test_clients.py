@@ -22,6 +22,7 @@ from jackfield.events import ModelEvent, TextDelta
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_multi_agent import GroupChat, UserAgent
 from jackfield_serve import Tokens, serving_app
 from jackfield_serving import ServingLimits
 from jackfield_testkit.faces import ServedFace
@@ -99,6 +100,16 @@ def make_helper() -> FnCallAgent:
 helper = make_helper()
 
 
+def make_group() -> Any:
+    """Return a group chat in which a person takes turns."""
+
+    def member(name: str, *texts: str) -> FnCallAgent[Any]:
+        return FnCallAgent(llm=ScriptedModel([answer(text) for text in texts]), name=name, description="Talks.")
+
+    members = [member("Ann", "Who pays?", "Thanks, Cy."), UserAgent(name="Cy", description="Pays.")]
+    return GroupChat(members, agent_selection_method="round_robin", name="group")
+
+
 class Person:
     """Answers the questions that reach the client.
 
@@ -113,6 +124,10 @@ class Person:
 
     async def elicit(self, _: Any, params: Any) -> ElicitResult:
         self.questions.append(params.message)
+        if "message" in params.requested_schema["properties"]:
+            if len(self.questions) > 1 or not self.allows:
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content={"message": "I do."})
         if self.allows is None:
             return ElicitResult(action="cancel")
         return ElicitResult(action="accept", content={"allow": self.allows})
@@ -238,6 +253,18 @@ def test_a_question_of_a_running_call_reaches_the_person(served: ServedFace, mod
     assert texts_in(ask(served, mode, "confirm", person)) == ["It says: confirmed: True"]
     assert person.questions == ['Allow the call confirm {"message": "Go on?"}?']
     assert texts_in(ask(served, mode, "confirm")) == ["It says: confirmed: False"]
+
+
+def test_a_person_takes_turns_in_a_group_until_declining_one(mode: Any) -> None:
+    def lunch(person: Person | None) -> Any:
+        with ServedFace(serving_app({"helper": make_group()}, faces=["mcp"])) as served:
+            return ask(served, mode, "Lunch!", person)
+
+    one_turn, declined, unasked = lunch(Person()), lunch(Person(False)), lunch(None)
+    assert texts_in(one_turn) == ["Thanks, Cy.", "The run ended early: cancelled."]
+    assert texts_in(declined)[-1] == texts_in(unasked)[-1] == "The run ended early: cancelled."
+    assert "this client cannot ask" in texts_in(unasked)[-2]
+    assert [result.is_error for result in (one_turn, declined, unasked)] == [True] * 3
 
 
 def test_of_two_answers_the_first_counts(served: ServedFace) -> None:
