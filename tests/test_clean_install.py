@@ -1016,6 +1016,33 @@ asyncio.run(main())
 """,
         "200 True",
     ),
+    "jackfield-acp-server": Job(
+        """
+import asyncio, json
+from jackfield import FnCallAgent
+from jackfield.plugins import default_host
+from jackfield.servers import load_server
+from jackfield.testing import ScriptedModel, answer
+from jackfield_serving import Serving
+
+class Writer:
+    def write(self, line):
+        print(json.loads(line)["result"]["agentInfo"]["name"])
+    async def drain(self):
+        pass
+
+async def main():
+    reader = asyncio.StreamReader()
+    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+    reader.feed_data(json.dumps(message).encode() + bytes([10]))
+    asyncio.get_running_loop().call_later(1, reader.feed_eof)
+    async with Serving({"helper": FnCallAgent(llm=ScriptedModel([answer("The tide is low.")]))}) as serving:
+        await load_server("acp", default_host()).talk(serving, reader, Writer())
+
+asyncio.run(main())
+""",
+        "jackfield",
+    ),
     "jackfield-mcp-server": Job(
         """
 import asyncio

@@ -91,6 +91,7 @@ class ServedAgent:
             tools=tuple(self.agent.function_map),
             takes_client_tools=self.takes_client_tools,
             takes_output=llm is not None,
+            workspace=str(self.agent.workspace.root.absolute()),
         )
 
 

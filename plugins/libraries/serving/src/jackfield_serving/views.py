@@ -27,6 +27,7 @@ class AgentInfo:
         tools: The names of its own tools; those that are made for each run are not included.
         takes_client_tools: Requests may bring tools that the client runs.
         takes_output: Requests may ask for JSON of a schema.
+        workspace: The folder below which its tools work. Faces show it only to clients on this machine.
     """
 
     name: str
@@ -39,6 +40,7 @@ class AgentInfo:
     tools: tuple[str, ...] = ()
     takes_client_tools: bool = True
     takes_output: bool = True
+    workspace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""The face `acp`: agents inside editors."""

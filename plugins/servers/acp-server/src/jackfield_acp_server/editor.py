@@ -1,0 +1,344 @@
+"""The agents as an editor sees them: sessions, prompts, approvals."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from acp import PROTOCOL_VERSION, RequestError
+from acp.helpers import text_block
+from acp.interfaces import Client
+from acp.schema import (
+    AgentCapabilities,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    NewSessionResponse,
+    PermissionOption,
+    PromptCapabilities,
+    PromptResponse,
+    SessionCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionMode,
+    SessionModeState,
+    SetSessionModeResponse,
+    StopReason,
+    ToolCallUpdate,
+)
+
+from jackfield.errors import JackfieldError
+from jackfield.events import PluginEvent, RunFailed
+from jackfield.messages import Message
+from jackfield.servers import RequestRefusedError, failure_of
+from jackfield.streams import closing
+from jackfield_acp_server.errors import INVALID_PARAMS, errors_of_protocol
+from jackfield_acp_server.prompts import Block, read_prompt
+from jackfield_acp_server.updates import Update, Updates, user_updates
+from jackfield_serving import INPUT, QUESTION, NotWaitingError, RunInfo, Serving, SessionBusyError, WaitingCall
+
+_MOST_RUNS = 1000
+_ALLOW, _ALWAYS, _REJECT = "allow", "always", "reject"
+_STOP_REASONS: dict[str, StopReason] = {
+    "cancelled": "cancelled",
+    "token_limit": "max_tokens",
+    "turn_limit": "max_turn_requests",
+    "tool_call_limit": "max_turn_requests",
+    "time_limit": "max_turn_requests",
+    "cost_limit": "max_turn_requests",
+}
+
+
+@dataclass(slots=True)
+class _Session:
+    """A conversation that the editor has opened.
+
+    Attributes:
+        session_id: Its id.
+        agent: The agent that answers.
+        last_run: Its latest run; ''.
+        waiting_run: A run that waits for a message of the person; ''.
+        running: The run of the prompt that is being answered; ''.
+        allowed: The tools that the person always allows in it.
+        cancelled: The editor has cancelled the prompt.
+    """
+
+    session_id: str
+    agent: str
+    last_run: str = ""
+    waiting_run: str = ""
+    running: str = ""
+    allowed: set[str] = field(default_factory=set)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class EditorAgent:
+    """Answers the requests of one editor. The SDK calls its methods by their names.
+
+    Args:
+        serving: The agents and their runs.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._sessions: dict[str, _Session] = {}
+        self._editor: Client
+
+    def on_connect(self, conn: Client) -> None:
+        """Take the connection to the editor."""
+        self._editor = conn
+
+    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:  # noqa: ARG002
+        """Return the version of the protocol, and the abilities of the agents."""
+        agents = self._serving.agents.values()
+        return InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_info=Implementation(name="jackfield", version=version("jackfield-acp-server")),
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(
+                    image=any(agent.images for agent in agents),
+                    audio=any(agent.audio for agent in agents),
+                    embedded_context=True,
+                ),
+                session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
+            ),
+        )
+
+    # --- sessions ---
+
+    async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:  # noqa: ARG002
+        """Open a conversation with the first agent."""
+        session = _Session(uuid.uuid4().hex, next(iter(self._serving.agents)))
+        self._sessions[session.session_id] = session
+        return NewSessionResponse(session_id=session.session_id, modes=self._modes(session))
+
+    async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
+        """Open an earlier conversation, and show it again."""
+        with errors_of_protocol():
+            runs = await self._serving.runs(session=session_id, limit=_MOST_RUNS) if session_id else []
+            if not runs:
+                raise RequestRefusedError(f"there is no session {session_id!r}: begin a new one", status=404)
+            session = self._sessions.setdefault(session_id, _Session(session_id, runs[0].agent))
+            session.last_run = runs[0].run_id
+            if session.agent not in self._serving.agents:
+                session.agent = next(iter(self._serving.agents))
+            for summary in reversed(runs):
+                if summary.phase in ("ended", "waiting"):
+                    await self._show_again(session, await self._serving.run(summary.run_id))
+            return LoadSessionResponse(modes=self._modes(session))
+
+    async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
+        """Return the conversations, the latest first."""
+        with errors_of_protocol():
+            folder = str(Path.cwd())
+            sessions = await self._serving.sessions(limit=_MOST_RUNS) if cwd in (None, folder) else []
+            return ListSessionsResponse(
+                sessions=[
+                    SessionInfo(
+                        session_id=one.session,
+                        cwd=folder,
+                        title=one.title,
+                        updated_at=datetime.fromtimestamp(one.changed, UTC).isoformat(),
+                    )
+                    for one in sessions
+                ]
+            )
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
+        """Let another agent answer the next prompts."""
+        session = self._session(session_id)
+        if mode_id not in self._serving.agents:
+            raise RequestError(INVALID_PARAMS, f"there is no agent {mode_id!r}: choose one of the modes")
+        session.agent = mode_id
+        return SetSessionModeResponse()
+
+    def _session(self, session_id: str) -> _Session:
+        if session_id not in self._sessions:
+            raise RequestError(INVALID_PARAMS, f"no session {session_id!r} is open: begin or load one")
+        return self._sessions[session_id]
+
+    def _modes(self, session: _Session) -> SessionModeState | None:
+        agents = self._serving.agents
+        if len(agents) == 1:
+            return None
+        modes = [SessionMode(id=name, name=name, description=one.description or None) for name, one in agents.items()]
+        return SessionModeState(current_mode_id=session.agent, available_modes=modes)
+
+    async def _show_again(self, session: _Session, run: RunInfo) -> None:
+        for update in user_updates(run.messages):
+            await self._send(session, update)
+        updates = Updates(self._workspace(run.agent))
+        async with closing(self._serving.attach(run.run_id)) as events:
+            async for _, event in events:
+                for update in updates.feed(event):
+                    await self._send(session, update)
+        if any(call.kind == "input" for call in run.waiting):
+            session.waiting_run = run.run_id
+
+    # --- prompts ---
+
+    async def prompt(self, prompt: Sequence[Block], session_id: str, **_: Any) -> PromptResponse:
+        """Ask the agent, and show what it does until it has answered. A prompt that is cancelled cancels its run."""
+        session = self._session(session_id)
+        with errors_of_protocol():
+            question = read_prompt(prompt)
+            if session.running:
+                raise RequestRefusedError("the session is answering a prompt: wait until it has ended, or cancel it")
+            session.running = session.waiting_run or uuid.uuid4().hex
+            session.cancelled.clear()
+            try:
+                return PromptResponse(stop_reason=await self._answer(session, question))
+            except BaseException:
+                await asyncio.shield(self._cancel(session.running))
+                raise
+            finally:
+                session.running = ""
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Cancel the prompt that is being answered."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.running:
+            session.cancelled.set()
+            await self._cancel(session.running)
+
+    async def _answer(self, session: _Session, question: Message) -> StopReason:
+        run_id = session.running
+        number = await self._begin(session, question)
+        updates = Updates(self._workspace(session.agent))
+        while True:
+            if session.cancelled.is_set():
+                await self._cancel(run_id)
+            number = await self._show(session, updates, number)
+            run = await self._serving.run(run_id)
+            if run.phase == "ended":
+                return await self._end(session, updates, run)
+            if any(call.kind == "input" for call in run.waiting):
+                session.waiting_run = run_id
+                return "end_turn"
+            answers = {call.call_id: await self._ask(session, updates, run_id, call) for call in run.waiting}
+            for call in run.waiting:
+                for update in updates.settle(run_id, call, answers[call.call_id]):
+                    await self._send(session, update)
+            if answers:
+                with suppress(NotWaitingError):  # another client was faster, or the prompt was cancelled
+                    await self._serving.answer(run_id, answers)
+
+    async def _begin(self, session: _Session, question: Message) -> int:
+        """Begin or continue a run, and return the number of the last event that the editor has."""
+        if session.waiting_run:
+            run = await self._serving.run(session.waiting_run)
+            session.waiting_run = ""
+            await self._serving.answer(run.run_id, {INPUT: [question]})
+            return run.number
+        try:
+            await self._start(session, question)
+        except SessionBusyError as busy:
+            # An earlier editor has left it waiting. The new prompt takes its place.
+            await self._cancel(busy.run_id)
+            async with closing(self._serving.attach(busy.run_id)) as events:
+                async for _ in events:
+                    pass
+            await self._start(session, question)
+        return 0
+
+    async def _start(self, session: _Session, question: Message) -> None:
+        await self._serving.start(
+            session.agent,
+            [question],
+            run_id=session.running,
+            session=session.session_id,
+            continues=session.last_run,
+            takes_questions=True,
+        )
+        session.last_run = session.running
+
+    async def _show(self, session: _Session, updates: Updates, after: int) -> int:
+        """Show the events of a run until it ends, pauses or asks a question; return the number of the last one."""
+        last = after
+        async with closing(self._serving.attach(session.running, after=after)) as events:
+            async for number, event in events:
+                last = number
+                for update in updates.feed(event):
+                    await self._send(session, update)
+                if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
+                    break
+        return last
+
+    async def _end(self, session: _Session, updates: Updates, run: RunInfo) -> StopReason:
+        """Return the reason why a run has ended.
+
+        Raises:
+            RequestRefusedError: It has failed.
+        """
+        if run.error:
+            raise failure_of(RunFailed(run.error, run.error_kind))
+        if run.text and not updates.has_text:  # of agents that do not stream
+            await self._send(session, updates.message(text_block(run.text)))
+        return _STOP_REASONS.get(run.stop_reason, "end_turn")
+
+    async def _cancel(self, run_id: str) -> None:
+        with suppress(JackfieldError):  # it has not begun, or has ended
+            await self._serving.cancel(run_id)
+
+    # --- approvals ---
+
+    async def _ask(self, session: _Session, updates: Updates, run_id: str, call: WaitingCall) -> bool:
+        """Ask the person for an approval."""
+        name = call.call.name
+        if name in session.allowed and not call.in_doubt and call.kind == "approval":
+            return True
+        call_id, shown = updates.propose(run_id, call.call_id, call.call, call.agent)
+        doubt = " (may have been made already)" if call.in_doubt else ""
+        update = ToolCallUpdate(
+            tool_call_id=call_id,
+            title=f"{shown.title}{doubt}",
+            kind=shown.kind,
+            status="pending",
+            content=list(shown.changes) or None,
+            locations=list(shown.locations) or None,
+            raw_input=shown.arguments,
+        )
+        options = [
+            PermissionOption(option_id=_ALLOW, name="Allow", kind="allow_once"),
+            PermissionOption(option_id=_ALWAYS, name=f"Always allow {name} in this session", kind="allow_always"),
+            PermissionOption(option_id=_REJECT, name="Reject", kind="reject_once"),
+        ]
+        if call.kind != "approval" or call.in_doubt:
+            del options[1]
+        choice = await self._choose(session, update, options)
+        if choice == _ALWAYS:
+            session.allowed.add(name)
+        return choice in (_ALLOW, _ALWAYS)
+
+    async def _choose(self, session: _Session, update: ToolCallUpdate, options: list[PermissionOption]) -> str:
+        """Return the option that the person chooses; '' if there is none, or the prompt is cancelled meanwhile."""
+        asking = asyncio.ensure_future(self._editor.request_permission(session.session_id, update, options))
+        leaving = asyncio.ensure_future(session.cancelled.wait())
+        try:
+            await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                return ""
+            outcome = asking.result().outcome
+        except RequestError:  # the editor cannot ask
+            return ""
+        finally:
+            asking.cancel()
+            leaving.cancel()
+        chosen: str = getattr(outcome, "option_id", "")
+        return chosen if chosen in {option.option_id for option in options} else ""
+
+    async def _send(self, session: _Session, update: Update) -> None:
+        await self._editor.session_update(session.session_id, update)
+
+    def _workspace(self, agent: str) -> str:
+        info = self._serving.agents.get(agent)
+        return "" if info is None else info.workspace

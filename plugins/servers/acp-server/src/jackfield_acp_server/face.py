@@ -1,0 +1,24 @@
+"""The face `acp`: agents inside editors."""
+
+from __future__ import annotations
+
+from asyncio import StreamReader, StreamWriter
+from typing import Any, ClassVar, cast
+
+from acp import run_agent
+
+from jackfield.servers import ServingLike, StdioServer
+from jackfield_acp_server.editor import EditorAgent
+from jackfield_acp_server.lines import Lines
+from jackfield_serving import Serving
+
+
+class AcpServer(StdioServer):
+    """Serves agents to an editor that speaks the Agent Client Protocol. Each agent is a mode of the session."""
+
+    name: ClassVar[str] = "acp"
+
+    async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
+        """Serve one editor until it closes its side; the answers that are under way are cancelled then."""
+        agent: Any = EditorAgent(cast(Serving, serving))
+        await run_agent(agent, Lines(reader, writer))

@@ -1,0 +1,204 @@
+"""Events of a run as updates of a session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from acp.helpers import (
+    audio_block,
+    image_block,
+    resource_link_block,
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_tool_call,
+)
+from acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    AudioContentBlock,
+    ImageContentBlock,
+    TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
+    UserMessageChunk,
+)
+
+from jackfield.events import (
+    MediaDelta,
+    ReasoningDelta,
+    RunEvent,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.results import sources_in
+from jackfield_acp_server.toolcalls import Content, ShownCall, show_call, text_content
+from jackfield_serving import WaitingCall
+
+Update: TypeAlias = UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCallStart | ToolCallProgress
+
+
+class Updates:
+    """Translates the events of one run.
+
+    Args:
+        workspace: The folder below which the tools of the agent work.
+
+    Attributes:
+        has_text: A text was shown.
+    """
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        self.has_text = False
+        self._message_id = ""
+        self._shown = ""  # the text of this turn, as the editor has it
+        self._repeated: str | None = None  # the text since the turn began again
+        self._open: dict[tuple[str, str], str] = {}
+        self._changing: set[tuple[str, str]] = set()  # calls that show changes of files
+        self._wanted: dict[tuple[str, str], FunctionCall] = {}
+
+    def feed(self, event: RunEvent) -> Iterator[Update]:
+        """Yield the updates for an event. The texts of nested agents are left out; their calls are shown."""
+        inner, key = event.event, (event.run_id, getattr(event.event, "call_id", ""))
+        match inner:
+            case ToolStarted():
+                yield self._start(key, inner.call, event.agent if event.depth else "")
+            case ToolProgress():
+                yield update_tool_call(self._id_of(key), content=[text_content(inner.text)])
+            case ToolFinished():
+                yield from self._finish(key, inner)
+            case TurnFinished():
+                for message in inner.messages:
+                    if message.function_call is not None and message.function_id:
+                        self._wanted[event.run_id, message.function_id] = message.function_call
+            case _ if event.depth == 0:
+                yield from self._feed_text(event)
+
+    def _feed_text(self, event: RunEvent) -> Iterator[Update]:
+        match event.event:
+            case TurnStarted():
+                self._message_id = uuid.uuid4().hex
+                self._shown, self._repeated = "", None
+            case StreamReset():
+                self._repeated = ""
+            case TextDelta(text):
+                if piece := self._new_text(text):
+                    yield self.message(text_block(piece))
+            case ReasoningDelta(text) if text and self._repeated is None:
+                chunk = text_block(text)
+                yield AgentThoughtChunk(
+                    session_update="agent_thought_chunk", content=chunk, message_id=self._message_id or None
+                )
+            case MediaDelta(item):
+                if block := media_block(item):
+                    yield self.message(block)
+
+    def message(self, block: TextContentBlock | ImageContentBlock | AudioContentBlock) -> AgentMessageChunk:
+        """Return a chunk of the agent's message."""
+        self.has_text = True
+        return AgentMessageChunk(
+            session_update="agent_message_chunk", content=block, message_id=self._message_id or None
+        )
+
+    def _new_text(self, text: str) -> str:
+        """Return the part of a text that the editor does not have. A turn that began again may repeat its text."""
+        if self._repeated is None:
+            self._shown += text
+            return text
+        self._repeated += text
+        if self._shown.startswith(self._repeated):
+            return ""
+        is_same = self._repeated.startswith(self._shown)
+        new = self._repeated[len(self._shown) :] if is_same else self._repeated
+        if not is_same:
+            self._message_id = uuid.uuid4().hex  # shown texts cannot be withdrawn: another message begins
+        self._shown, self._repeated = self._repeated, None
+        return new
+
+    # --- calls ---
+
+    def propose(self, run_id: str, call_id: str, call: FunctionCall, agent: str) -> tuple[str, ShownCall]:
+        """Return the id of a call that waits for an approval, and the call as it is shown."""
+        return self._id_of((run_id, call_id)), show_call(call, self._workspace, agent=agent)
+
+    def settle(self, run_id: str, call: WaitingCall, is_allowed: bool) -> Iterator[Update]:
+        """Yield the end of a call whose answer no later event shows: a nested agent's, or a running call's question."""
+        if (call.agent or call.kind != "approval") and (call_id := self._open.pop((run_id, call.call_id), "")):
+            yield update_tool_call(call_id, status="completed" if is_allowed else "failed")
+
+    def _start(self, key: tuple[str, str], call: FunctionCall, agent: str) -> Update:
+        is_known = key in self._open
+        shown = show_call(call, self._workspace, agent=agent)
+        if shown.changes:
+            self._changing.add(key)
+        begin = update_tool_call if is_known else start_tool_call
+        return begin(
+            self._id_of(key),
+            title=shown.title,
+            kind=shown.kind,
+            status="in_progress",
+            content=list(shown.changes),
+            locations=list(shown.locations),
+            raw_input=shown.arguments,
+        )
+
+    def _finish(self, key: tuple[str, str], finished: ToolFinished) -> Iterator[Update]:
+        if key not in self._open:  # it was never begun, such as a call that was refused
+            call = self._wanted.get(key) or FunctionCall(finished.message.name or "call", "{}")
+            yield self._start(key, call, "")
+        content = list(_content_of(finished.message))
+        content += [
+            tool_content(resource_link_block(str(source), source.location))
+            for source in sources_in(finished.metadata)
+            if source.location.startswith(("https://", "http://"))
+        ]
+        is_change = key in self._changing and not finished.error
+        self._changing.discard(key)
+        yield update_tool_call(
+            self._open.pop(key),
+            status="failed" if finished.error else "completed",
+            # The content replaces the earlier one; the changes of files stay to be seen.
+            content=None if is_change else content,
+        )
+
+    def _id_of(self, key: tuple[str, str]) -> str:
+        """Return the id of a call that is unique in its session: models use theirs again in later turns."""
+        return self._open.setdefault(key, uuid.uuid4().hex)
+
+
+def user_updates(messages: tuple[Message, ...]) -> Iterator[Update]:
+    """Yield what a person asked last, as updates."""
+    start = len(messages)
+    while start and messages[start - 1].role == "user":
+        start -= 1
+    for message in messages[start:]:
+        for item in message.items:
+            block = text_block(item.text) if item.text is not None else media_block(item)
+            if block is not None:
+                yield UserMessageChunk(session_update="user_message_chunk", content=block)
+
+
+def media_block(item: ContentItem) -> ImageContentBlock | AudioContentBlock | None:
+    """Return an image or audio as content; None for others, and for media at an address."""
+    value = item.value
+    if item.type not in ("image", "audio") or not isinstance(value, str) or not value.startswith("data:"):
+        return None
+    media_type, _, data = value[5:].partition(";base64,")
+    return image_block(data, media_type) if item.type == "image" else audio_block(data, media_type)
+
+
+def _content_of(message: Message) -> Iterator[Content]:
+    for item in message.items:
+        if item.text:
+            yield text_content(item.text)
+        elif (block := media_block(item)) is not None:
+            yield tool_content(block)
