@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import docx
 import openpyxl
 import pytest
+from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Emu
 
+from jackfield.retrieval import unread_parts
 from jackfield_office.sheets import SpreadsheetParser
 from jackfield_office.slides import PptxParser
 from jackfield_office.word import DocxParser
@@ -58,7 +62,8 @@ def test_each_series_of_points_is_a_table(files: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("chartEx", "(Chart of a kind that is not read)"), ("diagramData", "- Boil")]
+    ("kind", "text"),
+    [("chartEx", "Chart: Boil (its data are of a kind that is not read)"), ("diagramData", "- Boil")],
 )
 def test_other_drawings_are_read_or_named(files: Any, kind: str, text: str) -> None:
     def write(presentation: Any) -> None:
@@ -74,6 +79,167 @@ def test_other_drawings_are_read_or_named(files: Any, kind: str, text: str) -> N
         },
     )
     assert texts(PptxParser(), slides) == ["Tea", text]
+
+
+def test_the_titles_of_its_axes_are_beside_that_of_a_chart(files: Any) -> None:
+    def write(presentation: Any) -> None:
+        data = CategoryChartData()
+        data.categories = ["tea"]
+        data.add_series("2025", (1,))
+        slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+        chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *SIZE, data).chart
+        chart.category_axis.axis_title.text_frame.text = "Drink"
+        chart.value_axis.axis_title.text_frame.text = "Cups"
+
+    assert texts(PptxParser(), files.slides(write))[1] == "Chart (Drink, Cups)"
+
+
+def test_charts_and_text_boxes_of_a_sheet_are_read_and_their_data_only_referred_to(files: Any) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["sort", "cups"], ["green", 3], ["black", 4]):
+        sheet.append(row)
+    for title, target in (("Cups a day", sheet), ("Alone", book.create_chartsheet("Sales"))):
+        chart = BarChart()
+        chart.title, chart.x_axis.title = title, "Sort"
+        chart.add_data(Reference(sheet, min_col=2, min_row=2, max_row=3))
+        target.add_chart(chart)
+    box = f'<xdr:sp><a:p xmlns:a="{A}"><a:r><a:t>Read me</a:t></a:r></a:p></xdr:sp></'.encode()
+
+    def add_box(drawing: bytes) -> bytes:
+        head, _, tail = drawing.rpartition(b"</")
+        return head + box.replace(b"<xdr:sp>", b'<xdr:sp xmlns:xdr="urn:x">') + tail
+
+    data = files.changed(files.saved(book), {"xl/drawings/drawing1.xml": add_box})
+    document = SpreadsheetParser().parse(data, source="x.xlsx")
+    assert [(block.page, block.text) for block in document.blocks if block.kind != "table"] == [
+        (1, "Sheet"),
+        (1, "Read me"),
+        (1, "Chart: Cups a day (Sort) (of 'Sheet'!$B$2:$B$3)"),
+        (2, "Sales"),
+        (2, "Chart: Alone (Sort) (of 'Sheet'!$B$2:$B$3)"),
+    ]
+    assert "unread" not in document.metadata
+
+
+def with_comments(files: Any, kind: str, comments: str, authors_kind: str, authors: str) -> bytes:
+    """A presentation of one slide, with parts for its comments and their authors."""
+
+    def write(presentation: Any) -> None:
+        presentation.slides.add_slide(presentation.slide_layouts[5]).shapes.title.text = "Tea"
+
+    def refer(target: str, kind: str) -> Callable[[bytes], bytes]:
+        relation = f'<Relationship Id="rId99" Type="http://x/{kind}" Target="{target}"/></Relationships>'.encode()
+        return lambda old: old.replace(b"</Relationships>", relation)
+
+    return bytes(
+        files.changed(
+            files.slides(write),
+            {
+                "ppt/slides/_rels/slide1.xml.rels": refer("/ppt/comments/comment1.xml", kind),
+                "ppt/comments/comment1.xml": lambda _: comments.encode(),
+                "ppt/_rels/presentation.xml.rels": refer("/ppt/authors.xml", authors_kind),
+                "ppt/authors.xml": lambda _: authors.encode(),
+            },
+        )
+    )
+
+
+def test_comments_on_a_slide_are_listed_below_it(files: Any) -> None:
+    comments = (
+        '<p:cmLst xmlns:p="urn:p"><p:cm authorId="0" idx="1"><p:text>Too\nhot?</p:text></p:cm>'
+        '<p:cm authorId="7"><p:text>No</p:text></p:cm><p:cm authorId="0"><p:text/></p:cm></p:cmLst>'
+    )
+    authors = '<p:cmAuthorLst xmlns:p="urn:p"><p:cmAuthor id="0" name="Ann"/></p:cmAuthorLst>'
+    data = with_comments(files, "comments", comments, "commentAuthors", authors)
+    assert texts(PptxParser(), data) == ["Tea", "- Comment by Ann: Too hot?\n- Comment by someone: No"]
+
+
+def test_answers_to_a_comment_on_a_slide_follow_it(files: Any) -> None:
+    def body(text: str) -> str:
+        return f'<c:txBody><a:p xmlns:a="{A}"><a:r><a:t>{text}</a:t></a:r></a:p></c:txBody>'
+
+    comments = (
+        f'<c:cmLst xmlns:c="urn:c"><c:cm authorId="{{1}}"><c:replyLst><c:reply authorId="{{2}}">{body("No")}</c:reply>'
+        f"</c:replyLst>{body('Too hot?')}</c:cm></c:cmLst>"
+    )
+    authors = '<c:authorLst xmlns:c="urn:c"><c:author id="{1}" name="Ann"/><c:author id="{2}" name="Bo"/></c:authorLst>'
+    data = with_comments(files, "comments", comments, "authors", authors)
+    assert texts(PptxParser(), data) == ["Tea", "- Comment by Ann: Too hot?\n- Comment by Bo: No"]
+
+
+def test_answers_in_a_thread_on_a_cell_replace_the_note_for_older_programs(files: Any) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["price", 3])
+    book.active["B1"].comment = Comment("[Threaded comment] Your version …", "tc={1}")
+    thread = (
+        '<t:ThreadedComments xmlns:t="urn:t"><t:threadedComment ref="B1" personId="{1}"><t:text>Too much</t:text>'
+        '</t:threadedComment><t:threadedComment ref="B1" personId="{2}"><t:text>Fair</t:text></t:threadedComment>'
+        "</t:ThreadedComments>"
+    )
+    persons = (
+        '<t:personList xmlns:t="urn:t"><t:person id="{1}" displayName="Ann"/><t:person id="{2}" displayName="Bo"/>'
+        "</t:personList>"
+    )
+
+    def refer(target: str, kind: str) -> Callable[[bytes], bytes]:
+        relation = f'<Relationship Id="rId99" Type="http://x/{kind}" Target="{target}"/></Relationships>'.encode()
+        return lambda old: old.replace(b"</Relationships>", relation)
+
+    data = files.changed(
+        files.saved(book),
+        {
+            "xl/worksheets/_rels/sheet1.xml.rels": refer("/xl/threads.xml", "threadedComment"),
+            "xl/threads.xml": lambda _: thread.encode(),
+            "xl/_rels/workbook.xml.rels": refer("/xl/persons.xml", "person"),
+            "xl/persons.xml": lambda _: persons.encode(),
+        },
+    )
+    assert texts(SpreadsheetParser(), data)[-1] == "- Comment on B1 (Ann): Too much\n- Comment on B1 (Bo): Fair"
+
+
+def damaged(_: bytes) -> bytes:
+    return b"<a><b>"
+
+
+def test_parts_of_a_presentation_that_cannot_be_read_are_named_and_the_rest_is_read(files: Any) -> None:
+    def write(presentation: Any) -> None:
+        data = CategoryChartData()
+        data.categories = ["tea"]
+        data.add_series("2025", (1,))
+        add_chart(presentation, XL_CHART_TYPE.COLUMN_CLUSTERED, data)
+        for title in ("Two", "Three"):
+            slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+            slide.shapes.title.text = title
+            slide.notes_slide.notes_text_frame.text = "Slowly."
+
+    slides = files.slides(write)
+    names = zipfile.ZipFile(io.BytesIO(slides)).namelist()
+    [chart] = [name for name in names if name.startswith("ppt/charts/chart")]
+    parts = {chart: damaged, "ppt/slides/slide2.xml": damaged, "ppt/notesSlides/notesSlide2.xml": damaged}
+    document = PptxParser().parse(files.changed(slides, parts), source="x.pptx")
+    assert [block.text for block in document.blocks] == ["Three"]
+    assert unread_parts(document) == [
+        f"x.pptx is damaged: {part} could not be read"
+        for part in ("a chart on page 1", "slide 2", "the notes of slide 3")
+    ]
+
+
+def test_comments_and_notes_that_cannot_be_read_are_named(files: Any) -> None:
+    def write(document: Any) -> None:
+        paragraph = document.add_paragraph("Forty sockets")
+        document.add_comment(paragraph.runs, text="Really?", author="Ann", initials="A")
+
+    word = DocxParser().parse(files.changed(files.word(write), {"word/comments.xml": damaged}), source="x.docx")
+    assert [block.text for block in word.blocks] == ["Forty sockets[^c0]"]
+    assert word.metadata["unread"] == ["the comments"]
+    book = openpyxl.Workbook()
+    book.active.append(["price", 3])
+    book.active["B1"].comment = Comment("Too much", "Ann")
+    data = files.changed(files.saved(book), {"xl/comments/comment1.xml": damaged})
+    sheets = SpreadsheetParser().parse(data, source="x.xlsx")
+    assert [block.kind for block in sheets.blocks] == ["heading", "table"]
+    assert sheets.metadata["unread"] == ["the comments of sheet 1"]
 
 
 def test_comments_in_a_word_file_are_notes_with_their_authors(files: Any) -> None:

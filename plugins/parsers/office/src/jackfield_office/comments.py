@@ -1,58 +1,84 @@
-"""Comments on the cells of spreadsheets."""
+"""Comments in spreadsheets and presentations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from jackfield_markup import Element
-from jackfield_office.package import Package, R, Relation
+from jackfield_office.package import Package, Relation
+
+_OF_SHEETS = ("threadedComment", "comments")
+_BODIES = ("{*}text", "{*}txBody")
 
 
-def comments_by_sheet(package: Package) -> Mapping[str, list[str]]:
-    """Return the comments of each sheet, by its name, as `B2 (Ann): text`."""
-    if not any("comments" in name.lower() for name in package.names):
-        return {}  # most files have none
-    relations = package.relations(package.main)
-    persons = _persons(package, relations.values())
-    comments: dict[str, list[str]] = {}
-    for sheet in _children(package.part(package.main), "sheet"):
-        relation = relations.get(sheet.get(R + "id", ""))
-        if relation is not None and relation.target in package.names:
-            comments[sheet.get("name", "")] = list(_comments(package, relation.target, persons))
-    return comments
-
-
-def _comments(package: Package, sheet: str, persons: Mapping[str, str]) -> Iterator[str]:
-    parts: dict[str, list[Element]] = {}
-    for relation in package.relations(sheet).values():
-        if relation.kind in ("comments", "threadedComment") and relation.target in package.names:
-            parts.setdefault(relation.kind, []).append(package.part(relation.target))
+def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[str]:
+    """Yield the comments on the cells of a sheet, as `B2 (Ann): text`; a thread has a line for each answer."""
+    relations = [relation for relation in package.relations(sheet).values() if relation.kind in _OF_SHEETS]
+    persons = _persons(package) if any(relation.kind == "threadedComment" for relation in relations) else {}
     threaded: set[str] = set()
-    for part in parts.get("threadedComment", ()):
-        for comment in _children(part, "threadedComment"):
+    # Beside a thread, an older comment at its cell tells older programs of it.
+    for relation in sorted(relations, key=lambda relation: _OF_SHEETS.index(relation.kind)):
+        root = package.part_or_none(relation.target, f"the comments of sheet {number}")
+        if root is None:
+            continue
+        authors = ["".join(author.itertext()).strip() for author in _children(root, "author")]
+        for comment in _children(root, "threadedComment"):
             threaded.add(comment.get("ref", ""))
-            yield _line(comment, persons.get(comment.get("personId", ""), ""))
-    for part in parts.get("comments", ()):
-        authors = ["".join(author.itertext()).strip() for author in _children(part, "author")]
-        for comment in _children(part, "comment"):
-            number = comment.get("authorId", "")
-            author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
-            if comment.get("ref", "") not in threaded:  # otherwise it tells older programs of the thread
-                yield _line(comment, author)
+            yield _on_cell(comment, persons.get(comment.get("personId", ""), ""))
+        for comment in _children(root, "comment"):
+            if comment.get("ref", "") not in threaded:
+                yield _on_cell(comment, _at(authors, comment.get("authorId", "")))
 
 
-def _line(comment: Element, author: str) -> str:
+def comments_of_slide(package: Package, relations: Mapping[str, Relation], *, number: int) -> Iterator[str]:
+    """Yield the comments on a slide, as `Ann: text`, of the older and the newer kind; answers follow."""
+    parts = [relation.target for relation in relations.values() if relation.kind == "comments"]
+    authors = _authors(package) if parts else {}
+    for part in parts:
+        root = package.part_or_none(part, f"the comments of slide {number}")
+        for comment in () if root is None else _children(root, "cm", "reply"):
+            author = authors.get(comment.get("authorId", ""), "")
+            # Not all texts below: the answers to a comment of the newer kind are inside of it.
+            texts = (
+                node.text or "" for body in comment.iterchildren(*_BODIES) for node in _children(body, "t", "text")
+            )
+            if text := " ".join(" ".join(texts).split()):
+                yield f"{author or 'someone'}: {text}"
+
+
+def _on_cell(comment: Element, author: str) -> str:
     text = " ".join("".join(node.text or "" for node in _children(comment, "t", "text")).split())
     return f"{comment.get('ref', '')}{f' ({author})' if author else ''}: {text}"
 
 
-def _persons(package: Package, relations: Iterable[Relation]) -> dict[str, str]:
+def _at(authors: list[str], number: str) -> str:
+    return authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
+
+
+def _persons(package: Package) -> dict[str, str]:
+    roots = _parts(package, "person", "the authors of its comments")
     return {
-        person.get("id", ""): person.get("displayName", "")
-        for relation in relations
-        if relation.kind == "person" and relation.target in package.names
-        for person in _children(package.part(relation.target), "person")
+        person.get("id", ""): person.get("displayName", "") for root in roots for person in _children(root, "person")
     }
+
+
+def _authors(package: Package) -> dict[str, str]:
+    roots = [
+        root for kind in ("commentAuthors", "authors") for root in _parts(package, kind, "the authors of its comments")
+    ]
+    return {
+        author.get("id", ""): author.get("name", "")
+        for root in roots
+        for author in _children(root, "cmAuthor", "author")
+    }
+
+
+def _parts(package: Package, kind: str, meaning: str) -> Iterator[Element]:
+    """Yield the parts of a kind that the main one refers to."""
+    for relation in package.relations(package.main).values():
+        root = package.part_or_none(relation.target, meaning) if relation.kind == kind else None
+        if root is not None:
+            yield root
 
 
 def _children(root: Element, *names: str) -> Iterator[Element]:

@@ -11,29 +11,65 @@ from jackfield_office.package import Package
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
-_UNREAD_KINDS = {"chartEx": "Chart of a kind that is not read"}
+_KINDS = {"chart": "a chart", "chartEx": "a chart", "diagramData": "a diagram"}
+_AXES = ("catAx", "valAx", "dateAx", "serAx")
 
 
 def drawings_of(package: Package, part: str, *, page: int | None = None) -> Iterator[Block]:
     """Yield the charts and diagrams that a part refers to, as blocks.
 
-    A chart is a line with its title, and a table with a column for each series. A chart that cannot be read is named.
+    A chart is a line with its titles, and a table with a column for each series. One that cannot be read is named in
+    `package.unread`.
     """
+    for kind, root in _drawings(package, part, page):
+        if kind == "chart":
+            yield Block(_titles(root), page=page)
+            yield from _data(root, page)
+        else:
+            yield from _texts(kind, root, page)
+
+
+def drawings_of_sheet(package: Package, sheet: str, *, page: int) -> Iterator[Block]:
+    """Yield the charts and text boxes of a sheet; a chart is a line with its titles and the cells of its data."""
+    for relation in package.relations(sheet).values():
+        if relation.kind != "drawing":
+            continue
+        root = package.part_or_none(relation.target, f"the drawings of sheet {page}")
+        for shape in () if root is None else root.iter("{*}sp"):
+            if texts := _paragraphs(shape):
+                yield Block("\n".join(texts), page=page)
+        for kind, drawing in _drawings(package, relation.target, page):
+            if kind == "chart":
+                cells = ", ".join(dict.fromkeys(node.text for node in drawing.iter(_C + "f") if node.text))
+                yield Block(f"{_titles(drawing)} (of {cells})" if cells else _titles(drawing), page=page)
+            else:
+                yield from _texts(kind, drawing, page)
+
+
+def _drawings(package: Package, part: str, page: int | None) -> Iterator[tuple[str, Element]]:
+    """Yield the kind and the tree of each chart and diagram that can be read."""
     for relation in package.relations(part).values():
-        if relation.kind in _UNREAD_KINDS:
-            yield Block(f"({_UNREAD_KINDS[relation.kind]})", page=page)
-        elif relation.target in package.names and not relation.is_external:
-            if relation.kind == "chart":
-                yield from _chart(package.part(relation.target), page)
-            elif relation.kind == "diagramData":
-                yield from _diagram(package.part(relation.target), page)
+        if relation.kind in _KINDS and not relation.is_external:
+            where = "" if page is None else f" on page {page}"
+            root = package.part_or_none(relation.target, f"{_KINDS[relation.kind]}{where}")
+            if root is not None:
+                yield relation.kind, root
 
 
-def _chart(root: Element, page: int | None) -> Iterator[Block]:
-    title = root.find(f"{_C}chart/{_C}title")
+def _titles(root: Element) -> str:
+    """Return `Chart: Title (Axis, Axis)`."""
+    title = _title(root.find(f"{_C}chart/{_C}title"))
+    axes = [_title(axis.find(_C + "title")) for axis in root.iter(*(_C + kind for kind in _AXES))]
+    names = ", ".join(filter(None, axes))
+    return "Chart" + (f": {title}" if title else "") + (f" ({names})" if names else "")
+
+
+def _title(title: Element | None) -> str:
     parts = () if title is None else title.iter(_A + "t", _C + "v")
-    text = " ".join("".join(part.text or "" for part in parts).split())
-    yield Block(f"Chart: {text}" if text else "Chart", page=page)
+    return " ".join("".join(part.text or "" for part in parts).split())
+
+
+def _data(root: Element, page: int | None) -> Iterator[Block]:
     series = list(root.iter(_C + "ser"))
     for table in [_table(series)] if _share_categories(series) else [_table([one]) for one in series]:
         if table:
@@ -72,7 +108,15 @@ def _points(series: Element, *names: str) -> dict[str, str]:
     return {}
 
 
-def _diagram(root: Element, page: int | None) -> Iterator[Block]:
-    texts = ["".join(node.text or "" for node in one.iter(_A + "t")).strip() for one in root.iter(_A + "p")]
-    if lines := [f"- {text}" for text in texts if text]:
-        yield Block("\n".join(lines), kind="list", page=page)
+def _texts(kind: str, root: Element, page: int | None) -> Iterator[Block]:
+    """Yield the texts of a diagram, or of a chart of a newer kind (waterfall, treemap), whose data are not read."""
+    texts = _paragraphs(root)
+    if kind == "chartEx":
+        yield Block(f"Chart: {', '.join(texts)} (its data are of a kind that is not read)", page=page)
+    elif texts:
+        yield Block("\n".join(f"- {text}" for text in texts), kind="list", page=page)
+
+
+def _paragraphs(root: Element) -> list[str]:
+    texts = ("".join(node.text or "" for node in one.iter(_A + "t")).strip() for one in root.iter(_A + "p"))
+    return [text for text in texts if text]

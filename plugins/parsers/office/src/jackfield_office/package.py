@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from urllib.parse import unquote
 
 from jackfield.errors import DocParserError
@@ -56,7 +57,7 @@ def links_in(relations: Mapping[str, Relation]) -> dict[str, str]:
 
 
 class Package:
-    """The parts of an office file.
+    """The parts of an office file. `unread` names those that `part_or_none` could not read.
 
     Raises:
         DocParserError: See `Archive`; or it is not an office file of this kind.
@@ -64,6 +65,7 @@ class Package:
 
     def __init__(self, data: bytes, *, source: str, kind: str, main: str) -> None:
         self.source = source
+        self.unread: list[str] = []
         self._archive = Archive(data, source=source)
         self.main = self._main(main)
         if not self.main:
@@ -94,25 +96,33 @@ class Package:
                 data = data.replace(_STRICT + strict, b"http://schemas.openxmlformats.org/" + usual)
         return xml_tree(data, source=self.source)
 
-    def part_beside(self, name: str) -> Element | None:
-        """Return a part next to the main one; None if it is missing."""
-        path = posixpath.join(posixpath.dirname(self.main), name)
-        return self.part(path) if path in self._archive.names else None
+    def part_or_none(self, name: str, meaning: str) -> Element | None:
+        """Return a part as a tree; None if it is missing, or is damaged, which `unread` tells: the rest is of use."""
+        if name not in self._archive.names:
+            return None
+        try:
+            return self.part(name)
+        except DocParserError:
+            self.unread.append(meaning)
+            return None
+
+    def part_beside(self, name: str, meaning: str) -> Element | None:
+        """Return a part next to the main one; None if it is missing or damaged, see `part_or_none`."""
+        return self.part_or_none(posixpath.join(posixpath.dirname(self.main), name), meaning)
 
     def relations(self, name: str) -> Mapping[str, Relation]:
         """Return the references of a part, by their ids."""
         folder, file = posixpath.split(name)
-        path = posixpath.join(folder, "_rels", f"{file}.rels")
-        if path not in self._archive.names:
-            return {}
-        return {entry.get("Id", ""): _relation(entry, folder) for entry in self.part(path)}
+        root = self.part_or_none(posixpath.join(folder, "_rels", f"{file}.rels"), f"the list of the parts of {file}")
+        return {} if root is None else {entry.get("Id", ""): _relation(entry, folder) for entry in root}
 
-    def stated(self) -> tuple[str, dict[str, str]]:
-        """Return its title, and the metadata `author`, `created`, `modified`, `subject` and `keywords`."""
-        if _CORE not in self._archive.names:
-            return "", {}
-        texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in self.part(_CORE)}
-        return texts.get("title", ""), _known(texts)
+    def stated(self) -> tuple[str, dict[str, Any]]:
+        """Return its title, and the metadata `author`, `created`, `modified`, `subject`, `keywords` and `unread`."""
+        root = self.part_or_none(_CORE, "its title and author")
+        entries = () if root is None else root
+        texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in entries}
+        unread = {"unread": list(dict.fromkeys(self.unread))} if self.unread else {}
+        return texts.get("title", ""), {**_known(texts), **unread}
 
     def _main(self, main: str) -> str:
         """Return the main part, if its name begins as in files of this kind."""

@@ -6,7 +6,7 @@ import datetime
 import io
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -16,8 +16,9 @@ from jackfield.config import Config
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
-from jackfield_office.comments import comments_by_sheet
-from jackfield_office.package import Package
+from jackfield_office.comments import comments_of_sheet
+from jackfield_office.drawings import drawings_of_sheet
+from jackfield_office.package import Package, R
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
@@ -52,9 +53,9 @@ class SpreadsheetConfig(Config):
 
 
 class SpreadsheetParser(Parser):
-    """Reads the values of Excel files, one table for each sheet, and the comments on cells of .xlsx files.
+    """Reads the values of Excel files, one table for each sheet; of .xlsx files, also comments, charts and text boxes.
 
-    `page` is the number of the sheet.
+    `page` is the number of the sheet. Sheets and parts of them that cannot be read are named in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "xlsx"
@@ -67,7 +68,8 @@ class SpreadsheetParser(Parser):
         Raises:
             DocParserError: It is empty, encrypted, damaged, not a spreadsheet, too long, or has no text.
         """
-        title, stated, comments, sheets = _read(data, source)
+        package, sheets = _read(data, source)
+        parts = _parts_of_sheets(package) if package else {}
         names: list[str] = []
         unread: list[str] = []
         blocks: list[Block] = []
@@ -79,31 +81,48 @@ class SpreadsheetParser(Parser):
             if height > self.config.max_rows:
                 raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
             names.append(name)
-            blocks += _blocks(rows, name, len(names), comments.get(name, ()))
+            blocks += _blocks(rows, name, len(names), _around_cells(package, parts.get(name, ""), len(names)))
         if unread and not blocks:
             raise DocParserError(f"{source} is damaged: none of its sheets can be read")
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells has text")
+        title, stated = package.stated() if package else ("", {})
+        unread += stated.pop("unread", ())
         metadata = {"sheets": names, **stated, **({"unread": unread} if unread else {})}
         return Document(source, tuple(blocks), content_hash="", title=title, metadata=metadata)
 
 
-def _blocks(rows: Iterable[list[str]], name: str, number: int, comments: Sequence[str]) -> Iterator[Block]:
+def _blocks(rows: Iterable[list[str]], name: str, number: int, around: Sequence[Block]) -> Iterator[Block]:
     table = pipe_table(rows)
-    if table or comments:
+    if table or around:
         yield Block(name.strip() or f"Sheet {number}", kind="heading", page=number, level=1)
     if table:
         yield Block(table, kind="table", page=number)
-    if comments:
-        yield Block("\n".join(f"- Comment on {comment}" for comment in comments), kind="list", page=number)
+    yield from around
 
 
-def _read(data: bytes, source: str) -> tuple[str, dict[str, str], Mapping[str, Sequence[str]], Iterator[_Sheet]]:
-    """Return the title and the metadata of a file, the comments on its cells by sheet, and its sheets."""
+def _around_cells(package: Package | None, part: str, number: int) -> list[Block]:
+    """Return the charts, the text boxes and the comments of a sheet."""
+    if package is None or not part:
+        return []
+    blocks = list(drawings_of_sheet(package, part, page=number))
+    comments = [f"- Comment on {comment}" for comment in comments_of_sheet(package, part, number=number)]
+    return [*blocks, Block("\n".join(comments), kind="list", page=number)] if comments else blocks
+
+
+def _parts_of_sheets(package: Package) -> dict[str, str]:
+    """Return the part of each sheet, by its name."""
+    relations = package.relations(package.main)
+    sheets = package.part(package.main).iter("{*}sheet")
+    targets = ((sheet.get("name", ""), relations.get(sheet.get(R + "id", ""))) for sheet in sheets)
+    return {name: relation.target for name, relation in targets if relation is not None}
+
+
+def _read(data: bytes, source: str) -> tuple[Package | None, Iterator[_Sheet]]:
+    """Return the parts of a file, which one of before 2007 does not have, and its sheets."""
     if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
-        return "", {}, {}, _old_sheets(data, source)
-    package = _checked(data, source)
-    return *package.stated(), comments_by_sheet(package), _new_sheets(data, source)
+        return None, _old_sheets(data, source)
+    return _checked(data, source), _new_sheets(data, source)
 
 
 def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:

@@ -13,6 +13,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_markup import Element
+from jackfield_office.comments import comments_of_slide
 from jackfield_office.drawings import drawings_of
 from jackfield_office.package import LEVELS, MC, Package, R, Relation, links_in
 
@@ -29,7 +30,8 @@ _TRUE = ("1", "true", "on")
 class PptxParser(Parser):
     """Reads PowerPoint files slide by slide; `page` is the number of the slide.
 
-    A slide begins with its title as a heading, and ends with its charts, its diagrams and the speaker's notes.
+    A slide begins with its title as a heading, and ends with its charts, its diagrams, the speaker's notes and the
+    comments. Slides and parts of them that cannot be read are named in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "pptx"
@@ -44,6 +46,8 @@ class PptxParser(Parser):
         relations = package.relations(package.main)
         slides = [relations.get(entry.get(R + "id") or "") for entry in package.part(package.main).iter(_P + "sldId")]
         blocks = list(chain.from_iterable(map(partial(_slide, package), slides, count(1))))
+        if not blocks and package.unread:
+            raise DocParserError(f"{source} is damaged: {package.unread[0]} cannot be read")
         if not blocks:
             raise DocParserError(f"{source} has no text: its slides may hold pictures only")
         title, stated = package.stated()
@@ -57,12 +61,18 @@ class PptxParser(Parser):
 
 
 def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Block]:
-    if slide is None:
-        raise DocParserError(f"{package.source} is damaged: its slide {number} is missing")
+    if slide is None or slide.target not in package.names:
+        package.unread.append(f"slide {number}")
+        return
+    root = package.part_or_none(slide.target, f"slide {number}")
+    if root is None:
+        return
     relations = package.relations(slide.target)
-    title, blocks = _texts(package.part(slide.target), links_in(relations), number)
+    title, blocks = _texts(root, links_in(relations), number)
     blocks += drawings_of(package, slide.target, page=number)
     blocks += _notes(package, relations, number)
+    comments = [f"- Comment by {line}" for line in comments_of_slide(package, relations, number=number)]
+    blocks += [Block("\n".join(comments), kind="list", page=number)] if comments else []
     if title or blocks:
         # Without a heading of its own, it would stand below that of the slide before.
         yield Block(title or f"Slide {number}", kind="heading", page=number, level=1)
@@ -165,15 +175,14 @@ def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
 def _notes(package: Package, relations: Mapping[str, Relation], number: int) -> Iterator[Block]:
     """Yield the notes of the speaker."""
     for relation in relations.values():
-        if relation.kind == "notesSlide" and (text := _noted(package, relation.target)):
+        if relation.kind == "notesSlide" and (text := _noted(package, relation.target, number)):
             yield Block(f"Notes: {text}", page=number)
 
 
-def _noted(package: Package, name: str) -> str:
+def _noted(package: Package, name: str, number: int) -> str:
     """Return the text of a page of notes; '' if it is missing."""
-    if name not in package.names:
-        return ""
-    shapes = [shape for shape in package.part(name).iter(_P + "sp") if _placeholder(shape) == "body"]
+    root = package.part_or_none(name, f"the notes of slide {number}")
+    shapes = [] if root is None else [shape for shape in root.iter(_P + "sp") if _placeholder(shape) == "body"]
     return "\n".join(text for shape in shapes for _, text in _with_text(shape, {}))
 
 

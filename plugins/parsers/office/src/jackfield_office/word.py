@@ -21,7 +21,7 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", "tc", "t", "pPr", "tcPr"))
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
-_NOTES = {"footnotes.xml": "", "endnotes.xml": "e", "comments.xml": "c"}  # what their numbers begin with
+_NOTES = {"footnotes": "", "endnotes": "e", "comments": "c"}  # what their numbers begin with
 _NO_LIST = "0"  # the number of the list of what is to be in none
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
 _LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
@@ -35,7 +35,8 @@ _BULLETS = ("bullet", "none")
 class DocxParser(Parser):
     """Reads Word files in the order of their text: what was deleted is left out, what was inserted is read.
 
-    Blocks have pages if Word noted where they began when it saved the file.
+    Blocks have pages if Word noted where they began when it saved the file. Notes, comments, charts and diagrams that
+    cannot be read are named in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "docx"
@@ -59,15 +60,15 @@ def _blocks_of(package: Package) -> list[Block]:
     etree.strip_elements(root, *_GONE, with_tail=False)
     _write_links(root, links_in(package.relations(package.main)))
     reader = _Reader(
-        _styles(package.part_beside("styles.xml")),
-        _numbering(package.part_beside("numbering.xml")),
+        _styles(package.part_beside("styles.xml", "the styles")),
+        _numbering(package.part_beside("numbering.xml", "the numbers of its lists")),
         page=1 if _has(root, _RENDERED_BREAK) else None,
         has_boxes=_has(root, _BOX),
     )
     reader.read(root)
     reader.add(drawings_of(package, package.main))
     for name, mark in _NOTES.items():
-        reader.read_notes(package.part_beside(name), mark)
+        reader.read_notes(package.part_beside(f"{name}.xml", f"the {name}"), mark)
     return reader.finish()
 
 
