@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
+from jackfield.retrieval import unread_parts
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader
 from jackfield_pdf.parser import PdfParser
@@ -99,3 +101,12 @@ def test_the_core_finds_the_parser_by_extension_and_by_the_first_bytes(lay_out: 
     for name in ("a.PDF", "download"):
         (tmp_path / name).write_bytes(lay_out(["found"]))
         assert asyncio.run(reader.read(tmp_path / name)).blocks[0].text == "found"
+
+
+def test_damaged_pages_are_named_and_the_others_are_read(lay_out: MakePdf) -> None:
+    data = lay_out(["one"], ["two"], ["three"])
+    damaged = re.sub(rb"(/Kids \[ \d 0 R )\d 0 R", rb"\1null ", data)
+    document = PdfParser().parse(damaged, source="a.pdf")
+    assert [(block.page, block.text) for block in document.blocks] == [(1, "one"), (3, "three")]
+    assert document.metadata["unreadable_pages"] == [2]
+    assert unread_parts(document) == ["a.pdf is damaged: page 2 could not be read"]

@@ -39,7 +39,7 @@ class Headings:
         bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
         entries: The levels of the titles in the outline, by page and `_key`.
         has_code: Whether type of one width sets something apart from the text.
-        others: The page and text of lines that are no headings: headers, footers, entries of a table of contents.
+        others: The page and text of lines that cannot be headings: headers, footers, entries of a table of contents.
     """
 
     levels: Mapping[float, int]

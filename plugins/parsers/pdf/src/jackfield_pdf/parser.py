@@ -35,8 +35,9 @@ class PdfParser(Parser):
     """Reads the text layer of PDF files, page by page.
 
     Pages that have no text are named in `metadata["pages_without_text"]`, those of them that show a picture in
-    `metadata["scanned_pages"]`, damaged ones in `metadata["unreadable_pages"]`; `metadata["running_lines"]` has the
-    headers and footers that are left out, with `#` for numbers.
+    `metadata["scanned_pages"]`, damaged ones in `metadata["unreadable_pages"]` and, for
+    people, in `metadata["unread"]`; `metadata["running_lines"]` has the headers and footers that are left out, with `#`
+    for numbers.
     """
 
     name: ClassVar[str] = "pdf"
@@ -70,6 +71,7 @@ class PdfParser(Parser):
                 "scanned_pages": reading.scanned,
                 "running_lines": running[:_MOST_SHOWN],
                 "unreadable_pages": list(reading.unreadable),
+                "unread": [in_ranges(reading.unreadable)] if reading.unreadable else [],
             },
         )
 
