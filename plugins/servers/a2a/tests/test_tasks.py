@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -96,11 +97,11 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
     return answer(f"You said: {text}", reasoning="Let me think.")
 
 
-def make_app(tokens: Tokens | None = None) -> Any:
+def make_app(tokens: Tokens | None = None, store: Any = None) -> Any:
     clerk = FnCallAgent([pay], llm=ScriptedModel(script), name="clerk", description="Does errands.")
     helper = FnCallAgent([pay, wait_for_gate, clerk.as_tool()], llm=ScriptedModel(script), name="helper")
     agents = {"helper": helper, "other": FnCallAgent(llm=ScriptedModel(script), name="other")}
-    return serving_app(agents, faces=["a2a"], tokens=tokens)
+    return serving_app(agents, faces=["a2a"], tokens=tokens, store=store)
 
 
 @pytest.fixture(scope="module")
@@ -562,3 +563,27 @@ def test_the_client_reads_errors_as_typed(served: ServedFace) -> None:
             await one.send(request)
 
     run(served, work)
+
+
+# --- processes ---
+
+
+def test_another_process_shows_answers_and_continues_a_task(tmp_path: Path) -> None:
+    store = {"name": "sqlite", "path": str(tmp_path / "runs.db")}
+    with ServedFace(make_app(store=store)) as first, ServedFace(make_app(store=store)) as second:
+        tasks: list[Task] = []
+
+        async def ask(one: Peer) -> None:
+            tasks.extend([await one.ask("pay please"), await one.ask("withdrawn")])
+
+        async def go_on(one: Peer) -> None:
+            assert (await one.get(tasks[1].id)).artifacts == tasks[1].artifacts
+            asked = await one.get(tasks[0].id)
+            assert asked.status == tasks[0].status
+            paid = await one.ask("yes", task_id=asked.id)
+            assert text_of(paid) == "I pay.\n\nIt says: paid 3"
+            again = await one.ask("count", context_id=paid.context_id)
+            assert text_of(again) == "2"
+
+        run(first, ask)
+        run(second, go_on)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -605,3 +607,26 @@ def test_agents_are_listed_with_their_capabilities(served: ServedFace) -> None:
 
     agents = HTTP.get(f"{served.url}/ag-ui").json()["agents"]
     check_known(AgentCapabilities.model_validate(agents["helper"]))
+
+
+# --- processes ---
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_another_process_shows_the_same_messages(tmp_path: Path, question: str) -> None:
+    store = {"name": "sqlite", "path": str(tmp_path / "runs.db")}
+    apps = [serving_app({"helper": make_agent()}, faces=["ag-ui"], store=store) for _ in range(2)]
+    with ServedFace(apps[0]) as first, ServedFace(apps[1]) as second:
+        client = Client(first.url)
+        client.ask(question, tools=[TOOL])
+        late = Client(second.url, client.thread)
+        late.run("/connect")
+        # The record has neither answers that were withdrawn nor what nested agents said.
+        own = [message for message in client.messages if "subagentRunId" not in message]
+        assert [message for message in late.messages if "subagentRunId" not in message] == json.loads(
+            re.sub(r"r1\.", ".", json.dumps(own))
+        )
+        if client.outcome["type"] == "interrupt":
+            client.url = second.url
+            client.approve(tools=[TOOL])
+            assert client.outcome["type"] == "success"
