@@ -47,6 +47,8 @@ from jackfield.events import MediaDelta, ModelEvent, ModelFinished, StreamReset,
 from jackfield.messages import ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_multi_agent.group import GroupChat
+from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import Tokens, serving_app
 from jackfield_testkit.faces import ServedFace
 
@@ -563,6 +565,26 @@ def test_the_client_reads_errors_as_typed(served: ServedFace) -> None:
             await one.send(request)
 
     run(served, work)
+
+
+# --- people ---
+
+
+def test_a_person_takes_part_in_a_group_chat() -> None:
+    ann = FnCallAgent(llm=ScriptedModel(script), name="ann", description="Answers.")
+    chat = GroupChat([ann, UserAgent(name="kim", description="A person.")], agent_selection_method="round_robin")
+
+    async def work(one: Peer) -> None:
+        asked = await one.ask("Hello")
+        assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        assert "your turn" in asked.status.message.parts[0].text
+        task = await one.ask("I am Kim.", task_id=asked.id)
+        assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        assert "You said" in text_of(task)
+        assert (await one.get(task.id)).artifacts == task.artifacts
+
+    with ServedFace(serving_app({"helper": chat}, faces=["a2a"])) as served:
+        run(served, work)
 
 
 # --- processes ---

@@ -32,6 +32,8 @@ from jackfield.messages import ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_multi_agent.group import GroupChat
+from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import serving_app
 from jackfield_testkit.faces import ServedFace
 
@@ -607,6 +609,30 @@ def test_agents_are_listed_with_their_capabilities(served: ServedFace) -> None:
 
     agents = HTTP.get(f"{served.url}/ag-ui").json()["agents"]
     check_known(AgentCapabilities.model_validate(agents["helper"]))
+
+
+# --- people ---
+
+
+def test_a_person_takes_part_in_a_group_chat() -> None:
+    ann = FnCallAgent(llm=ScriptedModel(script), name="ann", description="Answers.")
+    chat = GroupChat([ann, UserAgent(name="kim", description="A person.")], agent_selection_method="round_robin")
+    with ServedFace(serving_app({"helper": chat}, faces=["ag-ui"])) as served:
+        client = Client(served.url)
+        client.ask("Hello")
+        (interrupt,) = client.outcome["interrupts"]
+        assert (interrupt["reason"], interrupt["responseSchema"]["type"]) == ("input_required", "string")
+        entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": ""}
+        assert client.refused(resume=[entry])[0] == 400
+        client.run(resume=[{**entry, "payload": "I am Kim."}])
+        assert [one["content"] for one in client.messages if one["role"] == "user"] == ["Hello", "I am Kim."]
+        assert client.refused(resume=[{**entry, "payload": "again"}])[0] == 409
+        late = Client(served.url, client.thread)
+        late.run("/connect")
+        assert [one.get("content") for one in late.messages] == [one.get("content") for one in client.messages]
+        (interrupt,) = late.outcome["interrupts"]
+        late.run(resume=[{"interruptId": interrupt["id"], "status": "cancelled"}])
+        assert late.outcome == {"type": "cancelled"}
 
 
 # --- processes ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from a2a.types.a2a_pb2 import Message as A2AMessage
@@ -40,7 +40,7 @@ def read_message(message: A2AMessage) -> Message:
     content: str | list[ContentItem] = items
     if len(items) == 1 and items[0].text is not None:
         content = items[0].text
-    return Message("user", content, extra={NOTE: {"id": message.message_id}})
+    return Message("user", content, extra={NOTE: {"id": message.message_id, "answers": bool(message.task_id)}})
 
 
 def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
@@ -116,24 +116,34 @@ def agent_message(info: RunInfo, parts: list[Wire]) -> Wire:
 
 def history_of(info: RunInfo, length: int | None) -> list[Wire]:
     """Return the latest messages that a client sent to a task."""
-    question: list[Message] = []
-    for message in reversed(info.messages):
-        if message.role != "user":
-            break
-        question.insert(0, message)
+    sent = [message for message in messages_of(info) if message.role == "user"]
     if length is not None:
-        question = question[len(question) - min(length, len(question)) :]
-    first = len(info.messages) - len(question)
+        sent = sent[len(sent) - min(length, len(sent)) :]
     return [
         {
-            "messageId": _id_of(message) or f"{info.run_id}-{first + index}",
+            "messageId": _id_of(message) or f"{info.run_id}-{index}",
             "role": "ROLE_USER",
             "parts": [show_part(item) for item in message.items],
             "taskId": info.run_id,
             "contextId": context_of(info),
         }
-        for index, message in enumerate(question)
+        for index, message in enumerate(sent)
     ]
+
+
+def messages_of(info: RunInfo) -> Sequence[Message]:
+    """Return the messages of a task: without those of the conversation before it.
+
+    A run with people has more than its question, because it begins again with each of their turns.
+    """
+    first = len(info.messages)
+    while first and info.messages[first - 1].role == "user":
+        first -= 1
+    for index, message in enumerate(info.messages):
+        note = (message.extra or {}).get(NOTE)
+        if isinstance(note, Mapping) and not note.get("answers"):
+            first = index
+    return (*info.messages[first:], *info.response)
 
 
 def context_of(info: Any) -> str:

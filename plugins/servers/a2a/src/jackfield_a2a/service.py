@@ -22,7 +22,7 @@ from jackfield.errors import RunNotFoundError
 from jackfield.events import RunFailed, RunFinished
 from jackfield.servers import RequestRefusedError
 from jackfield.streams import closing
-from jackfield_a2a.messages import context_of, read_answers, read_message
+from jackfield_a2a.messages import context_of, messages_of, read_answers, read_message
 from jackfield_a2a.rpc import RpcRequest, Wire, invalid_params, read_params
 from jackfield_a2a.tasks import listed_task, state_of, status_of, task_object
 from jackfield_a2a.updates import AnswerFold
@@ -189,7 +189,7 @@ class Tasks:
     ) -> AsyncIterator[Wire | None]:
         """Yield a task, its updates, and None after each silence."""
         place = {"taskId": info.run_id, "contextId": context_of(info)}
-        fold = AnswerFold(info.response)
+        fold = AnswerFold(messages_of(info), has_turns=bool(info.response))
         is_waiting = info.phase == "waiting"
         first = task_object(info, history_length=history_length)
         if is_waiting and await self._is_answered(info, caller):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from jackfield.events import RunFailed
 from jackfield.messages import ContentItem, Message
 from jackfield.servers import failure_of
-from jackfield_a2a.messages import agent_message, context_of, history_of, question_of, show_part
+from jackfield_a2a.messages import agent_message, context_of, history_of, messages_of, question_of, show_part
 from jackfield_a2a.rpc import Wire
 from jackfield_serving import RunInfo, RunSummary
 
@@ -34,7 +34,7 @@ def task_object(info: RunInfo, *, history_length: int | None = None, has_artifac
         has_artifacts: The task has its artifacts.
     """
     task: Wire = {"id": info.run_id, "contextId": context_of(info), "status": status_of(info)}
-    if has_artifacts and (parts := answer_parts(info.response)):
+    if has_artifacts and (parts := answer_parts(messages_of(info))):
         task["artifacts"] = [artifact_object(parts)]
     if history := history_of(info, history_length):
         task["history"] = history

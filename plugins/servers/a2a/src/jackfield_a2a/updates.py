@@ -23,15 +23,16 @@ class AnswerFold:
     """Folds the events of a run that follow a recorded step.
 
     Args:
-        response: The messages of the run before them.
+        messages: The messages of the task before them.
+        has_turns: The run has made messages since it began.
     """
 
-    def __init__(self, response: Sequence[Message] = ()) -> None:
-        self._before = text_of(response)
-        self._media_before = media_of(response)
-        self._text, self._media = "", list[ContentItem]()
+    def __init__(self, messages: Sequence[Message] = (), *, has_turns: bool = False) -> None:
+        self._before = text_of(messages)
+        self._media_before = media_of(messages)
+        self._pieces, self._media = list[str](), list[ContentItem]()
         self._exists = bool(self._before or self._media_before)
-        self._has_turns = bool(response)
+        self._has_turns = has_turns
 
     def feed(self, placed: RunEvent) -> Iterator[Wire]:
         """Yield the pieces that follow from one event, as `artifact` and `append`."""
@@ -44,33 +45,33 @@ class AnswerFold:
                 self._media.append(item)
                 yield self._append(show_part(item))
             case StreamReset():
-                if self._text or self._media:
-                    self._text, self._media = "", []
+                if self._pieces or self._media:
+                    self._pieces, self._media = [], []
                     yield self._replace()
             case TurnFinished(messages=messages):
                 yield from self._become(messages)
-                self._before = BETWEEN.join(text for text in (self._before, self._text) if text)
+                self._before = BETWEEN.join(text for text in (self._before, "".join(self._pieces)) if text)
                 self._media_before += self._media
-                self._text, self._media, self._has_turns = "", [], True
+                self._pieces, self._media, self._has_turns = [], [], True
             case ResponseReplaced(messages=messages) | RunFinished(messages=messages) if not self._has_turns:
                 yield from self._become(messages)
 
     def _grow(self, text: str) -> Iterator[Wire]:
         if text:
-            between = BETWEEN if self._before and not self._text else ""
-            self._text += text
+            between = BETWEEN if self._before and not self._pieces else ""
+            self._pieces.append(text)
             yield self._append({"text": between + text})
 
     def _become(self, messages: Sequence[Message]) -> Iterator[Wire]:
         """Show the whole of what was shown in part."""
-        whole, media = text_of(messages), media_of(messages)
-        if whole.startswith(self._text) and media[: len(self._media)] == self._media:
-            yield from self._grow(whole[len(self._text) :])
+        whole, media, shown = text_of(messages), media_of(messages), "".join(self._pieces)
+        if whole.startswith(shown) and media[: len(self._media)] == self._media:
+            yield from self._grow(whole[len(shown) :])
             for item in media[len(self._media) :]:
                 self._media.append(item)
                 yield self._append(show_part(item))
             return
-        self._text, self._media = whole, media
+        self._pieces, self._media = [whole], media
         yield self._replace()
 
     def _append(self, part: Wire) -> Wire:
@@ -78,7 +79,7 @@ class AnswerFold:
         return {"artifact": artifact_object([part]), "append": append}
 
     def _replace(self) -> Wire:
-        text = BETWEEN.join(one for one in (self._before, self._text) if one)
+        text = BETWEEN.join(one for one in (self._before, "".join(self._pieces)) if one)
         media = [show_part(item) for item in (*self._media_before, *self._media)]
         self._exists = True
         return {"artifact": artifact_object([{"text": text}, *media]), "append": False}

@@ -69,9 +69,9 @@ class _Speaker:
         is_active: Its work goes on.
         is_named: Its messages say who it is: it is not the one that was asked.
         turns: The number of its complete turns.
-        open: The message that grows.
+        open, pieces: The message that grows, and what has come since it was opened.
         answer: The message of the agent in this turn, which holds its calls.
-        shown: What was shown of this turn, by the role of its messages.
+        shown: The pieces that were shown of this turn, by the role of its messages.
         made: The messages of the agent in this turn.
         spare: A message of reasoning whose text was withdrawn, to be filled again.
         media: The number of media that were shown in this turn.
@@ -92,7 +92,8 @@ class _Speaker:
     turns: int = 0
     open: Wire | None = None
     answer: Wire | None = None
-    shown: dict[str, str] = field(default_factory=lambda: {"assistant": "", "reasoning": ""})
+    pieces: list[str] = field(default_factory=list)
+    shown: dict[str, list[str]] = field(default_factory=lambda: {"assistant": [], "reasoning": []})
     made: list[Wire] = field(default_factory=list)
     spare: Wire | None = None
     media: int = 0
@@ -111,7 +112,7 @@ class _Speaker:
     def begin_turn(self) -> None:
         """Forget the turn before."""
         self.open = self.answer = self.spare = None
-        self.shown = {"assistant": "", "reasoning": ""}
+        self.shown = {"assistant": [], "reasoning": []}
         self.media = 0
         self.made, self.calls, self.counts = [], {}, {}
 
@@ -300,9 +301,9 @@ class EventFold:
             yield from self._open(speaker, role)
         message = speaker.open
         assert message is not None  # noqa: S101 - it was opened
-        message["content"] += text
+        speaker.pieces.append(text)
         if not is_medium:
-            speaker.shown[role] += text
+            speaker.shown[role].append(text)
         kind = "TEXT_MESSAGE_CONTENT" if role == "assistant" else "REASONING_MESSAGE_CONTENT"
         yield {"type": kind, "messageId": message["id"], "delta": text, **speaker.owner}
 
@@ -327,6 +328,8 @@ class EventFold:
         message, speaker.open = speaker.open, None
         if message is None:
             return
+        message["content"] += "".join(speaker.pieces)
+        speaker.pieces.clear()
         identity = {"messageId": message["id"], **speaker.owner}
         if message["role"] == "assistant":
             yield {"type": "TEXT_MESSAGE_END", **identity}
@@ -358,7 +361,7 @@ class EventFold:
         items = [item for message in spoken for item in message.items]
         is_off = False
         for role, whole in (("reasoning", reasoning), ("assistant", "".join(item.text or "" for item in items))):
-            shown = speaker.shown[role]
+            shown = "".join(speaker.shown[role])
             if whole.startswith(shown):
                 yield from self._grow(speaker, "reasoning" if role == "reasoning" else "assistant", whole[len(shown) :])
             elif role == "assistant":
