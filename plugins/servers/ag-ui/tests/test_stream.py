@@ -97,9 +97,9 @@ def test_every_stream_is_valid_and_makes_the_messages_of_the_fold(
     stream += fold.finish("t", "r")
     # A call that was withdrawn ends with the arguments that it has.
     assert_valid_agui(stream, max_warnings=0, severity_overrides={"AGUI204": "off"})
-    made: dict[str, Wire] = {}
-    for event in stream:
-        apply(made, event)
+    made: dict[str, Any] = {}
+    for sent in stream:
+        apply(made, sent)
     expected = {message["id"]: message for message in fold.messages if message["role"] in ("assistant", "reasoning")}
     assert {key: value for key, value in made.items() if value != ("", {})} == {
         key: content_of(message) for key, message in expected.items() if content_of(message) != ("", {})
