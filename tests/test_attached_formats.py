@@ -48,7 +48,17 @@ def mail() -> bytes:
     return bytes(made)
 
 
-FORMATS: Mapping[str, Callable[[], bytes]] = {"a.ipynb": notebook, "a.odt": text, "a.zip": archive, "a.eml": mail}
+def rich_text() -> bytes:
+    return rb"{\rtf1\ansi %b\par}" % SECRET.encode()
+
+
+FORMATS: Mapping[str, Callable[[], bytes]] = {
+    "a.ipynb": notebook,
+    "a.odt": text,
+    "a.zip": archive,
+    "a.eml": mail,
+    "a.rtf": rich_text,
+}
 
 
 @pytest.mark.parametrize("name", FORMATS)

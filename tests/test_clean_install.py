@@ -635,6 +635,14 @@ with ZipFile("tea.epub", "w") as book:
         + DOCUMENT.format(file="tea.epub"),
         "1. Boil water.\n2. Wait.",
     ),
+    "jackfield-rtf": Job(
+        """
+from pathlib import Path
+Path("tea.rtf").write_bytes(b"{\\\\rtf1 {\\\\listtext 1.}Boil water.\\\\par}")
+"""
+        + DOCUMENT.format(file="tea.rtf"),
+        "1. Boil water.",
+    ),
     "jackfield-mail": Job(
         """
 from pathlib import Path

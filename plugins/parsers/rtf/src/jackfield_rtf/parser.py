@@ -1,0 +1,42 @@
+"""Turn an RTF file into a document."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Document, Parser
+from jackfield_rtf.reader import Reader
+from jackfield_rtf.tokens import tokens_of
+
+_MAGIC = b"{\\rtf"
+
+
+class RtfParser(Parser):
+    """Reads RTF as Word, WordPad and LibreOffice write it; hidden and deleted text is left out."""
+
+    name: ClassVar[str] = "rtf"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a file into blocks.
+
+        Raises:
+            DocParserError: It is empty, not RTF, or has no text.
+        """
+        if not data.strip():
+            raise DocParserError(f"{source} is empty")
+        start = data[:64].find(_MAGIC)
+        if start < 0:
+            raise DocParserError(f"{source} is not RTF: its extension may be wrong")
+        reader = Reader(spare_chars=2**20 + len(data))
+        for token in tokens_of(data[start:]):
+            reader.read(token)
+        blocks = reader.finish()
+        if not blocks:
+            raise DocParserError(f"{source} has no text: it may hold pictures only")
+        title = reader.stated.get("title", "")
+        headings = [block.text for block in blocks if block.kind == "heading" and block.level == 1]
+        metadata = {name: text for name, text in reader.stated.items() if name != "title"}
+        return Document(
+            source, tuple(blocks), content_hash="", title=title or next(iter(headings), ""), metadata=metadata
+        )

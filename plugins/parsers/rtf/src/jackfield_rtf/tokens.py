@@ -1,0 +1,56 @@
+"""Split RTF into tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    rb"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?[0-9]{1,10})? ?"
+    rb"|\\'(?P<byte>[0-9A-Fa-f]{2})"
+    rb"|\\(?P<symbol>[^A-Za-z])"
+    rb"|(?P<brace>[{}])"
+    rb"|(?P<end>[\r\n]+)"
+    rb"|(?P<text>[^\\{}\r\n]+)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: a control word or symbol, the beginning or end of a group, or bytes of text.
+
+    Attributes:
+        kind: `word`, `symbol`, `open`, `close` or `text`.
+        value: The word, the symbol, or ''.
+        number: The number of a word; None without one.
+        data: The bytes of a text.
+    """
+
+    kind: str
+    value: str = ""
+    number: int | None = None
+    data: bytes = b""
+
+
+def tokens_of(data: bytes) -> Iterator[Token]:
+    """Yield the tokens of a file; binary data is skipped, as are line ends, which mean nothing."""
+    place = 0
+    while match := _TOKEN.match(data, place):
+        place = match.end()
+        kind = match.lastgroup
+        if word := match["word"]:
+            number = int(match["number"]) if match["number"] else None
+            if word == b"bin":
+                place += max(0, number or 0)
+            else:
+                yield Token("word", word.decode(), number)
+        elif kind == "byte":
+            yield Token("text", data=bytes.fromhex(match["byte"].decode()))
+        elif kind == "symbol":
+            yield Token("symbol", match["symbol"].decode("latin-1"))
+        elif kind == "brace":
+            yield Token("open" if match["brace"] == b"{" else "close")
+        elif kind == "text":
+            yield Token("text", data=match["text"])
