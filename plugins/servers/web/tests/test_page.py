@@ -384,7 +384,7 @@ def test_a_call_waits_while_the_server_restarts(
             yield ModelFinished("tool_calls")
 
     store = {"name": "sqlite", "path": str(tmp_path / "runs.db")}
-    person = tab(serve(pilot(write, book), store=store))
+    person = tab(serve(pilot(write, book), store=store), refused=True)  # it asks a server that has gone
     person.ask("Book it")
     person.wait_for(".approval")
     conversation = person.page.url.partition("#")[2]

@@ -1,6 +1,6 @@
 // The page: conversations, the question, and the runs of the open conversation.
 
-import { button, element } from "./dom.js";
+import { button, element, visible } from "./dom.js";
 import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
 import { ServerError, follow, get, getText, post, setToken } from "./server.js";
@@ -9,7 +9,8 @@ import { showTimeline } from "./timeline.js";
 import { t, translate } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const MAX_FILE_BYTES = 20 << 20;
+const MAX_FILES_BYTES = 14e6; // in base64, the 20 MB that a server takes for one question, with room for a text
+const MAX_DRAFT_CHARS = 1e6; // browsers keep about 5 MB for all drafts
 const WATCH_MS = 3000;
 const FIRST_RUNS = 10;
 const MORE_RUNS = 20;
@@ -372,14 +373,19 @@ async function stop() {
 
 async function addFiles(files) {
   for (const file of files) {
-    if (file.size > MAX_FILE_BYTES) {
-      say(t("tooLarge", { name: file.name }));
+    const bytes = state.files.reduce((sum, one) => sum + one.size, file.size);
+    if (bytes > MAX_FILES_BYTES) {
+      say(t("tooMuch", { name: visible(file.name), n: MAX_FILES_BYTES / 1e6 }));
       continue;
     }
     const kind = /^(image|audio|video)\//.exec(file.type)?.[1] ?? "file";
-    const address = await readAsData(file);
+    const address = await readAsData(file).catch(() => null); // a folder, or a file that has gone
+    if (address === null) {
+      say(t("unreadable", { name: visible(file.name) }));
+      continue;
+    }
     const named = address.replace(";base64,", `;name=${encodeURIComponent(file.name)};base64,`);
-    state.files.push({ kind, name: file.name, address: kind === "file" ? named : address });
+    state.files.push({ kind, name: file.name, size: file.size, address: kind === "file" ? named : address });
   }
   drawFiles();
 }
@@ -396,10 +402,10 @@ function readAsData(file) {
 function drawFiles() {
   $("files").replaceChildren(
     ...state.files.map((file, place) =>
-      element("li", {}, file.name, button("×", () => {
+      element("li", {}, visible(file.name), button("×", () => {
         state.files.splice(place, 1);
         drawFiles();
-      }, { class: "icon", "aria-label": `${t("remove")}: ${file.name}` })),
+      }, { class: "icon", "aria-label": `${t("remove")}: ${visible(file.name)}` })),
     ),
   );
 }
@@ -428,6 +434,15 @@ async function attempt(request) {
 
 function draftKey() {
   return `jackfield-draft-${state.conversation}`;
+}
+
+function keepDraft() {
+  const text = $("question").value;
+  try {
+    if (text.length <= MAX_DRAFT_CHARS) localStorage.setItem(draftKey(), text);
+  } catch {
+    // The browser keeps no more, or nothing at all.
+  }
 }
 
 function grow() {
@@ -469,21 +484,21 @@ $("import").addEventListener("change", (event) => { if (event.target.files.lengt
 $("export").addEventListener("click", (event) => { if (event.target.closest("button")) $("export").open = false; });
 $("export").addEventListener("focusout", (event) => { if (!$("export").contains(event.relatedTarget)) $("export").open = false; });
 $("new").addEventListener("click", () => { location.hash = ""; show(""); toggleSide(false); $("question").focus(); });
-$("pick").addEventListener("change", (event) => { addFiles(event.target.files); event.target.value = ""; });
+$("pick").addEventListener("change", (event) => { addFiles([...event.target.files]); event.target.value = ""; });
 $("log").addEventListener("scroll", () => {
   const log = $("log");
   isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
 }, { passive: true });
 $("menu").addEventListener("click", () => toggleSide(!$("side").classList.contains("open")));
 $("conversations").addEventListener("click", () => toggleSide(false));
-$("question").addEventListener("input", () => { grow(); localStorage.setItem(draftKey(), $("question").value); });
+$("question").addEventListener("input", () => { grow(); keepDraft(); });
 $("question").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) ask(event);
   if (event.key === "Escape") delete $("question").dataset.continues;
 });
-$("question").addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); addFiles(event.clipboardData.files); } });
+$("question").addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); addFiles([...event.clipboardData.files]); } });
 document.addEventListener("dragover", (event) => event.preventDefault());
-document.addEventListener("drop", (event) => { event.preventDefault(); addFiles(event.dataTransfer.files); });
+document.addEventListener("drop", (event) => { event.preventDefault(); addFiles([...event.dataTransfer.files]); });
 window.addEventListener("hashchange", () => {
   const id = new URLSearchParams(location.hash.slice(1)).get("c") ?? "";
   if (id !== state.conversation) show(id);

@@ -45,7 +45,7 @@ export class RunView {
   #item(item) {
     switch (item.type) {
       case "text":
-        return element("div", { class: "plain" }, item.text);
+        return plainText(item.text);
       case "image":
         return isData(item.address, "image") ? element("img", { src: item.address, alt: t("picture") }) : chip(item.address);
       case "audio":
@@ -362,6 +362,16 @@ const SHOWN = {
   finished: RunView.prototype.finished,
   failed: RunView.prototype.failed,
 };
+
+/** Return a text as it is; of a long one the beginning, and a button for the rest, which takes seconds to lay out. */
+function plainText(text) {
+  const box = element("div", { class: "plain" }, text.slice(0, SHOWN_CHARS));
+  if (text.length > SHOWN_CHARS) {
+    const more = button(t("showAll", { n: text.length.toLocaleString() }), () => box.replaceChildren(text));
+    box.append("… ", more);
+  }
+  return box;
+}
 
 function toolBox() {
   const name = element("span", { class: "name" });

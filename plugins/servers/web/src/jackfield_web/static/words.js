@@ -17,7 +17,8 @@ const WORDS = {
     sources: "Sources", source: "Source", page: "page {n}", timeline: "Timeline", step: "Step", time: "Time", duration: "Duration",
     tokensHead: "Tokens", cost: "Cost", total: "Total", events: "Events", copyEvents: "Copy the events", close: "Close", stopped: "Stopped: {reason}", error: "The run failed: {error}", trying: "Trying again in {n} s: {error}",
     trimmed: "{n} earlier messages no longer fit into the context.", handedOff: "{to} continues.", denied: "Denied",
-    earlier: "Earlier messages ({n})", previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.", picture: "picture", noAnswer: "No answer.",
+    earlier: "Earlier messages ({n})", previous: "Previous version", next: "Next version", tooLarge: "{name} is too large.",
+    showAll: "Show all {n} characters", tooMuch: "{name} is too large: the files of a question may have {n} MB together.", unreadable: "{name} cannot be read.", picture: "picture", noAnswer: "No answer.",
     reasons: {
       empty_reply: "the model did not answer", turn_limit: "the limit of turns was reached",
       tool_call_limit: "the limit of tool calls was reached", token_limit: "the limit of tokens was reached",
@@ -40,7 +41,8 @@ const WORDS = {
     sources: "来源", source: "来源", page: "第 {n} 页", timeline: "时间线", step: "步骤", time: "时间", duration: "时长",
     tokensHead: "词元", cost: "费用", total: "合计", events: "事件", copyEvents: "复制事件", close: "关闭", stopped: "已结束：{reason}", error: "运行失败：{error}", trying: "{n} 秒后重试：{error}",
     trimmed: "有 {n} 条较早的消息已超出上下文。", handedOff: "由 {to} 继续。", denied: "已拒绝",
-    earlier: "更早的消息（{n}）", previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。", picture: "图片", noAnswer: "没有回答。",
+    earlier: "更早的消息（{n}）", previous: "上一个版本", next: "下一个版本", tooLarge: "{name} 太大。",
+    showAll: "显示全部 {n} 个字符", tooMuch: "{name} 太大：一个问题的文件总共不能超过 {n} MB。", unreadable: "无法读取 {name}。", picture: "图片", noAnswer: "没有回答。",
     reasons: {
       empty_reply: "模型没有回答", turn_limit: "已达到轮数上限", tool_call_limit: "已达到工具调用上限",
       token_limit: "已达到词元上限", cost_limit: "已达到费用上限", time_limit: "时间已到", cancelled: "你已停止",
