@@ -62,6 +62,13 @@ def test_a_follow_up_of_a_follow_up_leads_to_the_question_that_both_depend_on() 
     assert text.splitlines() == [EARLIER[0].question, "In Lyon.", "And its price?", "90 crowns", "And its weight?"]
 
 
+def test_only_the_beginning_of_an_answer_and_three_exchanges_are_added() -> None:
+    earlier = [Exchange(f"And its price in year {year}?", f"{year} " + "crown " * 500) for year in range(6)]
+    text = search_text("And its weight?", earlier)
+    assert [year for year in range(6) if f"in year {year}?" in text] == [3, 4, 5]
+    assert max(len(line) for line in text.splitlines()) <= 200
+
+
 texts = st.text(min_size=1, max_size=400)
 exchanges = st.lists(st.builds(Exchange, texts, st.text(max_size=1000)), max_size=6)
 

@@ -23,6 +23,7 @@ _ALLOWED = frozenset(
 def answer(job: dict[str, Any]) -> dict[str, Any]:
     """Return the columns and rows of a query: `{"columns", "rows", "more"}`, or `{"error"}`."""
     database = sqlite3.connect(":memory:")
+    database.execute("PRAGMA temp_store = MEMORY")  # or large sorts would fill the disk
     for table in job["tables"]:
         columns = ", ".join(
             f"{_quote(name)} {kind}" for name, kind in zip(table["columns"], table["types"], strict=True)
