@@ -460,3 +460,27 @@ def test_values_are_set_and_filter_searches_and_removals(tmp_path: Path, capsys:
     capsys.readouterr()
     assert found() == ["notes/1.md", "notes/2.md"]
     assert main(["index", "remove", "a"]) == 1
+
+
+# --- watching ---
+
+
+def test_a_watched_index_follows_files_until_ctrl_c(docs: Path) -> None:
+    program = (
+        "import signal, sys; from jackfield.cli.main import main;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "sys.exit(main(['index', 'watch', 'notes', 'docs', '--interval', '0.1']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout is not None
+            assert "2 read" in watching.stdout.readline()
+            (docs / "new.md").write_text("# New\n\nAn otter swims.\n")
+            assert "1 read, 2 unchanged" in watching.stdout.readline()
+            (docs / "new.md").rename(docs / "newer.md")
+            assert "1 read, 2 unchanged, 1 removed" in watching.stdout.readline()
+        finally:
+            watching.send_signal(signal.SIGINT)
+        assert watching.wait(60) == 0
+    with pytest.raises(SystemExit):
+        main(["index", "watch", "notes", "--interval", "0"])

@@ -124,8 +124,8 @@ def test_several_files_at_once_are_parsed_by_few_processes(site: Path, tmp_path:
     assert 1 <= len({document.metadata["pid"] for document in reading.documents}) <= processes_at_once()
 
 
-@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 2), (4, 4), (64, 6)])
-def test_there_is_a_process_for_each_core_up_to_six(
+@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 2), (4, 4), (64, 32)])
+def test_there_is_a_process_for_each_core_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, cores: int, processes: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)

@@ -32,7 +32,7 @@ from jackfield_index.output import (
     warn,
 )
 from jackfield_index.progress import ProgressLine
-from jackfield_knowledge import Built, KnowledgeIndex, index_names
+from jackfield_knowledge import Built, KnowledgeIndex, index_names, watch
 from jackfield_knowledge.places import FILE
 
 _FUSED_HITS = 100  # hits of each searcher if several are fused
@@ -46,7 +46,14 @@ def main(arguments: Sequence[str]) -> int:
         ConfigError: A name is invalid, or an index cannot be used.
     """
     parser = make_parser(
-        build=_build, add=_add, remove=_remove, set_values=_set, list_all=_list, info=_info, search=_search
+        build=_build,
+        add=_add,
+        remove=_remove,
+        set_values=_set,
+        watch=_watch,
+        list_all=_list,
+        info=_info,
+        search=_search,
     )
     options = parser.parse_args(arguments)
     work: Callable[[argparse.Namespace], int] = options.work
@@ -117,33 +124,89 @@ def _run_build(
     line: ProgressLine,
 ) -> int:
     try:
-        built = sync.run(work)
-        problems = sync.run(_prepare(index, searchers, line))
+        built, problems = sync.run(_build_and_prepare(index, work, searchers, line))
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        warn(
-            "stopped. Documents and vectors so far are kept, and the index can be searched; the next build continues "
-            "from here"
-        )
+        _say_stopped()
         raise
     finally:
-        if _has_path(options) and index.exists:
-            request = _request(index, index.searchers())
-            if request.effects:
-                record_consent(request)  # the user built this index, so it needs no consent until it is replaced
+        _record_own_index(index, options)
+    _report(index, built, problems, options, line)
+    return int(bool(problems))
+
+
+async def _build_and_prepare(
+    index: KnowledgeIndex, work: Coroutine[Any, Any, Built], searchers: Mapping[str, Searcher], line: ProgressLine
+) -> tuple[Built, list[str]]:
+    built = await work
+    return built, await _prepare(index, searchers, line)
+
+
+def _say_stopped() -> None:
+    sys.stderr.write("\n")
+    warn(
+        "stopped. Documents and vectors so far are kept, and the index can be searched; the next build continues "
+        "from here"
+    )
+
+
+def _record_own_index(index: KnowledgeIndex, options: argparse.Namespace) -> None:
+    """Record consent to an index with a path: the user built it, so it needs none until it is replaced."""
+    if _has_path(options) and index.exists:
+        request = _request(index, index.searchers())
+        if request.effects:
+            record_consent(request)
+
+
+def _report(
+    index: KnowledgeIndex, built: Built, problems: Sequence[str], options: argparse.Namespace, line: ProgressLine
+) -> None:
     line.clear()
     for failure in describe_failures(built, problems):
         warn(failure)
     if options.json:
         say_json(build_facts(index, built))
-    else:
-        facts = index.facts()
-        say(
-            f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
-            f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
-            f"{facts.chunks} chunks"
-        )
-    return int(bool(problems))
+        return
+    facts = index.facts()
+    say(
+        f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
+        f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
+        f"{facts.chunks} chunks"
+    )
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Build the index, and again whenever its files change; Ctrl-C ends it with 0, unless a build is under way."""
+    index, config = KnowledgeIndex(options.name), read_config(options)
+    if options.files or not index.exists:
+        code = _build(argparse.Namespace(**{"chunk_size": None, "chunk_overlap": None, **vars(options)}))
+        if code:
+            return code
+    searchers = _make_searchers(_recorded_searchers(index, options))
+    why_not = why_nothing_reads(default_host(), also=config.parser_for)
+    is_building = False
+
+    async def build() -> bool:
+        nonlocal is_building
+        is_building = True
+        reader = config.reader(default_host(), kept_chars=1)
+        with ProgressLine() as line:
+            work = index.build(reader=reader, why_not=why_not, on_progress=line)
+            built, problems = await _build_and_prepare(index, work, searchers, line)
+            if built.read or built.removed or problems or built.failed:
+                _report(index, built, problems, options, line)
+                sys.stdout.flush()
+        is_building = False
+        return not problems
+
+    try:
+        sync.run(watch(index, build, interval_s=options.interval, why_not=why_not))
+    except KeyboardInterrupt:
+        if is_building:
+            _say_stopped()
+            raise
+    finally:
+        _record_own_index(index, options)
+    return 0
 
 
 def _make_searchers(chosen: Mapping[str, Mapping[str, object]]) -> dict[str, Searcher]:

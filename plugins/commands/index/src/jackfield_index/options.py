@@ -22,6 +22,7 @@ examples:
   jackfield index build notes ~/notes "papers/**/*.pdf"
   jackfield index build notes                     # bring it up to date
   jackfield index build notes --type hybrid --embedding-model openai:text-embedding-3-small
+  jackfield index watch notes                     # until Ctrl-C
   jackfield index search notes how are invoices paid
   jackfield index search notes --where 'year>=2023' --where 'path=reports/*' invoices
   jackfield index set notes team=sales --where 'path=reports/*'
@@ -47,7 +48,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(
-    *, build: Action, add: Action, remove: Action, set_values: Action, list_all: Action, info: Action, search: Action
+    *,
+    build: Action,
+    add: Action,
+    remove: Action,
+    set_values: Action,
+    watch: Action,
+    list_all: Action,
+    info: Action,
+    search: Action,
 ) -> Parser:
     """Return the parser; each command sets its action as `work`."""
     parser = Parser(
@@ -82,6 +91,12 @@ def make_parser(
     setting = _add_command(commands, "set", "give values to documents, by which searches can filter", set_values)
     setting.add_argument("values", nargs="+", metavar="KEY=VALUE", help="values, such as year=2024 or team=sales")
     _add_where(setting, "the documents that match get the values (default: all)")
+    watching = _add_command(commands, "watch", "keep an index up to date while files change, until Ctrl-C", watch)
+    watching.add_argument("files", nargs="*", metavar="FILES", help=f"{files} to build the index of first")
+    watching.add_argument(
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="pause between two looks (default: 2)"
+    )
+    _add_reading_options(watching)
     _add_command(commands, "list", "list all indexes", list_all, takes_name=False)
     _add_command(commands, "info", "show the content of an index", info)
     searching = _add_command(commands, "search", "search an index", search)
@@ -145,6 +160,13 @@ def _at_least(minimum: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 86_400:
+        raise argparse.ArgumentTypeError(f"it must be from 0.1 to 86400, not {text}")
+    return value
 
 
 # --- filters ---

@@ -26,7 +26,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, BlockKind, Document, Part
 from jackfield_documents.parsing_process import read_frame, write_frame
 
-_MAX_PROCESSES = 6  # each takes 40 to 80 MB once it has read every kind of file
+_MAX_PROCESSES = 32  # started as files wait; each takes 40 to 80 MB once it has read every kind of file
 _FILES_PER_PROCESS = 200  # bounds memory leaks of parsers
 _START_S = 60.0
 _END_S = 5.0  # for a process to exit after closing its output
@@ -130,7 +130,7 @@ def can_start_processes() -> bool:
 
 
 def processes_at_once() -> int:
-    """Return the size of the process pool: one per core that this process may use, at most 6."""
+    """Return the size of the process pool: one per core that this process may use, at most 32."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(_MAX_PROCESSES, cores))
 

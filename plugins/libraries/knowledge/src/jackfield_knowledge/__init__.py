@@ -4,6 +4,7 @@
 - `places`: where indexes are, by name.
 - `corpus`: the chunks of an index, read as they are needed.
 - `store`: the file of an index.
+- `watching`: `watch`, which builds an index whenever its files change.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from jackfield_knowledge.corpus import KeptCorpus
 from jackfield_knowledge.index import Built, KnowledgeIndex, Progress
 from jackfield_knowledge.places import PREFIX, index_folder, index_names
 from jackfield_knowledge.store import ChangedIndexError, IndexFacts, Step, StoredDocument
+from jackfield_knowledge.watching import watch
 
 __all__ = [
     "PREFIX",
@@ -25,4 +27,5 @@ __all__ = [
     "StoredDocument",
     "index_folder",
     "index_names",
+    "watch",
 ]

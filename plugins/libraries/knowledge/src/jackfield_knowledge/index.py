@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Set
@@ -163,6 +164,26 @@ class KnowledgeIndex:
         if self._corpus is None or self._corpus.facts != facts:
             self._corpus = KeptCorpus(self._store, facts)
         return self._corpus
+
+    def fingerprint(self, why_not: WhyNot | None = None) -> str:
+        """Return a text that changes with the files that the names of the index mean now; no file is read.
+
+        Args:
+            why_not: Which files of folders are left out; see `expand`.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        digest = hashlib.sha256()
+        for path in _files_of(self.names(), why_not).files:
+            if is_url(path):
+                continue
+            try:
+                signature = repr(file_signature(path))
+            except DocParserError:  # it was deleted just now
+                signature = ""
+            digest.update(f"{path}\0{signature}\0".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def close(self) -> None:
         """Close its file; it is opened again when it is needed."""

@@ -1,0 +1,127 @@
+"""A watched index follows its files: after changes have settled, also after a folder was away, and never too often."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.errors import ConfigError
+from jackfield_documents import DocumentReader
+from jackfield_knowledge import KnowledgeIndex, watch
+from jackfield_knowledge.watching import Debounce
+
+READER = DocumentReader()
+
+
+class EndedError(Exception):
+    """Ends a watch."""
+
+
+@pytest.fixture(autouse=True)
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    write("a", "one")
+    asyncio.run(KnowledgeIndex("notes").build(["docs"], reader=READER))
+    return tmp_path / "docs"
+
+
+def write(name: str, text: str) -> None:
+    path = Path("docs", f"{name}.md")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def follow(*steps: Callable[[], object], fails: int = 0) -> tuple[list[list[str]], list[float]]:
+    """Take one step in each pause of a watch; return the documents after each build, and the pauses."""
+    index, builds, pauses, remaining = KnowledgeIndex("notes"), list[list[str]](), list[float](), list(steps)
+    now = 0.0
+
+    async def build() -> bool:
+        if len(builds) < fails:
+            builds.append(["failed"])
+            return False
+        await index.build(reader=READER)
+        builds.append([Path(one.location).stem for one in index.documents()])
+        return True
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        pauses.append(seconds)
+        now += seconds
+        if not remaining:
+            raise EndedError
+        remaining.pop(0)()
+
+    with pytest.raises(EndedError):
+        asyncio.run(watch(index, build, clock=lambda: now, sleep=sleep, most_wait_s=10))
+    return builds, pauses
+
+
+def rest() -> None:
+    """Let a pause pass without a change."""
+
+
+def test_new_changed_renamed_and_deleted_files_are_followed(docs: Path) -> None:
+    builds, _ = follow(
+        rest, lambda: write("b", "two"), rest, rest, lambda: (docs / "b.md").rename(docs / "c.md"), rest, rest,
+        lambda: write("c", "three and more"), rest, (docs / "a.md").unlink, rest, rest,
+    )  # fmt: skip
+    assert builds == [["a"], ["a", "b"], ["a", "c"], ["a", "c"], ["c"]]
+
+
+def test_a_folder_may_go_and_come_back(docs: Path) -> None:
+    away = docs.with_name("away")
+    builds, _ = follow(rest, lambda: docs.rename(away), rest, lambda: away.rename(docs), rest, rest)
+    assert builds == [["a"], [], ["a"]]
+    builds, _ = follow(rest, lambda: shutil.rmtree(docs), rest, lambda: write("z", "new"), rest, rest)
+    assert builds == [["a"], [], ["z"]]
+
+
+def test_files_that_never_stop_changing_are_built_at_intervals() -> None:
+    changes = [lambda number=number: write("log", "line\n" * number) for number in range(1, 21)]
+    builds, pauses = follow(rest, *changes)
+    assert set(pauses) == {2.0}
+    assert 3 <= len(builds) <= 5, "once at the start, and then after each ten seconds"
+
+
+def test_a_failed_build_is_tried_again_after_growing_pauses() -> None:
+    builds, pauses = follow(*[rest] * 5, fails=3)
+    assert builds == [["failed"]] * 3 + [["a"]]
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 2.0, 2.0]
+
+
+def test_an_index_that_is_gone_ends_the_watch() -> None:
+    with pytest.raises(ConfigError, match="there is no index"):
+        follow(rest, lambda: shutil.rmtree(KnowledgeIndex("notes").folder), rest)
+
+
+def test_a_look_reads_no_file(docs: Path) -> None:
+    index = KnowledgeIndex("notes")
+    before = index.fingerprint()
+    os.chmod(docs / "a.md", 0)  # noqa: PTH101
+    os.truncate(docs / "a.md", 100_000_000)
+    assert index.fingerprint() != before
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.1, 20)), max_size=40))
+def test_a_change_is_built_once_and_never_later_than_the_longest_wait(looks: Sequence[tuple[str, float]]) -> None:
+    debounce, now, pending_since = Debounce(10.0), 0.0, None
+    for fingerprint, pause in looks:
+        now += pause
+        is_changed = fingerprint != debounce.built
+        pending_since = (now if pending_since is None else pending_since) if is_changed else None
+        is_due = debounce.is_due(fingerprint, now)
+        assert not is_due or is_changed
+        if pending_since is not None and now - pending_since >= 10:
+            assert is_due
+        if is_due:
+            debounce.note_built(fingerprint)
+            pending_since = None
