@@ -228,6 +228,10 @@ def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) ->
     return value
 
 
+Adjustable = Literal["temperature", "top_p", "max_tokens", "seed"]
+"""The options of an answer that an agent can leave to the people who use it."""
+
+
 class GenerateConfig(Config):
     """Options for an answer. Each can be set for a model and for a call; the call's value wins."""
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, Unpack, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, Unpack, cast, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 from jackfield import sync
@@ -23,7 +23,7 @@ from jackfield.agents._files import attach_files, check_files, files_in
 from jackfield.agents._loop import Loop
 from jackfield.agents._missing import NameAllMissing, complete_error
 from jackfield.agents._qwen import QwenMethods
-from jackfield.config import GenerateConfig, Lang, Limits, LLMConfig, checked_list
+from jackfield.config import Adjustable, GenerateConfig, Lang, Limits, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunEvent, RunFailed, RunFinished, RunStarted
 from jackfield.messages import (
@@ -66,6 +66,8 @@ LEFT_TEXT = "the run was abandoned before it ended"
 class AgentOptions(TypedDict, total=False):
     """The keyword-only options of `Agent`, for kinds that pass them on."""
 
+    suggestions: Sequence[str]
+    adjustable: Sequence[Adjustable]
     files: Sequence[str] | None
     limits: Limits | Mapping[str, object] | None
     approve: Approval | None
@@ -100,6 +102,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
         name, description: What it is called and what it does, for people and for other agents.
+        suggestions: Questions that a page offers to a person who has not asked anything yet.
+        adjustable: Options of its model that people may change on a page: `temperature`, `top_p`, `max_tokens`, `seed`.
         files: Paths of files for its model, which are sent whole with the first question. Kinds that read files
             themselves, such as `assistant`, search them instead.
         limits: The limits of its runs.
@@ -178,6 +182,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         name: str | None = None,
         description: str | None = None,
         *,
+        suggestions: Sequence[str] = (),
+        adjustable: Sequence[Adjustable] = (),
         files: Sequence[str] | None = None,
         limits: Limits | Mapping[str, object] | None = None,
         approve: Approval | None = None,
@@ -202,6 +208,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             self.system_message = system_message or ""
             self.name = name
             self.description = description or ""
+            self.suggestions = _read_suggestions(suggestions)
+            self.adjustable = _read_adjustable(adjustable)
             self.files = _read_paths(files)
             self.limits = Limits.parse(limits, what="limits")
             rules, self.approve = read_approval(approve, forbid)
@@ -697,6 +705,21 @@ def _check_texts(**texts: object) -> None:
         check_argument(name, text, str | None, "a text")
 
 
+def _read_suggestions(suggestions: Sequence[str]) -> tuple[str, ...]:
+    texts = tuple(checked_list(suggestions, "suggestions", "texts"))
+    for text in texts:
+        check_argument("each of suggestions", text, str, "a text")
+    return texts
+
+
+def _read_adjustable(adjustable: Sequence[Adjustable]) -> tuple[Adjustable, ...]:
+    names = tuple(checked_list(adjustable, "adjustable", "names of options"))
+    for name in names:
+        if name not in get_args(Adjustable):
+            raise ConfigError(f"adjustable has {name!r}; people can change {', '.join(get_args(Adjustable))}")
+    return names
+
+
 def _read_paths(files: Sequence[str] | None) -> tuple[str, ...]:
     paths = tuple(checked_list(() if files is None else files, "files", "paths"))
     for path in paths:
@@ -722,7 +745,10 @@ def _check_run(
     check_argument("session", session, str, "a text")
     check_argument("run_id", run_id, str | None, "the id of a recorded run, such as result.run_id")
     check_argument(
-        "resume", resume, bool | Mapping[str, bool | Denial], "True, or {call id: decision} for calls in result.waiting"
+        "resume",
+        resume,
+        bool | Mapping[str, bool | Denial],
+        "True, or {call id: True or False} for calls in result.waiting",
     )
     if ask is not None and not callable(ask):
         raise ConfigError(f"ask of a run must be a function, not {type(ask).__name__}")

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from pydantic import Field, model_validator
 
-from jackfield.config import ComponentSettings, Config, Limits, SettingsDict
+from jackfield.config import Adjustable, ComponentSettings, Config, Limits, SettingsDict
 
 CORE_KINDS = ("basic", "fncall")
 """The agent kinds of the core, which have no options besides those of `AgentConfig`."""
@@ -31,6 +31,12 @@ class AgentConfig(Config):
     description: str | None = Field(default=None, description="What it does, for other agents")
     prompt: str = Field(
         default="", description="What `jackfield run` asks; {{ input }} in it is what is typed; code does not use it"
+    )
+    suggestions: tuple[str, ...] = Field(
+        default=(), description="Questions that a page offers to a person who has not asked anything yet"
+    )
+    adjustable: tuple[Adjustable, ...] = Field(
+        default=(), description="Options of the model that people may change on a page: temperature, top_p …"
     )
     files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
     rag_cfg: ComponentSettings | None = Field(

@@ -62,7 +62,8 @@ PROVIDERS = (
 # For people and for models, and never opened or called.
 _TEXTS = frozenset(
     [
-        *("system_message", "description", "prompt", "content", "instruction", "name", "query"),
+        *("system_message", "description", "prompt", "content", "instruction", "name", "query", "suggestions"),
+        "adjustable",
         *("expect", "exact", "contains", "equals", "regex", "pattern", "judge"),
     ]
 )

@@ -92,6 +92,8 @@ class ServedAgent:
             takes_client_tools=self.takes_client_tools,
             takes_output=llm is not None,
             workspace=str(self.agent.workspace.root.absolute()),
+            suggestions=self.agent.suggestions,
+            adjustable={name: getattr(self.agent.extra_generate_cfg, name) for name in self.agent.adjustable},
         )
 
 

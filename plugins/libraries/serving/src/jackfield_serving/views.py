@@ -28,6 +28,8 @@ class AgentInfo:
         takes_client_tools: Requests may bring tools that the client runs.
         takes_output: Requests may ask for JSON of a schema.
         workspace: The folder below which its tools work. Faces show it only to clients on this machine.
+        suggestions: Questions for a person who has not asked anything yet.
+        adjustable: The options of the model that people may change, with their values; None where the model decides.
     """
 
     name: str
@@ -41,6 +43,8 @@ class AgentInfo:
     takes_client_tools: bool = True
     takes_output: bool = True
     workspace: str = ""
+    suggestions: tuple[str, ...] = ()
+    adjustable: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

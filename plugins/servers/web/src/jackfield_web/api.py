@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from jackfield.config import Adjustable
 from jackfield.events import RunFailed
 from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
@@ -49,6 +50,7 @@ class _Question(BaseModel):
     files: list[_File] = []
     conversation: str = Field(min_length=1, max_length=100)
     continues: str = ""
+    settings: dict[Adjustable, int | float] = {}
 
 
 class _Title(BaseModel):
@@ -102,6 +104,8 @@ class Api:
                 "model": agent.model,
                 "images": agent.images,
                 "tools": agent.tools,
+                "suggestions": agent.suggestions,
+                "adjustable": agent.adjustable,
             }
             for name, agent in self._serving.agents.items()
         ]
@@ -185,6 +189,9 @@ class Api:
         if not items:
             raise RequestRefusedError("the question is empty: write a text, or attach a file")
         content = question.text if len(items) == 1 and items[0].text is not None else items
+        info = self._serving.agents.get(question.agent)
+        if info and (foreign := question.settings.keys() - info.adjustable.keys()):
+            raise RequestRefusedError(f"agent {question.agent!r} does not let people change {min(foreign)}")
         run_id = await self._serving.start(
             question.agent,
             [Message("user", content)],
@@ -192,6 +199,7 @@ class Api:
             session=question.conversation,
             continues=question.continues,
             takes_questions=True,
+            config={str(name): value for name, value in question.settings.items()} or None,
         )
         if "follow" in request.query_params:
             return self._follow(run_id, 0, owner_of(request.scope))

@@ -1,6 +1,11 @@
 // The page: conversations, the question, and the runs of the open conversation.
 
+<<<<<<< HEAD
 import { button, element, visible } from "./dom.js";
+=======
+import { button, element, isComposing } from "./dom.js";
+import { Agents } from "./agents.js";
+>>>>>>> 1bc81fcd (Choose agents by @name, suggest questions, and adjust settings)
 import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
 import { ServerError, follow, get, getText, post, setToken } from "./server.js";
@@ -18,7 +23,6 @@ const ALL_RUNS = 1000;
 const RETRY_MS = [500, 1000, 2000, 5000];
 
 const state = {
-  agents: [],
   conversation: "", // its id; "" before the first question of a new one
   runs: new Map(), // all runs of the conversation, by id
   views: new Map(), // those that are or were shown
@@ -37,6 +41,9 @@ const conversations = new Conversations($("conversations"), $("find"), {
   },
 });
 
+const agents = new Agents({ select: $("agent"), menu: $("settings"), names: $("names"), question: $("question") });
+agents.onChange = () => { if (!state.runs.size && opened) draw(); };
+
 const panel = new SourcePanel($("source"));
 
 // --- start ---
@@ -47,12 +54,11 @@ async function open() {
   const listed = get("api/conversations"); // beside the agents
   listed.catch(() => {});
   try {
-    state.agents = (await get("api/agents")).agents;
+    agents.take((await get("api/agents")).agents);
   } catch (error) {
     if (error instanceof ServerError && error.status === 401) return login();
     throw error;
   }
-  $("agent").replaceChildren(...state.agents.map((agent) => element("option", { value: agent.name, title: agent.description }, agent.name)));
   await conversations.load(listed);
   await show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
 }
@@ -84,7 +90,7 @@ async function show(id) {
     state.earlier = found?.earlier ?? 0;
   }
   const last = [...state.runs.values()].at(-1);
-  if (last && state.agents.some((agent) => agent.name === last.agent)) $("agent").value = last.agent;
+  if (last) agents.choose(last.agent);
   draw();
   conversations.draw();
 }
@@ -145,7 +151,7 @@ function draw() {
   const views = runs.map(viewOf);
   place($("log"), [
     ...(state.earlier ? [earlierButton] : []),
-    ...(views.length ? views.map((view) => view.element) : [element("p", { class: "empty" }, t("empty"))]),
+    ...(views.length ? views.map((view) => view.element) : [agents.welcome(useSuggestion)]),
   ]);
   growth.disconnect();
   if (views.length) growth.observe(views.at(-1).element);
@@ -304,7 +310,7 @@ const actions = {
   retry(run) {
     const files = run.question.filter((item) => item.type !== "text").map((item) => ({ kind: item.type, address: item.address }));
     const text = run.question.map((item) => item.text ?? "").join("\n").trim();
-    start(text, files.filter((file) => file.address.startsWith("data:")), run.continues);
+    start(text, files.filter((file) => file.address.startsWith("data:")), run.continues, run.agent);
   },
   openSource(source) {
     panel.open(source);
@@ -324,10 +330,17 @@ const actions = {
 
 // --- asking ---
 
-async function start(text, files, continues) {
+function useSuggestion(text) {
+  $("question").value = text;
+  grow();
+  ask();
+}
+
+async function start(typed, files, continues, named = "") {
   const conversation = state.conversation || randomId();
-  const agent = $("agent").value;
-  const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues }));
+  const { agent, text } = named ? { agent: named, text: typed } : agents.read(typed);
+  const settings = agents.settings(agent);
+  const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues, settings }));
   if (!made) return false;
   if (!state.conversation) {
     state.conversation = conversation;
@@ -350,7 +363,7 @@ function versionKey(continues) {
 }
 
 async function ask(event) {
-  event.preventDefault();
+  event?.preventDefault();
   await opened; // what is opened later would take the place of this run
   const box = $("question");
   const text = box.value.trim();
@@ -493,7 +506,7 @@ $("menu").addEventListener("click", () => toggleSide(!$("side").classList.contai
 $("conversations").addEventListener("click", () => toggleSide(false));
 $("question").addEventListener("input", () => { grow(); keepDraft(); });
 $("question").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) ask(event);
+  if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) ask(event);
   if (event.key === "Escape") delete $("question").dataset.continues;
 });
 $("question").addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); addFiles([...event.clipboardData.files]); } });

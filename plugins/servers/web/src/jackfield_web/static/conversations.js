@@ -1,6 +1,6 @@
 // The list of conversations: find, rename, delete with undo, import and export.
 
-import { button, element, visible } from "./dom.js";
+import { button, element, isComposing, visible } from "./dom.js";
 import { get, patch, post, remove } from "./server.js";
 import { t } from "./words.js";
 
@@ -92,7 +92,7 @@ export class Conversations {
       this.draw();
     };
     box.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
+      if (isComposing(event)) return;
       if (event.key === "Enter") end(true);
       if (event.key === "Escape") end(false);
     });

@@ -34,3 +34,8 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u20
 export function visible(text) {
   return text.replace(HIDDEN, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
+
+/** Return true for a key that an input method takes. Safari says so only by its code. */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
+}

@@ -1,6 +1,6 @@
 // What a run waits for: calls that need approval, questions and forms of tools, and a person's turn.
 
-import { button, element, pretty, visible } from "./dom.js";
+import { button, element, isComposing, pretty, visible } from "./dom.js";
 import { highlight } from "./markdown.js";
 import { t } from "./words.js";
 
@@ -215,7 +215,7 @@ function reply(form, call, send) {
   if (call.kind !== "input") form.append(element("pre", { tabindex: "0" }, visible(pretty(call.arguments))));
   const text = element("textarea", { "aria-label": t("reply"), rows: "2", required: true });
   text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) {
       event.preventDefault();
       form.requestSubmit();
     }
