@@ -10,6 +10,7 @@ from typing import Any
 
 from jackfield.plugins import PluginHost
 from jackfield.retrieval import Corpus, Searcher, make_searcher
+from jackfield_documents import best_within
 from jackfield_documents.followups import Exchange, search_text
 from quality.judged import ANSWERS, Question
 from quality.manual.multilingual import FOLDER, WANTED
@@ -111,6 +112,37 @@ def measure(
         question = Question(case.manual, "direct", case.text, {case.section: ANSWERS})
         groups.setdefault(case.group, []).append((question, ranking))
     return {group: means_of(pairs) for group, pairs in sorted(groups.items())}
+
+
+def measure_request(
+    setup: ManualSetup, corpora: Mapping[str, Corpus], cases: Sequence[Case], host: PluginHost, *, max_tokens: int
+) -> dict[str, tuple[int, int]]:
+    """Return for each group how many sections are in a request of this size, and how many there are.
+
+    Both manuals are searched as one corpus, as if they were the files of an agent.
+    """
+    chunks = (
+        replace(chunk, id=f"{language} {chunk.id}", source=f"{language} {chunk.source}")
+        for language, corpus in corpora.items()
+        for chunk in corpus.chunks
+    )
+    together = Corpus(tuple(chunks))
+    searcher = make_searcher(setup.searcher, setup.settings(), host=host)
+
+    async def count() -> dict[str, tuple[int, int]]:
+        counts: dict[str, tuple[int, int]] = {}
+        try:
+            for case in cases:
+                hits = await searcher.search(case.text, together, limit=max(50, max_tokens // 50))
+                shown = {chunk.source for chunk in best_within(hits, max_tokens=max_tokens)}
+                found, asked = counts.get(case.group, (0, 0))
+                counts[case.group] = found + (f"{case.manual} {case.section}" in shown), asked + 1
+        finally:
+            if close := getattr(searcher, "aclose", None):
+                await close()
+        return counts
+
+    return asyncio.run(count())
 
 
 async def _rank_all(searcher: Searcher, corpora: Mapping[str, Corpus], cases: Sequence[Case]) -> list[list[str]]:
