@@ -1,11 +1,7 @@
 // The page: conversations, the question, and the runs of the open conversation.
 
-<<<<<<< HEAD
-import { button, element, visible } from "./dom.js";
-=======
-import { button, element, isComposing } from "./dom.js";
 import { Agents } from "./agents.js";
->>>>>>> 1bc81fcd (Choose agents by @name, suggest questions, and adjust settings)
+import { button, element, isComposing, visible } from "./dom.js";
 import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
 import { ServerError, follow, get, getText, post, setToken } from "./server.js";
