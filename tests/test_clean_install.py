@@ -1394,7 +1394,7 @@ def test_the_oldest_versions_it_allows_do_its_job(
 
 
 # Their oldest versions would be raised by those of others, or raise theirs.
-APART = frozenset({"jackfield-a2a", "jackfield-ag-ui", "jackfield-mcp", "jackfield-tiktoken"})
+APART = frozenset({"jackfield-a2a", "jackfield-ag-ui", "jackfield-mcp", "jackfield-mcp-server", "jackfield-tiktoken"})
 # What most of those that need others import: some of them, or all. That nothing undeclared is imported is tested above.
 IMPORTED_BY_OTHERS = """
 import os
@@ -1410,6 +1410,7 @@ RAISED = {
     "jackfield-a2a": {"protobuf", "pydantic", "referencing", "typing-extensions"},
     "jackfield-ag-ui": {"pydantic", "referencing", "typing-extensions"},
     "jackfield-mcp": {"anyio", "httpx2", "pydantic", "referencing", "typing-extensions"},
+    "jackfield-mcp-server": {"anyio", "pydantic", "starlette", "typing-extensions"},
     "jackfield-tiktoken": {"referencing"},
 }
 
@@ -1418,7 +1419,7 @@ RAISED = {
 class Group:
     """Distributions whose oldest versions go together: all of ours that they need, and what these require of others.
 
-    Four are enough: one for those that need nothing that the core does not need, one for the others, and those apart.
+    There is one for those that need nothing that the core does not need, one for the others, and those apart.
     """
 
     name: str

@@ -65,7 +65,7 @@ def test_its_entry_points_are_of_known_kinds_and_name_modules_it_has(plugin: Any
         kind, dot, name = component.partition(".")
         assert dot, f"{component}: quote the key, or TOML makes a table of it"
         assert kind in KINDS
-        assert re.fullmatch(r"[a-z0-9_]+", name)
+        assert re.fullmatch(r"[a-z0-9]+([_-][a-z0-9]+)*", name)
         assert module.split(".")[0] == plugin.package
         assert (plugin.folder / "src" / (module.replace(".", "/") + ".py")).is_file()
 

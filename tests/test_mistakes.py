@@ -147,7 +147,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "a text as answer to a call": (
         lambda: deleting().ask([], history=paused_history(), resume="yes"),
-        ("resume", "call id: True or False"),
+        ("resume", "call id: decision"),
     ),
     "a text as approval": (
         lambda: deleting(approve=lambda _call, _context: "yes").ask("Delete a"),
@@ -479,6 +479,7 @@ NOT_CALLED_BY_USERS: dict[str, str] = {
     "ToolResult": "of tools, which may return anything",
     "Usage": "reported by backends",
     # methods
+    "web": "it serves until it is stopped; jackfield-web tests it",
     **dict.fromkeys(("events", "make_loop", "make_run", "function_schemas"), "for authors of agent kinds"),
     **dict.fromkeys(("run_options", "secret_sources", "model", "config_class"), "for authors"),
     **dict.fromkeys(("make_request", "call_format_name", "processors", "aclose"), "for authors of backends"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import date
 from typing import Any
 
@@ -121,11 +120,10 @@ def test_any_text_is_equal_to_itself_only(text: str, other: str) -> None:
         )
 
 
-def test_a_pattern_of_many_stars_is_quick() -> None:
+@pytest.mark.timeout(60)  # with backtracking, it would take years
+def test_a_pattern_of_many_stars_ends() -> None:
     corpus = Corpus((Chunk("1", "a", "t", 0, 1, metadata={"key": "a" * 5000}),))
-    begun = time.process_time()
     assert len(corpus.select(Where.parse({"key": "*a" * 40 + "b"}))) == 0
-    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("name", ["g1", "g0 g1", "a.g10", "[g1]", "(?P<g0>a)", "a|b", "^a$"])

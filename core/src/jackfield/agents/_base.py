@@ -539,9 +539,16 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             open_browser: Open the page in the browser, if there is a desktop.
 
         Raises:
-            ConfigError: The address cannot be used.
+            ConfigError: An argument is not valid, or the address cannot be used.
             PluginError: `jackfield-web` is not installed.
         """
+        check_argument("address", address, str, "an address, such as 127.0.0.1")
+        check_argument("port", port, int, "a number from 0 to 65535")
+        check_argument("store", store, str | None, "the name of a store")
+        check_argument("token_file", token_file, str | PathLike | None, "a path")
+        check_argument("open_browser", open_browser, bool, "True or False")
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"port must be a number from 0 to 65535, not {port}")
         words = [f"--host={address}", f"--port={port}"]
         words += [] if store is None else [f"--store={store}"]
         words += [] if token_file is None else [f"--token-file={os.fspath(token_file)}"]

@@ -100,7 +100,7 @@ class Corpus:
         if not where.is_checked:
             where = where.check(self.metadata_kinds)
         kept = self._selections
-        selection = kept.pop(where, None) or Selection(self._select(where), len(self.chunks))
+        selection = kept.pop(where, None) or Selection(self.numbers_of(where), len(self.chunks))
         kept[where] = selection
         for old in list(kept)[:-_KEPT_SELECTIONS]:
             kept.pop(old, None)
@@ -119,7 +119,8 @@ class Corpus:
     def _numbers(self) -> dict[str, int]:
         return {chunk.id: number for number, chunk in enumerate(self.chunks)}
 
-    def _select(self, where: Where) -> list[int]:
+    def numbers_of(self, where: Where) -> list[int]:
+        """Return the positions of the chunks that a checked filter selects, ascending; `select` keeps them."""
         return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
 
     @cached_property

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from jackfield import FnCallAgent
 from jackfield.errors import ConfigError
+from jackfield.testing import ScriptedModel
 from jackfield_web.command import main
 
 SCRIPT = """
@@ -123,3 +125,20 @@ def test_in_a_notebook_the_cell_ends_when_it_is_interrupted(run: Run) -> None:
 def test_what_cannot_be_served_is_an_error_with_the_next_step(arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         main([*arguments, "--port", "0"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"address": 5}, "address must be an address"),
+        ({"port": "8000"}, "port must be a number from 0 to 65535"),
+        ({"port": 65536}, "port must be a number from 0 to 65535, not 65536"),
+        ({"store": 7}, "store must be the name of a store"),
+        ({"token_file": 3}, "token_file must be a path"),
+        ({"open_browser": "no"}, "open_browser must be True or False"),
+        ({"address": "0.0.0.0"}, "pass --token-file"),
+    ],
+)
+def test_the_page_of_an_agent_names_a_wrong_argument(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FnCallAgent(llm=ScriptedModel([])).web(**arguments)

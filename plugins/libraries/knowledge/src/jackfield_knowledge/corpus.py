@@ -58,7 +58,8 @@ class KeptCorpus(Corpus):
         sizes = self._sizes
         return dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
 
-    def _select(self, where: Where) -> list[int]:
+    def numbers_of(self, where: Where) -> list[int]:
+        """See `Corpus`; no text is read."""
         return list(self._kept.numbers(where))
 
     @property
