@@ -59,7 +59,7 @@ def test_a_question_about_the_whole_gets_the_beginning_the_headings_and_the_end(
     prompt, data, _ = ask([manual], "Summarise the whole document", max_ref_token=3000)
     assert "Valve 0 opens" in prompt
     assert "Valve 59 opens" in prompt
-    assert "all headings of manual.md" in prompt
+    assert "headings of manual.md" in prompt
     assert "- Part 31" in prompt
     assert "Only a part of the documents is shown" in prompt
     assert data["sources"] == ["manual.md"]

@@ -30,7 +30,7 @@ _NO_MATCH: Mapping[Lang, str] = {
     "not found by the search.",
     "zh": "文档中没有与问题用词相符的内容。下面只是文档的开头，并不是检索结果。",
 }
-_OUTLINE: Mapping[Lang, str] = {"en": "all headings of {name}", "zh": "{name} 的全部标题"}
+_OUTLINE: Mapping[Lang, str] = {"en": "headings of {name}", "zh": "{name} 的标题"}
 
 
 def extent_note(facts: Mapping[str, Any], lang: Lang) -> str:
