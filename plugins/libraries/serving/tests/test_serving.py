@@ -31,6 +31,7 @@ from jackfield_serving import (
     QUESTION,
     AgentNotFoundError,
     InputTooLargeError,
+    MemoryStore,
     NotWaitingError,
     Numbered,
     Serving,
@@ -38,6 +39,8 @@ from jackfield_serving import (
     SessionBusyError,
     TooManyRunsError,
 )
+from jackfield_serving.numbering import STRIDE
+from jackfield_serving.reading import read_run
 
 
 def agent(*script: Any, tools: Any = (), **options: Any) -> FnCallAgent:
@@ -500,5 +503,30 @@ def test_calls_may_be_decided_one_after_the_other(first: bool | Denial) -> None:
             assert (counts, run.text) == ([2, 1, 2, 1], "Done.")
             assert [result == "paid 1" for result in results[::2]] == [first is True] * 2
             assert results[1::2] == ["paid 2"] * 2
+
+    asyncio.run(main())
+
+
+def test_a_decision_holds_for_no_call_of_a_later_turn() -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay a sum."""
+        return "paid"
+
+    async def main() -> None:
+        store = MemoryStore(10)
+        # The model uses the id of the first call again.
+        payer = agent(calls(("pay", {})), calls(("pay", {})), answer("Done."), tools=[pay])
+        async with Serving({"a": payer}, store=store) as serving:
+            run_id = await serving.start("a", "Pay.")
+            first = await read(serving, run_id)
+            await serving.answer(run_id, {"call_1": True})
+            rest = await read(serving, run_id, first[-1].number)
+            [turn] = [one.number for one in rest if isinstance(one.event.event, TurnFinished)]
+            # The process ends before the second call was asked about.
+            run, entries = await store.read(run_id)
+            record = read_run(run, entries[: turn // STRIDE])
+            assert [message.role for message in record.response] == ["assistant", "function", "assistant"]
+            assert record.answers.approvals == {}
 
     asyncio.run(main())

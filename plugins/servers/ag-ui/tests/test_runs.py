@@ -17,7 +17,7 @@ from ag_ui.core import Event
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from pydantic import BaseModel, TypeAdapter
 
-from jackfield import FnCallAgent, ToolContext, tool
+from jackfield import Agent, FnCallAgent, ToolContext, tool
 from jackfield.errors import ContextLengthError, ModelAuthError, RateLimitedError
 from jackfield.events import (
     FunctionCallDelta,
@@ -28,13 +28,13 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
 )
-from jackfield.messages import ContentItem
+from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
-from jackfield_serve import serving_app
+from jackfield_serve import Tokens, serving_app
 from jackfield_testkit.faces import ServedFace
 
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -143,7 +143,8 @@ def client(served: ServedFace) -> Iterator[Client]:
 class Client:
     """A front end: it keeps messages and state as AG-UI says, and sends them with each run."""
 
-    def __init__(self, url: str, thread: str | None = None) -> None:
+    def __init__(self, url: str, thread: str | None = None, *, token: str = "") -> None:
+        self.headers = {"authorization": f"Bearer {token}"} if token else {}
         self.url, self.thread = url, thread or uuid.uuid4().hex
         self.messages: list[Wire] = []
         self.state: Any = {}
@@ -154,7 +155,7 @@ class Client:
         return self.run(**more)
 
     def run(self, path: str = "", **more: Any) -> list[Wire]:
-        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more))
+        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more), headers=self.headers)
         assert reply.status_code == 200, reply.text
         self.events = read_events(reply.text)
         for event in self.events:
@@ -167,7 +168,7 @@ class Client:
                 "tools": [], "context": [], "state": self.state, "forwardedProps": {}, **more}  # fmt: skip
 
     def refused(self, path: str = "", **more: Any) -> tuple[int, Wire]:
-        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more))
+        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more), headers=self.headers)
         EVENT.validate_python(reply.json())
         return reply.status_code, reply.json()
 
@@ -609,6 +610,61 @@ def test_agents_are_listed_with_their_capabilities(served: ServedFace) -> None:
 
     agents = HTTP.get(f"{served.url}/ag-ui").json()["agents"]
     check_known(AgentCapabilities.model_validate(agents["helper"]))
+
+
+# --- owners ---
+
+
+def test_owners_have_threads_of_their_own() -> None:
+    ada, bob = (f"tests-Zq83bXw4Rk2LpV7Tn-{name}" for name in ("ada", "bob"))
+    tokens = Tokens([("ada", ada), ("bob", bob)])
+    with ServedFace(serving_app({"helper": make_agent()}, faces=["ag-ui"], tokens=tokens)) as served:
+        clients = [Client(served.url, "thread", token=token) for token in (ada, bob)]
+        for client, question in zip(clients, ("pay please", "Hi"), strict=True):
+            client.ask(question)
+        resume = [{"interruptId": clients[0].outcome["interrupts"][0]["id"], "status": "cancelled"}]
+        assert clients[1].refused(resume=resume)[0] == 409
+        late = Client(served.url, "thread", token=ada)
+        late.run("/connect")
+        late.approve()
+        assert late.text == "It says: paid 3"
+        late = Client(served.url, "thread", token=bob)
+        late.run("/connect")
+        assert late.text == "You said: Hi"
+
+
+def test_interrupts_of_two_runs_are_not_answered_together(client: Client, served: ServedFace) -> None:
+    other = Client(served.url)
+    for one in (client, other):
+        one.ask("pay please")
+    ids = [one.outcome["interrupts"][0]["id"] for one in (client, other)]
+    assert client.refused(resume=[{"interruptId": one, "status": "cancelled"} for one in ids])[0] == 409
+
+
+# --- agents that yield lists of messages ---
+
+
+class Lister(Agent):
+    """Yields its whole response again and again, as agents of Qwen-Agent do."""
+
+    def _run(self, messages: list[Message], lang: str = "en", **kwargs: Any) -> Iterator[list[Message]]:
+        one, two = Message("assistant", "One"), Message("assistant", "Two")
+        yield [Message("assistant", "O")]
+        yield [one]
+        yield [one, Message("assistant", "T")]
+        yield [one, two]
+        yield [one, Message("assistant", "Other")]
+
+
+def test_lists_of_messages_grow_and_are_replaced() -> None:
+    with ServedFace(serving_app({"helper": Lister(name="lister")}, faces=["ag-ui"])) as served:
+        client = Client(served.url)
+        events = client.ask("Hi")
+        assert [one["content"] for one in client.messages[1:]] == ["One", "Other"]
+        assert "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT").startswith("One")
+        late = Client(served.url, client.thread)
+        late.run("/connect")
+        assert [one["content"] for one in late.messages[1:]] == ["One", "Other"]
 
 
 # --- people ---
