@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
 from collections.abc import Callable, Mapping
@@ -58,6 +59,7 @@ FORMATS: Mapping[str, Callable[[], bytes]] = {
     "a.zip": archive,
     "a.eml": mail,
     "a.rtf": rich_text,
+    "a.1.gz": lambda: gzip.compress(f".SH A\n{SECRET}\n".encode()),
 }
 
 

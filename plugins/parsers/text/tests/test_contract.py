@@ -128,3 +128,35 @@ class TestNotebook(ParserSuite):
     def make_file(count: int) -> bytes:
         cells = ((v4.new_markdown_cell("A paragraph of words."), v4.new_code_cell("x = 1")) for _ in range(20 * count))
         return notebook(*(cell for pair in cells for cell in pair))
+
+
+MAN = rb""".TH TEA 1 2026-01-01
+.SH NAME
+tea \\- brew tea
+.SH OPTIONS
+.TP
+\\fB\\-h\\fR, \\fB\\-\\-hot\\fR
+Boil the water.
+"""
+
+
+class TestMan(ParserSuite):
+    component = "jackfield-text/man"
+    samples: ClassVar = {
+        "tea.1": (MAN.replace(b"\\\\", b"\\"), ("NAME", "tea - brew tea", "OPTIONS", "- -h, --hot: Boil the water.")),
+        "茶.mdoc": (".Dd today\n.Dt TEA 1\n.Sh 名称\n.Nm tea\n.Nd 泡茶\n".encode(), ("名称", "tea", "泡茶")),
+        "app.log.2": (b"one\n\ntwo\n", ("one", "two")),
+    }
+    unreadable: ClassVar = {"picture.1": bytes(range(256)) * 8, "white.1": b" \n\t\n "}
+    hostile: ClassVar = {
+        "macros.1": b".SH A\n" + b".if n .if n .if n .B x\n" * 50_000,
+        "conditions.1": b".SH A\n" + b".if n " * 200_000 + b".B x\n",
+        "escapes.1": b".SH A\n" + b"\\[" * 500_000 + b"\n" + b"\\h'" * 300_000,
+        "quotes.1": b".SH A\n.B " + b'"' * 1_000_000,
+        "words.1": b".Sh A\n.Op " + b"Op " * 300_000,
+        "spaces.1": b".SH A\n." + b" " * 1_000_000 + b"\n.B " + b"\\ " * 400_000,
+    }
+
+    @staticmethod
+    def make_file(count: int) -> bytes:
+        return b".SH NAME\n" + b"A paragraph of some words.\n.PP\n" * (40 * count)

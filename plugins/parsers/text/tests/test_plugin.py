@@ -20,6 +20,7 @@ from jackfield_text.plugin import parsers
         ("a.MD", "# heading", ["heading"]),
         ("a.json", '{"a": "# no heading"}', ["paragraph"]),
         ("a.py", "# no heading", ["paragraph"]),
+        ("app.log.1", "one line", ["paragraph"]),
         ("README", "# no heading", ["paragraph"]),
     ],
 )
@@ -36,6 +37,7 @@ def test_files_are_recognised_by_each_media_type() -> None:
         "markdown": {"text/markdown"},
         "json": {"application/json", "application/x-ndjson", "application/jsonl"},
         "notebook": {"application/x-ipynb+json"},
+        "man": {"text/troff", "application/x-troff-man"},
     }
 
 

@@ -9,13 +9,16 @@ _CODE = (
     "sql css scss toml ini cfg conf properties yaml yml tex diff patch"
 )
 
+# With the pages of POSIX, Perl, OpenSSL and X11.
+_MANUAL = "1 2 3 4 5 6 7 8 9 1p 3p 3pm 1ssl 3ssl 5ssl 7ssl 1x 3x man mdoc"
+
 
 _SMALL = 262_144  # bytes; the work of the first three is linear, whatever stands in a file
 
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Parsers for plain text, Markdown, JSON and notebooks."""
+    """Parsers for plain text, Markdown, JSON, notebooks and manual pages."""
     return [
         ParserSpec(
             name="text",
@@ -48,5 +51,12 @@ def parsers() -> list[ParserSpec]:
             summary="Jupyter notebooks by cell: text in Markdown, code, and outputs as text.",
             extensions=("ipynb",),
             media_types=("application/x-ipynb+json",),
+        ),
+        ParserSpec(
+            name="man",
+            target="jackfield_text.man:ManParser",
+            summary="Manual pages of Unix (man and mdoc): sections, options as lists, examples as code, tables.",
+            extensions=(*_MANUAL.split(),),
+            media_types=("text/troff", "application/x-troff-man"),
         ),
     ]
