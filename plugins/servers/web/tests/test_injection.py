@@ -114,3 +114,91 @@ def test_no_text_from_outside_does_anything(
         person.page.reload()
         person.wait_for("text=done")
     assert all(url.startswith((home, "data:")) for url in asked), [url for url in asked if not url.startswith(home)]
+
+
+def check(person: Any, home: str, asked: list[str]) -> None:
+    """Check that nothing on the page runs, loads something or leaves its place."""
+    assert person.page.evaluate("window.hit ?? 0") == 0
+    forbidden = (
+        ":is(#log, #conversations, #source) :is(script, iframe, object, embed, base, meta, style, svg, template)"
+    )
+    assert person.page.query_selector(forbidden) is None
+    assert person.page.query_selector("main > h1, body > h1, aside > h1") is None
+    assert not person.page.evaluate(
+        "[...document.querySelectorAll('body *')].some(one => [...one.attributes].some(a => /^on/i.test(a.name)))"
+    )
+    for link in person.page.query_selector_all(":is(#log, #source) a"):
+        assert link.evaluate("element => element.protocol") in ("https:", "http:", "mailto:")
+    assert all(url.startswith((home, "data:")) for url in asked), [url for url in asked if not url.startswith(home)]
+
+
+def test_imported_conversations_titles_and_search_hits_do_nothing(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("done")
+        yield ModelFinished("stop")
+
+    url = serve(pilot(write))
+    person = tab(url)
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    ids = []
+    for start in range(0, len(MARKDOWN), 40):
+        runs = []
+        for number, text in enumerate(MARKDOWN[start : start + 40]):
+            call = {"id": "c", "name": text[:200] or "x", "arguments": json.dumps({"url": text, "code": text})}
+            source = json.dumps([{"url": f"/x/{text}", "text": [text]}])
+            messages = [
+                {"role": "user", "content": text, "name": text[:200]},
+                {"role": "assistant", "reasoning": text, "call": call},
+                {"role": "function", "name": text[:200], "call_id": "c", "content": source, "error": text[:200]},
+                {"role": "assistant", "content": [{"text": text}, {"file": f"data:text/html;name={text},x"}]},
+            ]
+            runs.append({"id": f"r{number}", "agent": text[:200], "messages": messages})
+        file = {"format": "jackfield-conversation", "version": 1, "title": MARKDOWN[start], "runs": runs}
+        reply = person.page.request.post(f"{url}/api/conversations", data=file)
+        assert reply.status == 201, reply.text()
+        ids.append(reply.json()["id"])
+    for one in ids:
+        person.page.goto(f"{url}/#c={one}")
+        person.page.reload()
+        person.wait_for(".run .tool")
+        check(person, url, asked)
+    for title in (*HTML, "\u202egnp.exe", "x" * 200):
+        path = f"{url}/api/conversations/{ids[0]}"
+        assert person.page.request.fetch(path, method="PATCH", data={"title": title}).status == 204
+        person.page.reload()
+        person.wait_for("#conversations .title")
+        check(person, url, asked)
+    for text in ("evil", "<img", "javascript:", "\\href", ".*", "(["):
+        person.page.fill("#find", text)
+        person.page.wait_for_timeout(600)  # the search
+        check(person, url, asked)
+
+
+def test_what_pending_calls_and_questions_say_does_nothing(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        for number, text in enumerate([*HTML, *LINKS]):
+            edits = [{"old_text": text, "new_text": text}]
+            arguments = {"path": text, "content": text, "edits": edits, "url": text, "code": text, "command": text}
+            del arguments["edits" if number % 2 else "content"]
+            yield FunctionCallDelta(number, f"c{number}", "act", json.dumps(arguments))
+        yield ModelFinished("tool_calls")
+
+    @tool(needs_approval=True)
+    def act(path: str, url: str, code: str, command: str, content: str = "", edits: Any = None) -> str:
+        """Act."""
+        return path
+
+    url = serve(pilot(write, act))
+    person = tab(url)
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    person.ask("Go")
+    person.wait_for(f".approval >> nth={len(HTML) + len(LINKS) - 1}")
+    person.wait_for(".approval .hljs-string")
+    check(person, url, asked)
+    assert "\\u0001javascript" in person.page.inner_text("#log"), "hidden characters are written out"
