@@ -110,14 +110,17 @@ def test_every_stream_is_valid_and_makes_the_messages_of_the_fold(
 
 def check_history(fold: EventFold, parts: list[list[ModelEvent | AgentEvent]], nested: int | None) -> None:
     """The messages say what the turns say."""
-    texts, calls = "", []
+    texts, thoughts, calls = "", "", []
     for index, part in enumerate(parts):
         for event in part:
             if isinstance(event, TurnFinished) and index != nested:
                 texts += "".join(message.get_text_content() for message in event.messages)
+                thoughts += "".join(str(message.reasoning_content or "") for message in event.messages)
                 calls += [message.function_call.arguments for message in event.messages if message.function_call]
     own = [message for message in fold.messages if "subagentRunId" not in message and message["role"] == "assistant"]
     assert "".join(message.get("content", "") for message in own) == texts
+    reasoning = [one for one in fold.messages if "subagentRunId" not in one and one["role"] == "reasoning"]
+    assert "".join(message["content"] for message in reasoning) == thoughts
     shown = [call["function"]["arguments"] for message in own for call in message.get("toolCalls", ())]
     assert shown == calls
 
