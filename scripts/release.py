@@ -297,7 +297,16 @@ def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path
         environment = Path(folder, "venv")
         python = environment / "bin/python"
         run(["uv", "venv", "--quiet", "--python", sys.executable, environment])
-        install = ["uv", "pip", "install", "--quiet", "--python", python, "--constraints", ROOT / "constraints.txt"]
+        install: list[str | Path] = [
+            "uv",
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            python,
+            "--constraints",
+            ROOT / "constraints.txt",
+        ]
         run([*install, *mine])
         run([python, "-I", "-c", f"import {source.package}"], cwd=folder)
         run([*install, *doctor])  # which a plugin need not require

@@ -378,10 +378,11 @@ def _content_of(entry: Mapping[str, object]) -> str:
             return f"to {to}"
         case {"event": "PluginEvent", "name": str(name), "data": {"note": str(note)}}:
             return f"{name}: {note}"
-        case {"event": "PluginEvent", "name": str(name), "data": {"citations": [_, *_]} as data}:
-            from jackfield.citations import citations_in
+        case {"event": "PluginEvent", "name": str(name), "data": {"citations": [_, *_] as listed}}:
+            from jackfield.citations import CITATIONS, citations_in
 
-            return f"{name}: {', '.join(f'[{one.mark}] {one.place}' for one in citations_in(data))}"
+            cited = citations_in({CITATIONS: listed})
+            return f"{name}: {', '.join(f'[{one.mark}] {one.place}' for one in cited)}"
         case {"event": "PluginEvent", "name": str(name)}:
             return name
     messages = entry.get("messages", [entry["message"]] if "message" in entry else [])
