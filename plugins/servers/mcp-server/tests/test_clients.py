@@ -225,6 +225,16 @@ def test_progress_counts_up_and_names_the_steps(served: ServedFace, mode: Any) -
     ]
 
 
+def test_steps_before_an_approval_are_not_reported_again_after_it(served: ServedFace, mode: Any) -> None:
+    reports: list[str | None] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append(message)
+
+    ask(served, mode, "pay", Person(), progress_callback=note)
+    assert reports == ["helper thinks", "helper calls pay", "helper thinks"]
+
+
 # --- approvals ---
 
 
