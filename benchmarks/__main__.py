@@ -62,7 +62,7 @@ def main() -> None:
             "index": knowledge.kept_index,
             "search": search.by_words,
             "sandbox": sandbox.sandboxes,
-            "page": web_page.page,
+            "page": lambda: web_page.page(os.environ.get("QWEN_PAGE_PYTHON")),
             "mcp": mcp_tools.a_call,
             "mcp-agent": mcp_tools.ten_known_servers,
         }
