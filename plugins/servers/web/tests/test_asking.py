@@ -52,7 +52,6 @@ def test_an_agent_file_suggests_questions_and_lets_people_change_settings(
     person.wait_for(".suggestions")
     assert person.texts(".suggestions button") == ["When is low water?", "<img src=x onerror=alert(1)>"]
     assert person.texts(".empty p") == ["Knows the harbour <b>of Dover</b>."]
-    person.take_picture("welcome")
     person.page.click("text=When is low water?")
     person.wait_for("text=harbour at 0.2, None heard: When is low water?")
     person.wait_until_answered()

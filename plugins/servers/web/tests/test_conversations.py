@@ -54,7 +54,6 @@ def test_a_conversation_is_found_by_its_whole_text_and_renamed(
     person.wait_for("#conversations mark")
     assert [text.lower() for text in person.texts("#conversations mark")] == ["said", "northern"]
     assert len(person.texts("#conversations li")) == 1
-    person.take_picture("search")
     person.page.fill("#find", "zebra")
     person.wait_for("#conversations .none")
     person.page.fill("#find", "")

@@ -103,7 +103,6 @@ def test_several_pending_calls_are_decided_together_and_a_reason_reaches_the_mod
     assert person.texts(".address")[0] == address, "the address is shown to its end"
     assert person.texts(".address strong")[0] == "harbour.example:8443"
     assert person.texts(".state > .note") == ["3 decisions are open. They are sent together."]
-    person.take_picture("approval-several")
     person.page.query_selector_all(".approval")[0].query_selector('text="Allow"').click()
     person.page.query_selector_all(".approval")[0].query_selector(".reason").fill("Not from\nthat host.")
     person.page.query_selector_all(".approval")[0].query_selector('text="Deny"').click()
@@ -165,7 +164,6 @@ def test_a_form_of_an_mcp_server_is_filled(
     person.page.locator(".approval").get_by_label("Class").select_option("a")
     person.page.locator(".approval").get_by_label("crane").check()
     person.page.locator(".approval").get_by_label("water").check()
-    person.take_picture("form")
     person.press("Send")
     person.wait_for("text=Results:")
     values = json.loads(person.page.inner_text(".answer").removeprefix("Results: "))
