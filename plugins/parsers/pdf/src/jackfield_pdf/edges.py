@@ -14,7 +14,9 @@ _PAGES = 3  # on fewer, a line may well be there for itself
 _NUMBER = re.compile(r"\d+")
 _FIRST_NUMBER = re.compile(r"\s*(\d{1,5})\b(?!\.\d)")
 _LAST_NUMBER = re.compile(r"(?<![\w.])(\d{1,5})\s*$")
-_ENTRY = re.compile(r"[^\W\d_].*[\s.,…·](?:\d{1,4}|[ivxl]{1,6})\s*$")
+_LETTER = re.compile(r"[^\W\d_]")
+_END_OF_ENTRY = re.compile(r"[\s.,…·](?:\d{1,4}|[ivxl]{1,6})$")
+_LONGEST_END = 7  # characters; to search all of the line for its end takes long
 _NEAR = 3  # lines before and after an entry of a table of contents, among which
 _ENTRIES = 3  # so many are entries as well
 
@@ -52,10 +54,15 @@ def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
 
 def _entries(page: Page) -> Iterator[str]:
     """Yield the lines that end in a number, as those around them do."""
-    ends = [not line.table and _ENTRY.search(line.text) is not None for line in page.lines]
+    ends = [not line.table and _is_entry(line.text.rstrip()) for line in page.lines]
     for place, line in enumerate(page.lines):
         if ends[place] and sum(ends[max(0, place - _NEAR) : place + _NEAR + 1]) > _ENTRIES:
             yield line.text
+
+
+def _is_entry(text: str) -> bool:
+    """Return True if a text ends in the number of a page."""
+    return _END_OF_ENTRY.search(text[-_LONGEST_END:]) is not None and _LETTER.search(text[:-1]) is not None
 
 
 def _headers(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> Iterator[tuple[int, str]]:
