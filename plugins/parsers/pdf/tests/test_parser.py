@@ -10,7 +10,6 @@ import pytest
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import unread_parts
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader
 from jackfield_pdf.parser import PdfParser
@@ -109,4 +108,4 @@ def test_damaged_pages_are_named_and_the_others_are_read(lay_out: MakePdf) -> No
     document = PdfParser().parse(damaged, source="a.pdf")
     assert [(block.page, block.text) for block in document.blocks] == [(1, "one"), (3, "three")]
     assert document.metadata["unreadable_pages"] == [2]
-    assert unread_parts(document) == ["a.pdf is damaged: page 2 could not be read"]
+    assert document.metadata["unread"] == ["page 2"]
