@@ -138,20 +138,21 @@ def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Meas
     boxes = _boxes(text_page, places, turn)
     first = _base(text_page, places[0], turn)
     base = first, _base(text_page, places[-1], turn) if HYPHEN in text else first
-    is_known = boxes and _are_near(chain(base, (size,), *boxes))
+    is_known = boxes and _are_near((*base, size, size)) and all(map(_are_near, boxes))
     return _Measured(text, places, boxes, base, size, turn) if is_known else _Measured(text, ())
 
 
-def _are_near(places: Iterable[float]) -> bool:
+def _are_near(places: _Box) -> bool:
     """Return True if positions can be on a page; NaN cannot."""
-    return all(abs(place) < _FARTHEST for place in places)
+    one, two, three, four = places
+    return abs(one) < _FARTHEST and abs(two) < _FARTHEST and abs(three) < _FARTHEST and abs(four) < _FARTHEST
 
 
 def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_Box, ...]:
     """Return the boxes of the words of a line."""
     import pypdfium2.raw as pdfium
 
-    left, top, right, foot = (ctypes.c_double() for _ in range(4))
+    left, top, right, foot = ctypes.c_double(), ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     count = pdfium.FPDFText_CountRects(text_page, places[0], places[-1] - places[0] + 1)
     return tuple(
         _turned((left.value, right.value, foot.value, top.value), turn)
@@ -272,7 +273,7 @@ def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
 def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
     import pypdfium2.raw as pdfium
 
-    left, right, foot, top = (ctypes.c_double() for _ in range(4))
+    left, right, foot, top = ctypes.c_double(), ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     pdfium.FPDFText_GetCharBox(text_page, line.places[place], left, right, foot, top)
     return _turned((left.value, right.value, foot.value, top.value), line.turn)
 
