@@ -81,6 +81,9 @@ def test_without_an_agent_a_demonstration_answers_from_its_documents_and_asks_be
     with run("-m", "jackfield", "web", "--port", "0") as (_, url):
         assert "4 pounds" in text_in(ask(url, "mill-guide", "What does a bag of flour cost?"))
         assert "1741年" in text_in(ask(url, "mill-guide", "磨坊建于哪一年？"))
+        with urllib.request.urlopen(f"{url}/api/agents", timeout=60) as reply:
+            suggestions = json.load(reply)["agents"][0]["suggestions"]
+        assert "From the documents" in text_in(ask(url, "mill-guide", suggestions[0])), "what is suggested is answered"
         end = ask(url, "mill-guide", 'call book_tour {"day": "Sunday", "people": 4}')[-1]
         assert [call["name"] for call in end["waiting"]] == ["book_tour"]
 

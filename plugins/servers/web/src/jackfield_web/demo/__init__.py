@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from jackfield.agents import Agent
 
 _DOCUMENTS = ("mill.md", "mill.zh.md")
+_SUGGESTIONS = (
+    "When is the mill open?",
+    "What does a bag of flour cost?",
+    "磨坊建于哪一年？",
+    'call book_tour {"day": "Sunday", "people": 4}',
+)
 
 
 @tool(needs_approval=True)
@@ -39,6 +45,7 @@ def make_demo() -> dict[str, Agent]:
             function_list=[book_tour],
             files=[str(folder / name) for name in _DOCUMENTS],
             name="mill guide",
+            suggestions=_SUGGESTIONS,
             description="Quotes two documents about a tide mill; the offline model writes no text of its own.",
         )
     except PluginNotFoundError as error:
