@@ -145,3 +145,9 @@ def test_the_type_of_a_column_follows_from_its_cells() -> None:
         "date": "TEXT",
         "empty": "TEXT",
     }
+
+
+@pytest.mark.timeout(60)  # a search from each blank would take minutes
+def test_cells_of_blanks_take_no_time() -> None:
+    blanks = f"a{' ' * 30_000}b"
+    assert read({"wide": [blanks] * 100}) == {"wide": "TEXT"}

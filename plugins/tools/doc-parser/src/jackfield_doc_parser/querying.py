@@ -24,7 +24,7 @@ _CPU_S = 20
 _MEMORY_BYTES = 1 << 30
 _NUMERIC_SHARE = 0.9  # of the filled cells of a column, so that a few notes in it do no harm
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_AROUND_NUMBERS = re.compile(r"^[\s$€£¥￥]+|[\s%％$€£¥￥元]+$")
+_CURRENCIES = "$€£¥￥"
 _GROUPS = re.compile(r"[,\u202f\u00a0 ]")
 _NO_NAME = re.compile(r"\W+")
 
@@ -149,7 +149,7 @@ def _cell(text: str, kind: str) -> Cell:
 
 def _number(text: str) -> int | float | None:
     """Return the number that a cell shows, with thousands separators, a currency or a percent sign; None for others."""
-    bare = _AROUND_NUMBERS.sub("", text)
+    bare = text.strip().lstrip(_CURRENCIES).rstrip(f"{_CURRENCIES}%％元").strip()
     if not bare or not _NUMBER.fullmatch(bare) or not any(character.isdigit() for character in bare):
         return None
     bare = _GROUPS.sub("", bare)
