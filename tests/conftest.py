@@ -183,7 +183,7 @@ def kept_environment(uv: str) -> Callable[[str, Sequence[str], Callable[[Environ
         environment = Environment(ROOT / f".cache/{name}-{mark[:12]}", uv)
         with locked(ROOT / f".cache/{name}.lock"):
             if not (environment.folder / "complete").exists() or os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
-                for former in (ROOT / ".cache").glob(f"{name}-*"):
+                for former in (ROOT / ".cache").glob(f"{name}-{'[0-9a-f]' * 12}"):
                     shutil.rmtree(former)
                 run([uv, "venv", "--quiet", "--python", sys.executable, environment.folder])
                 install(environment)

@@ -147,7 +147,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "a text as answer to a call": (
         lambda: deleting().ask([], history=paused_history(), resume="yes"),
-        ("resume", "call id: decision"),
+        ("resume", "call id: True or False"),
     ),
     "a text as approval": (
         lambda: deleting(approve=lambda _call, _context: "yes").ask("Delete a"),

@@ -347,7 +347,8 @@ def begin(served: ServedFace, query: str = "") -> str:
     body = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": "wait please"}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": body}}
     with HTTP.stream("POST", f"{served.url}/a2a/helper{query}", json=call, headers={"a2a-version": "1.0"}) as reply:
-        line = next(line for line in reply.iter_lines() if line.startswith("data: "))
+        lines = reply.iter_lines()  # with it, the connection would be closed
+        line = next(line for line in lines if line.startswith("data: "))
         assert STARTED.wait(60)
         return str(json.loads(line[6:])["result"]["task"]["id"])
 

@@ -15,6 +15,7 @@ BROKEN = {
     "RenamesSources": "test_its_samples_are_read",
     "GivesBlanks": "test_blocks_are_whole_and_stand_in_reading_order",
     "LevelsAll": "test_blocks_are_whole_and_stand_in_reading_order",
+    "HandsOverParts": "test_files_in_a_file_are_left_to_others_only_if_declared",
     "CountsFromZero": "test_pages_count_from_one_and_never_go_back",
     "GoesBack": "test_pages_count_from_one_and_never_go_back",
     "Throws": "test_the_same_bytes_give_the_same_document",

@@ -12,11 +12,12 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, Document, Parser
+from jackfield.retrieval import Block, Document, Parser, Part
 
 
 class Honest(Parser):
@@ -105,6 +106,11 @@ class ReadsNothing(Honest):
 class HidesNames(Honest):
     def parse(self, data: bytes, *, source: str) -> Document:
         return super().parse(data, source="the file")
+
+
+class HandsOverParts(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        return replace(super().parse(data, source=source), parts=(Part("lion.txt", b"A lion."),))
 
 
 class ReadsAll(Honest):
