@@ -165,13 +165,14 @@ def _report(
         warn(failure)
     if options.json:
         say_json(build_facts(index, built))
-        return
-    facts = index.facts()
-    say(
-        f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
-        f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
-        f"{facts.chunks} chunks"
-    )
+    else:
+        facts = index.facts()
+        say(
+            f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
+            f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
+            f"{facts.chunks} chunks"
+        )
+    sys.stdout.flush()  # `watch` goes on
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -194,7 +195,6 @@ def _watch(options: argparse.Namespace) -> int:
             built, problems = await _build_and_prepare(index, work, searchers, line)
             if built.read or built.removed or problems or built.failed:
                 _report(index, built, problems, options, line)
-                sys.stdout.flush()
         is_building = False
         return not problems
 
