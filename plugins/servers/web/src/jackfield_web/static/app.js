@@ -56,7 +56,11 @@ async function open() {
     throw error;
   }
   await conversations.load(listed);
-  await show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
+  const typed = $("question").value; // while the page was opening; long texts have no draft
+  const shown = show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
+  if (typed) $("question").value = typed;
+  grow();
+  await shown;
 }
 
 function login() {
