@@ -122,7 +122,7 @@ def test_a_long_conversation_is_loaded_from_its_end_and_the_rest_on_demand(
         viewport={"width": 1280, "height": 500},
     )
     person.wait_for(f"text=You said: question {RUNS - 1}.")
-    assert "limit=10" in asked[0]
+    assert "limit=4" in asked[0]
     assert "before" not in asked[0]
     first = person.page.evaluate("document.querySelectorAll('.run').length")
     assert first < RUNS

@@ -13,7 +13,7 @@ const $ = (id) => document.getElementById(id);
 const MAX_FILES_BYTES = 14e6; // in base64, the 20 MB that a server takes for one question, with room for a text
 const MAX_DRAFT_CHARS = 1e6; // browsers keep about 5 MB for all drafts
 const WATCH_MS = 3000;
-const FIRST_RUNS = 10;
+const FIRST_RUNS = 4; // more than a window has room for; those before them come when there is time
 const MORE_RUNS = 20;
 const ALL_RUNS = 1000;
 const RETRY_MS = [500, 1000, 2000, 5000];
@@ -47,8 +47,11 @@ const panel = new SourcePanel($("source"));
 let opened; // fulfilled once the agents and the conversation are there
 
 async function open() {
+  const id = conversationInAddress();
   const listed = get("api/conversations"); // beside the agents
+  const last = id ? lastRuns(id) : null;
   listed.catch(() => {});
+  last?.catch(() => {});
   try {
     agents.take((await get("api/agents")).agents);
   } catch (error) {
@@ -57,7 +60,7 @@ async function open() {
   }
   await conversations.load(listed);
   const typed = $("question").value; // while the page was opening; long texts have no draft
-  const shown = show(new URLSearchParams(location.hash.slice(1)).get("c") ?? "");
+  const shown = conversationInAddress() === id ? show(id, last) : show(conversationInAddress());
   if (typed) $("question").value = typed;
   grow();
   await shown;
@@ -76,7 +79,15 @@ function login() {
 
 // --- one conversation ---
 
-async function show(id) {
+function conversationInAddress() {
+  return new URLSearchParams(location.hash.slice(1)).get("c") ?? "";
+}
+
+function lastRuns(id) {
+  return get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`);
+}
+
+async function show(id, requested = null) {
   for (const stop of state.following.values()) stop.abort();
   setRunning(false);
   panel.close();
@@ -84,7 +95,7 @@ async function show(id) {
   $("question").value = localStorage.getItem(draftKey()) ?? "";
   grow();
   if (id) {
-    const found = await attempt(() => get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`));
+    const found = await attempt(() => requested ?? lastRuns(id));
     if (state.conversation !== id) return;
     for (const run of found?.runs ?? []) state.runs.set(run.id, run);
     state.earlier = found?.earlier ?? 0;
@@ -513,7 +524,7 @@ $("question").addEventListener("paste", (event) => { if (event.clipboardData.fil
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => { event.preventDefault(); addFiles([...event.dataTransfer.files]); });
 window.addEventListener("hashchange", () => {
-  const id = new URLSearchParams(location.hash.slice(1)).get("c") ?? "";
+  const id = conversationInAddress();
   if (id !== state.conversation) show(id);
 });
 // A tab that comes back looks whether another one has asked meanwhile.
@@ -521,7 +532,7 @@ document.addEventListener("visibilitychange", async () => {
   if (document.hidden || !state.conversation || state.following.size) return;
   await conversations.load().catch(() => {});
   const id = state.conversation;
-  const found = await get(`api/conversations/${encodeURIComponent(id)}?limit=${FIRST_RUNS}`).catch(() => null);
+  const found = await lastRuns(id).catch(() => null);
   if (!found || state.conversation !== id) return;
   let isNew = false;
   for (const run of found.runs) if (!state.runs.has(run.id)) { state.runs.set(run.id, run); isNew = true; }

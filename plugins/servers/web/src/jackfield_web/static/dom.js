@@ -18,6 +18,70 @@ export function button(label, run, attributes = {}) {
   return element("button", { type: "button", on: { click: run }, ...attributes }, label);
 }
 
+const LINES_OF_A_PART = 100;
+const CHARS_OF_A_PART = 4000;
+const PAUSE_MS = 80;
+
+/** A plain text that grows. Its lines are in parts, so that the browser lays out only the last part again. */
+export class GrowingText {
+  #element;
+  #part = null; // a text node, and what it may still take
+  #lines = 0;
+  #chars = 0;
+  #waiting = "";
+
+  constructor(element) {
+    this.#element = element;
+  }
+
+  add(text) {
+    let begin = 0;
+    while (begin < text.length) {
+      if (!this.#part) this.#openPart();
+      let end = begin;
+      while (end < text.length && this.#lines > 0 && this.#chars > 0) {
+        const next = text.indexOf("\n", end) + 1 || text.length;
+        this.#lines -= 1;
+        this.#chars -= next - end;
+        end = next;
+      }
+      this.#part.appendData(text.slice(begin, end));
+      // A part ends with a line, because each part begins one.
+      if (text[end - 1] !== "\n") {
+        this.#lines += 1;
+        this.#chars = Math.max(1, this.#chars);
+      } else if (this.#lines <= 0 || this.#chars <= 0) this.#part = null;
+      begin = end;
+    }
+  }
+
+  /** Add a text together with those that come in the next moment. */
+  addSoon(text) {
+    if (!this.#waiting) {
+      setTimeout(() => {
+        this.add(this.#waiting);
+        this.#waiting = "";
+      }, PAUSE_MS);
+    }
+    this.#waiting += text;
+  }
+
+  /** Show another text instead. */
+  replace(text) {
+    this.#element.replaceChildren();
+    this.#part = null;
+    this.#waiting = "";
+    this.add(text);
+  }
+
+  #openPart() {
+    this.#part = document.createTextNode("");
+    this.#lines = LINES_OF_A_PART;
+    this.#chars = CHARS_OF_A_PART;
+    this.#element.append(element("span", { class: "lines" }, this.#part));
+  }
+}
+
 /** Return the text of a tool's arguments, readable where they are JSON. */
 export function pretty(text) {
   try {

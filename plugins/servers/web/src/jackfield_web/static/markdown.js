@@ -1,5 +1,7 @@
 // Markdown that grows: complete blocks are rendered once, and only the last one is rendered again.
 
+import { GrowingText } from "./dom.js";
+
 const LANGUAGES = new Set([
   "python", "javascript", "typescript", "bash", "json", "sql", "yaml", "xml", "css", "cpp", "java", "go", "rust", "diff", "markdown",
 ]);
@@ -7,6 +9,8 @@ const ALIASES = { py: "python", js: "javascript", ts: "typescript", sh: "bash", 
 const MIN_PAUSE_MS = 80;
 const BLOCKS_OF_A_PART = 20;
 const HIGHLIGHTED_CHARS = 50000;
+const LONG_LIST_CHARS = 8000;
+const COSTLY_MS = 40; // rendering a block again that takes longer is put off until it has grown by half
 const MATH = /\$\$[^$]+\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]/;
 
 const parser = window.markdownit({ html: false, linkify: true, breaks: false });
@@ -66,7 +70,9 @@ export class GrowingMarkdown {
   #onCode;
   #text = "";
   #done = 0;
-  #open = [];
+  #open = []; // the nodes of the last block, which is not complete
+  #opened = { start: 0, length: 0, costMs: 0 }; // the text that they show, and what rendering it took
+  #fence = null; // a block of code that is not complete; its complete lines are done
   #part = null;
   #scheduled = false;
   #isFinished = false;
@@ -104,16 +110,50 @@ export class GrowingMarkdown {
   }
 
   #draw(isLast) {
+    if (this.#fence) this.#growFence(isLast);
+    if (this.#fence) return;
     const rest = this.#text.slice(this.#done);
-    const begin = isLast ? rest.length : startOfLastBlock(rest);
-    for (const node of this.#open) node.remove();
-    this.#open = [];
-    if (begin > 0) {
-      this.#done += begin;
-      const nodes = this.#append(rest.slice(0, begin), this.#openPart());
+    const { start, isFence } = isLast ? { start: rest.length } : lastBlock(rest);
+    if (start > 0 || isFence) this.#removeOpen();
+    if (start > 0) {
+      this.#done += start;
+      const nodes = this.#append(rest.slice(0, start), this.#openPart());
       for (const node of nodes) if (node.nodeType === Node.ELEMENT_NODE) this.#complete(node);
     }
-    if (!isLast) this.#open = this.#append(rest.slice(begin), this.#element);
+    if (isFence) {
+      this.#fence = new Fence(rest.slice(start), this.#openPart());
+      this.#done += this.#fence.openingLength;
+      this.#growFence(isLast);
+    } else if (!isLast) this.#drawOpen(rest.slice(start));
+  }
+
+  #growFence(isLast) {
+    const length = this.#fence.grow(this.#text.slice(this.#done), isLast);
+    this.#done += length;
+    if (!this.#fence.isClosed) return;
+    this.#complete(this.#fence.block);
+    this.#fence = null;
+  }
+
+  #removeOpen() {
+    for (const node of this.#open) node.remove();
+    this.#open = [];
+  }
+
+  /** Draw the last block, whose text is `text`. A table of a thousand rows is one block: its new rows are shown as text. */
+  #drawOpen(text) {
+    const { start, length, costMs } = this.#opened;
+    if (this.#open.length && start === this.#done && costMs > COSTLY_MS && text.length < 1.5 * length) {
+      this.#open.at(-1).textContent = text.slice(length);
+      return;
+    }
+    this.#removeOpen();
+    const began = performance.now();
+    const tail = document.createElement("div");
+    tail.className = "plain";
+    this.#open = [...this.#append(text, this.#element), tail];
+    this.#element.append(tail);
+    this.#opened = { start: this.#done, length: text.length, costMs: performance.now() - began };
   }
 
   /** Return the part for complete blocks. The browser skips parts that are out of sight. */
@@ -134,21 +174,88 @@ export class GrowingMarkdown {
   }
 
   #complete(node) {
-    for (const code of node.matches("pre") ? [node] : node.querySelectorAll("pre")) {
-      this.#onCode(code);
-      highlight(code.firstElementChild);
+    for (const block of node.matches("pre") ? [node] : node.querySelectorAll("pre")) {
+      const code = block.firstElementChild;
+      if (code && !code.firstElementChild && code.textContent.length > HIGHLIGHTED_CHARS) splitLines(code);
+      this.#onCode(block);
+      highlight(code);
     }
     if (MATH.test(this.#text)) for (const formula of node.querySelectorAll(".math")) showMath(formula);
   }
 }
 
-/** Return where the last block of a Markdown text begins: it may still grow. */
-function startOfLastBlock(text) {
-  const tokens = parser.parse(text, {}).filter((token) => token.level === 0 && token.map);
-  const line = tokens.length ? tokens[tokens.length - 1].map[0] : 0;
+/** A block of code between fences that grows: each line is written once. */
+class Fence {
+  #closing;
+  #indent;
+  #code;
+  #partial = document.createTextNode(""); // the last line, which may still grow
+  #couldClose;
+
+  /** `text` begins with the opening fence and its line; see `OPENING`. */
+  constructor(text, parent) {
+    const [opening, indent, marks, title] = OPENING.exec(text);
+    const language = title.trim().split(/\s+/)[0];
+    const code = document.createElement("code");
+    if (language) code.className = `language-${language}`;
+    this.block = document.createElement("pre");
+    this.block.append(code);
+    parent.append(this.block);
+    this.openingLength = opening.length;
+    this.isClosed = false;
+    this.#code = new GrowingText(code);
+    this.#indent = indent ? new RegExp(`^ {1,${indent.length}}`, "gm") : null;
+    this.#closing = new RegExp(`^ {0,3}${marks[0]}{${marks.length},}[ \\t\\r]*$`, "m");
+    this.#couldClose = new RegExp(`^ {0,3}${marks[0]}*[ \\t\\r]*$`);
+  }
+
+  /** Take more text; return the number of characters that are done with. */
+  grow(text, isLast) {
+    const complete = isLast ? text : text.slice(0, text.lastIndexOf("\n") + 1);
+    const closing = this.#closing.exec(complete);
+    this.#partial.remove();
+    this.#code.add(this.#unindent(closing ? complete.slice(0, closing.index) : complete));
+    this.isClosed = Boolean(closing) || isLast;
+    if (closing) return Math.min(complete.length, closing.index + closing[0].length + 1);
+    const partial = text.slice(complete.length);
+    this.#partial.data = this.#couldClose.test(partial) ? "" : this.#unindent(partial);
+    this.block.firstElementChild.append(this.#partial);
+    return complete.length;
+  }
+
+  #unindent(text) {
+    return this.#indent ? text.replace(this.#indent, "") : text;
+  }
+}
+
+const OPENING = /^( {0,3})(`{3,}|~{3,})(.*)\n/;
+
+/**
+ * Return where the last block of a Markdown text begins: it may still grow. `isFence`: it is code between fences.
+ *
+ * Of a long list, only the last entry is open.
+ */
+function lastBlock(text) {
+  const tokens = parser.parse(text, {});
+  let token = tokens.findLast((one) => one.level === 0 && one.map);
+  let start = startOf(token, text);
+  if (token?.type.endsWith("_list_open") && text.length - start > LONG_LIST_CHARS) {
+    token = tokens.findLast((one) => one.level === 1 && one.type === "list_item_open");
+    start = startOf(token, text);
+  }
+  return { start, isFence: token?.type === "fence" && OPENING.test(text.slice(start)) };
+}
+
+function startOf(token, text) {
   let start = 0;
-  for (let number = 0; number < line; number += 1) start = text.indexOf("\n", start) + 1;
+  for (let line = 0; line < (token?.map[0] ?? 0); line += 1) start = text.indexOf("\n", start) + 1;
   return start;
+}
+
+function splitLines(code) {
+  const text = code.textContent;
+  code.replaceChildren();
+  new GrowingText(code).add(text);
 }
 
 let highlighter = null;

@@ -1,6 +1,6 @@
 // One run on the page: the question, and everything that its events tell.
 
-import { button, element, pretty, visible } from "./dom.js";
+import { GrowingText, button, element, pretty, visible } from "./dom.js";
 import { GrowingMarkdown } from "./markdown.js";
 import { Sources } from "./sources.js";
 import { decidedLine, togetherButtons, waitingForm } from "./waiting.js";
@@ -111,10 +111,10 @@ export class RunView {
     if (!level.reasoning) {
       const text = element("div", { class: "plain" });
       level.reasoning = element("details", { class: "reasoning", open: true }, element("summary", {}, t("reasoning")), text);
-      level.reasoningText = text;
+      level.reasoningText = new GrowingText(text);
       level.box.append(level.reasoning);
     }
-    level.reasoningText.append(event.text);
+    level.reasoningText.addSoon(event.text);
   }
 
   #endReasoning(level) {
@@ -184,8 +184,8 @@ export class RunView {
       level.box.append(call.box);
     }
     if (event.name) call.name.textContent = visible(event.name);
+    if (call.text.length < SHOWN_CHARS) call.arguments.addSoon(visible(event.arguments));
     call.text += event.arguments;
-    call.arguments.textContent = visible(call.text).slice(0, SHOWN_CHARS);
   }
 
   #tool(level, id, name, text) {
@@ -199,7 +199,7 @@ export class RunView {
       this.#calls.set(key, call);
     }
     call.name.textContent = visible(name);
-    call.arguments.textContent = visible(pretty(text)).slice(0, SHOWN_CHARS);
+    call.arguments.replace(visible(pretty(text)).slice(0, SHOWN_CHARS));
     return call;
   }
 
@@ -379,7 +379,7 @@ function toolBox() {
   const text = element("pre", { tabindex: "0" });
   const result = element("div", { class: "result" });
   const box = element("details", { class: "tool" }, element("summary", {}, name, " ", state), text, result);
-  return { box, name, state, arguments: text, result, text: "" };
+  return { box, name, state, arguments: new GrowingText(text), result, text: "" };
 }
 
 function isData(address, kind) {
